@@ -1,0 +1,70 @@
+"""Attention from scratch: the ladder, masks, caches, a transformer, generation, and its costs.
+
+Pure PyTorch; no user interface and no pretrained models in here.
+"""
+
+from attention_core.attend import (
+    AttentionRecord,
+    attend,
+    attention_scores,
+    attention_weights,
+    mask_scores,
+)
+from attention_core.cache import KVCache
+from attention_core.config import (
+    PRESETS,
+    TransformerConfig,
+    bert_config,
+    gpt2_config,
+    llama_config,
+)
+from attention_core.generation import Step, generate, stream
+from attention_core.ladder import (
+    CausalAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    SelfAttentionV1,
+    SelfAttentionV2,
+    merge_heads,
+    simple_self_attention,
+    split_heads,
+)
+from attention_core.masks import causal_mask, padding_mask
+from attention_core.memory import forward_flops, kv_cache_bytes, mla_cache_bytes
+from attention_core.sampling import Sampling, probabilities, sample
+from attention_core.transformer import Transformer, TransformerOutput
+
+__all__ = [
+    "PRESETS",
+    "AttentionRecord",
+    "CausalAttention",
+    "KVCache",
+    "MultiHeadAttention",
+    "MultiHeadAttentionWrapper",
+    "Sampling",
+    "SelfAttentionV1",
+    "SelfAttentionV2",
+    "Step",
+    "Transformer",
+    "TransformerConfig",
+    "TransformerOutput",
+    "attend",
+    "attention_scores",
+    "attention_weights",
+    "bert_config",
+    "causal_mask",
+    "forward_flops",
+    "generate",
+    "gpt2_config",
+    "kv_cache_bytes",
+    "llama_config",
+    "mask_scores",
+    "merge_heads",
+    "mla_cache_bytes",
+    "padding_mask",
+    "probabilities",
+    "sample",
+    "simple_self_attention",
+    "split_heads",
+    "stream",
+]

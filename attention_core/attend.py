@@ -1,0 +1,147 @@
+"""Attention itself: the only place with scores, masking, scaling, softmax and the weighted sum.
+
+The steps are small pure functions, in the order of the lectures: scores, mask, scale, softmax,
+dropout, weighted sum (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, equation 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class AttentionRecord:
+    """Every intermediate of one attention call, in the order in which they were computed.
+
+    Shapes: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.
+    Where there are no heads (the first rungs of the ladder) H and H_kv are missing.
+
+    Invariants: every row of `attention` sums to 1 (to 0 where a query may see no key);
+    `weights` is `attention` unless dropout was active; `context == weights @ v`.
+    """
+
+    q: Tensor  # (B, H, T, D)
+    k: Tensor  # (B, H_kv, S, D)
+    v: Tensor  # (B, H_kv, S, D)
+    scores: Tensor  # (B, H, T, S)  q . k
+    masked_scores: Tensor  # (B, H, T, S)  -inf where the query may not look
+    scaled_scores: Tensor  # (B, H, T, S)  masked scores times scale
+    attention: Tensor  # (B, H, T, S)  softmax over the keys
+    weights: Tensor  # (B, H, T, S)  after dropout: what the values are mixed with
+    context: Tensor  # (B, H, T, D)
+    scale: float
+    output: Tensor | None = None  # (B, T, C)  heads merged and projected, where a layer does so
+
+
+def attention_scores(q: Tensor, k: Tensor) -> Tensor:
+    """Dot products of queries and keys: (..., T, D) and (..., S, D) -> (..., T, S)."""
+    return q @ k.transpose(-2, -1)
+
+
+def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor:
+    """Overwrite the scores that `mask` forbids (`False`) with `fill`; shapes broadcast.
+
+    Minus infinity becomes an exact zero in the softmax. Any other fill (the article's 0.0) leaks:
+    the softmax gives a forbidden key exp(fill) of the weight.
+    """
+    return scores.masked_fill(~mask, fill)
+
+
+def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Softmax over the keys: (..., T, S) -> (..., T, S).
+
+    Computed in float32 for the 16-bit types. A query that may see no key at all gets a row of
+    zeros instead of 0/0.
+    """
+    weights = torch.softmax(scaled_scores, dim=-1, dtype=_softmax_dtype(scaled_scores.dtype))
+    if mask is not None:
+        weights = weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+    return weights.to(scaled_scores.dtype)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+) -> AttentionRecord:
+    """Scaled dot-product attention with every intermediate kept.
+
+    Fewer key/value heads than query heads are allowed (grouped-query attention): query head `h`
+    reads key/value head `h // (H // H_kv)`, the order of Llama. Keys and values are not repeated.
+
+    Shapes: q (B, H, T, D); k (B, H_kv, S, D); v (B, H_kv, S, D_v); mask broadcasts to
+    (B, H, T, S), `True` where a query may look. All also work without B and H.
+    Arguments: `scale` multiplies the scores, 1/sqrt(D) by default; `dropout_p` drops weights with
+    this probability and scales the kept ones by 1/(1-p).
+    Raises: ValueError for head counts or sizes that do not fit, a `scale` that is not positive, or
+    `dropout_p` outside [0, 1].
+    """
+    scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
+    _check(q, k, v, scale, dropout_p)
+    scores = _scores_by_group(q, k)
+    masked = scores if mask is None else mask_scores(scores, mask)
+    scaled = masked * scale
+    attention = attention_weights(scaled, mask)
+    weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention
+    return AttentionRecord(
+        q=q,
+        k=k,
+        v=v,
+        scores=scores,
+        masked_scores=masked,
+        scaled_scores=scaled,
+        attention=attention,
+        weights=weights,
+        context=_mix_by_group(weights, v),
+        scale=scale,
+    )
+
+
+def _scores_by_group(q: Tensor, k: Tensor) -> Tensor:
+    """Scores with H_kv key heads, without copying a key.
+
+    The queries that share a key head are stacked as more rows of one matrix product:
+    (B, H, T, D) -> (B, H_kv, G*T, D) @ (B, H_kv, D, S) -> (B, H, T, S), G = H // H_kv.
+    """
+    if q.dim() < 3 or q.shape[-3] == k.shape[-3]:
+        return attention_scores(q, k)
+    *batch, _, n_queries, head_size = q.shape
+    n_kv_heads, n_keys = k.shape[-3], k.shape[-2]
+    rows = q.reshape(*batch, n_kv_heads, -1, head_size)
+    return attention_scores(rows, k).view(*batch, -1, n_queries, n_keys)
+
+
+def _mix_by_group(weights: Tensor, v: Tensor) -> Tensor:
+    """Weighted sum of the values: (B, H, T, S) and (B, H_kv, S, D_v) -> (B, H, T, D_v)."""
+    if weights.dim() < 3 or weights.shape[-3] == v.shape[-3]:
+        return weights @ v
+    *batch, _, n_queries, n_keys = weights.shape
+    rows = weights.reshape(*batch, v.shape[-3], -1, n_keys)
+    return (rows @ v).view(*batch, -1, n_queries, v.shape[-1])
+
+
+def _softmax_dtype(dtype: torch.dtype) -> torch.dtype:
+    return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, scale: float, dropout_p: float) -> None:
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(f"queries have size {q.shape[-1]} but keys have size {k.shape[-1]}")
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(f"there are {k.shape[-2]} keys but {v.shape[-2]} values")
+    if q.dim() >= 3 and q.shape[-3] % k.shape[-3]:
+        raise ValueError(
+            f"{q.shape[-3]} query heads cannot share {k.shape[-3]} key/value heads evenly"
+        )
+    if not scale > 0.0:
+        raise ValueError(f"scale must be positive, got {scale}")
+    if not 0.0 <= dropout_p <= 1.0:
+        raise ValueError(f"dropout_p must be between 0 and 1, got {dropout_p}")

@@ -1,0 +1,234 @@
+"""The ladder of the lectures: from plain dot products to multi-head attention by weight splits.
+
+Every class maps (B, T, d_in) to (B, T, d_out); a batch dimension may be left out on the first
+three rungs. `record(x)` of a class returns the same computation with every intermediate kept.
+Dimension letters: B batch, T tokens, H heads, D head size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.masks import causal_mask
+
+
+def simple_self_attention(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention without weights: every token is query, key and value, and nothing is scaled.
+
+    Shapes: x (..., T, d_in) -> scores (..., T, T), weights (..., T, T), context (..., T, d_in).
+    Source: notebook, section 3.3.
+    """
+    record = attend(x, x, x, scale=1.0)
+    return record.scores, record.weights, record.context
+
+
+class SelfAttentionV1(nn.Module):
+    """One head whose three matrices are plain parameters drawn from [0, 1).
+
+    Shapes: `W_query`, `W_key`, `W_value` are (d_in, d_out); x (..., T, d_in) -> (..., T, d_out).
+    Source: notebook, section 3.4.
+    """
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.W_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.W_value = nn.Parameter(torch.rand(d_in, d_out))
+
+    def record(self, x: Tensor) -> AttentionRecord:
+        """The forward pass with every intermediate."""
+        return attend(x @ self.W_query, x @ self.W_key, x @ self.W_value)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Context vectors: (..., T, d_in) -> (..., T, d_out)."""
+        return self.record(x).context
+
+
+class SelfAttentionV2(nn.Module):
+    """One head whose three matrices are `nn.Linear` layers: better initial values, same maths.
+
+    Shapes: x (..., T, d_in) -> (..., T, d_out). Source: notebook, section 3.4; the article's
+    `SimpleAttention`.
+    """
+
+    def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False) -> None:
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def record(self, x: Tensor) -> AttentionRecord:
+        """The forward pass with every intermediate."""
+        return attend(self.W_query(x), self.W_key(x), self.W_value(x))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Context vectors: (..., T, d_in) -> (..., T, d_out)."""
+        return self.record(x).context
+
+
+class CausalAttention(nn.Module):
+    """One head that sees only the past, with dropout on its attention weights.
+
+    With `causal=False` and no dropout it is `SelfAttentionV2`.
+
+    Shapes: x (B, T, d_in) -> (B, T, d_out), T <= context_length.
+    Source: lecture on weight splits; the article's section on masking and dropout.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        qkv_bias: bool = False,
+        *,
+        causal: bool = True,
+    ) -> None:
+        super().__init__()
+        _check_sizes(d_in, d_out, context_length, dropout)
+        self.context_length = context_length
+        self.dropout = dropout
+        self.causal = causal
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def record(self, x: Tensor) -> AttentionRecord:
+        """The forward pass with every intermediate. Dropout acts in training mode only."""
+        return attend(
+            self.W_query(x),
+            self.W_key(x),
+            self.W_value(x),
+            mask=_mask(x, self.context_length, self.causal),
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        return self.record(x).context
+
+
+class MultiHeadAttentionWrapper(nn.Module):
+    """Several heads, each its own `CausalAttention`, their outputs laid side by side.
+
+    Shapes: x (B, T, d_in) -> (B, T, num_heads * d_out). Each head does its own three matrix
+    products, 3 * num_heads in all; `MultiHeadAttention` does three.
+    Source: lecture on weight splits; the article's `MHA_Simple` (there without a mask).
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+        *,
+        causal: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_heads < 1:
+            raise ValueError(f"num_heads must be at least 1, got {num_heads}")
+        self.heads = nn.ModuleList(
+            CausalAttention(d_in, d_out, context_length, dropout, qkv_bias, causal=causal)
+            for _ in range(num_heads)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Concatenated context vectors: (B, T, d_in) -> (B, T, num_heads * d_out)."""
+        return torch.cat([head(x) for head in self.heads], dim=-1)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads from one wide projection each for queries, keys and values, then split.
+
+    `d_out` is the width of all heads together; each head gets `head_dim = d_out / num_heads`.
+
+    Shapes: x (B, T, d_in) -> (B, T, d_out), T <= context_length.
+    Raises: ValueError if num_heads does not divide d_out.
+    Source: lecture on weight splits, its steps 1 to 11.
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
+        *,
+        causal: bool = True,
+    ) -> None:
+        super().__init__()
+        _check_sizes(d_in, d_out, context_length, dropout)
+        if num_heads < 1 or d_out % num_heads:
+            raise ValueError(f"d_out ({d_out}) must be divisible by num_heads ({num_heads})")
+        self.num_heads = num_heads
+        self.head_dim = d_out // num_heads
+        self.context_length = context_length
+        self.dropout = dropout
+        self.causal = causal
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def record(self, x: Tensor) -> AttentionRecord:
+        """The forward pass with every intermediate; `output` is what `forward` returns."""
+        record = self._attend(x)
+        return replace(record, output=self._merge(record.context))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        return self._merge(self._attend(x).context)
+
+    def _attend(self, x: Tensor) -> AttentionRecord:
+        return attend(
+            split_heads(self.W_query(x), self.num_heads),
+            split_heads(self.W_key(x), self.num_heads),
+            split_heads(self.W_value(x), self.num_heads),
+            mask=_mask(x, self.context_length, self.causal),
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+
+    def _merge(self, context: Tensor) -> Tensor:
+        return self.out_proj(merge_heads(context))
+
+
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Unroll the width into heads, then group by head: (B, T, H*D) -> (B, H, T, D).
+
+    The view alone keeps tokens together; viewing as (B, H, T, D) at once would mix them.
+    """
+    batch_size, n_tokens, width = x.shape
+    x = x.view(batch_size, n_tokens, n_heads, width // n_heads)  # (B, T, C) -> (B, T, H, D)
+    return x.transpose(1, 2)  # (B, T, H, D) -> (B, H, T, D)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Undo `split_heads`: (B, H, T, D) -> (B, T, H*D)."""
+    return x.transpose(1, 2).flatten(-2)  # (B, H, T, D) -> (B, T, H, D) -> (B, T, C)
+
+
+def _mask(x: Tensor, context_length: int, causal: bool) -> Tensor | None:
+    n_tokens = x.shape[-2]
+    if n_tokens > context_length:
+        raise ValueError(f"{n_tokens} tokens do not fit the context length of {context_length}")
+    return causal_mask(n_tokens, n_tokens, device=x.device) if causal else None
+
+
+def _check_sizes(d_in: int, d_out: int, context_length: int, dropout: float) -> None:
+    if min(d_in, d_out, context_length) < 1:
+        raise ValueError(
+            f"sizes must be at least 1, got d_in={d_in}, d_out={d_out}, "
+            f"context_length={context_length}"
+        )
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")

@@ -1,0 +1,70 @@
+"""What attention costs, as formulas: bytes of a KV cache and floating-point operations.
+
+Source: course notes, "KV cache size" (layers x batch x heads x head size x tokens x 2 x bytes).
+"""
+
+from __future__ import annotations
+
+from attention_core.config import TransformerConfig
+
+
+def kv_cache_bytes(
+    *,
+    n_layers: int,
+    n_kv_heads: int,
+    head_size: int,
+    n_tokens: int,
+    batch_size: int = 1,
+    bytes_per_value: int = 2,
+    window: int | None = None,
+) -> int:
+    """Bytes of keys and values for multi-head, grouped-query (H_kv < H) and multi-query (1) forms.
+
+    `window` caps the tokens that a sliding-window layer keeps. 16-bit values by default.
+    Raises: ValueError if a size is negative.
+    """
+    _check(n_layers, n_kv_heads, head_size, n_tokens, batch_size, bytes_per_value)
+    stored = n_tokens if window is None else min(n_tokens, window)
+    return n_layers * batch_size * n_kv_heads * head_size * stored * 2 * bytes_per_value
+
+
+def mla_cache_bytes(
+    *,
+    n_layers: int,
+    latent_size: int,
+    rope_size: int,
+    n_tokens: int,
+    batch_size: int = 1,
+    bytes_per_value: int = 2,
+) -> int:
+    """Bytes that multi-head latent attention keeps: one latent and one rotary key a token.
+
+    Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1.
+    Raises: ValueError if a size is negative.
+    """
+    _check(n_layers, latent_size, rope_size, n_tokens, batch_size, bytes_per_value)
+    return n_layers * batch_size * (latent_size + rope_size) * n_tokens * bytes_per_value
+
+
+def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logits: int = 1) -> int:
+    """Floating-point operations of one forward pass, a multiply and an add counting as two.
+
+    Matrix products only (norms, softmax and activations are below a percent). Every query is
+    counted against every key, as the core computes them, masked or not. `n_new` tokens (T) attend
+    to `n_keys` (S); logits are computed for `n_logits` rows.
+    Raises: ValueError if a size is negative.
+    """
+    _check(n_new, n_keys, n_logits)
+    width, q_width = config.d_model, config.n_heads * config.d_head
+    kv_width = config.kv_heads * config.d_head
+    projections = width * (q_width + 2 * kv_width) + q_width * width
+    feed_forward = (3 if config.gated else 2) * width * config.d_ff
+    attention = 2 * n_keys * q_width  # q . k, then weights @ v, for one new token
+    vocabulary = 0 if config.output == "none" else width * config.vocab_size * n_logits
+    per_token = config.n_layers * (projections + feed_forward + attention)
+    return 2 * (n_new * per_token + vocabulary)
+
+
+def _check(*sizes: int) -> None:
+    if min(sizes) < 0:
+        raise ValueError(f"sizes must not be negative, got {sizes}")

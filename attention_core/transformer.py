@@ -1,0 +1,260 @@
+"""One transformer for GPT-2, BERT and Llama-style models, built from the parts a config names.
+
+Dimension letters: B batch, T new tokens, S all keys (cached and new), H query heads,
+H_kv key/value heads, D head size, C width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.cache import KVCache
+from attention_core.config import TransformerConfig
+from attention_core.ladder import merge_heads, split_heads
+from attention_core.layers import FeedForward, Projection, make_norm, rotary_angles, rotate
+from attention_core.masks import causal_mask, padding_mask
+
+Rotation = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class TransformerOutput:
+    """What a forward pass returns.
+
+    `logits` is (B, T, V), or (B, 1, V) when only the last row was asked for, or None for a model
+    without an output matrix. `hidden` is (B, T, C) after the last norm. With `record=True`,
+    `records` holds one `AttentionRecord` a layer, and `hidden_states` the n_layers + 1 states of
+    the residual stream: the embeddings, then the output of each block (before the last norm).
+    """
+
+    logits: Tensor | None
+    hidden: Tensor
+    records: tuple[AttentionRecord, ...] = ()
+    hidden_states: tuple[Tensor, ...] = ()
+
+
+class Attention(nn.Module):
+    """Projections around `attend`, with rotary positions and a cache where they are used."""
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.n_heads, self.n_kv_heads = config.n_heads, config.kv_heads
+        self.q_width = config.n_heads * config.d_head
+        self.kv_width = config.kv_heads * config.d_head
+        bias = config.attention_bias
+        # queries, keys and values side by side: one matrix product instead of three
+        self.qkv = Projection(config.d_model, self.q_width + 2 * self.kv_width, bias)
+        self.out = Projection(self.q_width, config.d_model, bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        cache: KVCache | None,
+    ) -> AttentionRecord:
+        """Attend and project: x (B, T, C); the record's `output` is (B, T, C)."""
+        q, k, v = self.qkv(x).split((self.q_width, self.kv_width, self.kv_width), dim=-1)
+        q = split_heads(q, self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
+        k = split_heads(k, self.n_kv_heads)  # (B, T, H_kv*D) -> (B, H_kv, T, D)
+        v = split_heads(v, self.n_kv_heads)
+        if rotation is not None:
+            q, k = rotate(q, rotation), rotate(k, rotation)
+        if cache is not None:
+            k, v = cache.update(self.layer, k, v)  # (B, H_kv, T, D) -> (B, H_kv, S, D)
+        record = attend(q, k, v, mask=mask)
+        return replace(record, output=self.out(merge_heads(record.context)))
+
+
+class Block(nn.Module):
+    """Attention and feed-forward network, each added to the residual stream and normed.
+
+    "pre" norms what a part reads (GPT-2, Llama); "post" norms the sum (the 2017 encoder, BERT).
+    """
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        self.pre_norm = config.norm_order == "pre"
+        self.attention_norm = make_norm(config)
+        self.attention = Attention(config, layer)
+        self.mlp_norm = make_norm(config)
+        self.mlp = FeedForward(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        cache: KVCache | None,
+    ) -> tuple[Tensor, AttentionRecord]:
+        """The new residual stream (B, T, C) and the attention record."""
+        if self.pre_norm:
+            record = self.attention(
+                self.attention_norm(x), mask=mask, rotation=rotation, cache=cache
+            )
+            x = x + record.output
+            return x + self.mlp(self.mlp_norm(x)), record
+        record = self.attention(x, mask=mask, rotation=rotation, cache=cache)
+        x = self.attention_norm(x + record.output)
+        return self.mlp_norm(x + self.mlp(x)), record
+
+
+class Transformer(nn.Module):
+    """Embeddings, a stack of blocks, and the output matrix if there is one.
+
+    Weights are random until loaded. Everything moves with `.to(device, dtype)`; nothing in a
+    forward pass waits for the device.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        tied = config.output == "tied"
+        width = config.d_model
+        # A tied matrix is stored once, as (C, V): the output product reads all of it in every
+        # decode step, the embedding only picks a few columns.
+        self.embedding = None if tied else nn.Parameter(_normal(config.vocab_size, width))
+        self.unembedding = (
+            None if config.output == "none" else nn.Parameter(_normal(width, config.vocab_size))
+        )
+        learned = config.positions == "learned"
+        self.positions = nn.Parameter(_normal(config.context_length, width)) if learned else None
+        self.segments = (
+            nn.Parameter(_normal(config.n_segments, width)) if config.n_segments else None
+        )
+        post = config.norm_order == "post"
+        self.embedding_norm = make_norm(config) if post else None
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
+        self.final_norm = None if post else make_norm(config)
+
+    def forward(
+        self,
+        token_ids: Tensor,
+        *,
+        cache: KVCache | None = None,
+        record: bool = False,
+        attention_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        last_only: bool = False,
+    ) -> TransformerOutput:
+        """Run the new tokens, behind those in `cache` if one is given.
+
+        Shapes: token_ids and segment_ids (B, T); attention_mask (B, S), non-zero for a real token
+        (padding belongs on the right: positions count from the first column).
+        `last_only` computes the logits of the last position alone: all that generation needs.
+        Raises: ValueError if the tokens do not fit the context, or shapes do not fit each other.
+        """
+        offset = cache.length if cache is not None else 0
+        self._check(token_ids, offset, attention_mask, cache)
+        n_new = token_ids.shape[1]
+        positions = torch.arange(offset, offset + n_new, device=token_ids.device)
+        x = self._embed(token_ids, positions, segment_ids)
+        mask = self._mask(n_new, offset + n_new, attention_mask, token_ids.device)
+        rotation = None
+        if self.config.positions == "rotary":
+            rotation = rotary_angles(positions, self.config.d_head, self.config.rope_theta, x.dtype)
+
+        records, hidden_states = [], [x]
+        for block in self.blocks:
+            x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache)
+            if record:
+                records.append(attention_record)
+                hidden_states.append(x)
+        hidden = x if self.final_norm is None else self.final_norm(x)
+        return TransformerOutput(
+            logits=self._logits(hidden[:, -1:] if last_only else hidden),
+            hidden=hidden,
+            records=tuple(records),
+            hidden_states=tuple(hidden_states) if record else (),
+        )
+
+    def new_cache(self, batch_size: int, max_length: int) -> KVCache:
+        """An empty cache with this model's sizes, dtype and device.
+
+        Raises: ValueError if `max_length` exceeds the context length.
+        """
+        if max_length > self.config.context_length:
+            raise ValueError(
+                f"a cache of {max_length} tokens exceeds the context length of "
+                f"{self.config.context_length}"
+            )
+        weight = next(self.parameters())
+        return KVCache(
+            self.config.n_layers,
+            batch_size,
+            max_length,
+            key_shape=(self.config.kv_heads, self.config.d_head),
+            dtype=weight.dtype,
+            device=weight.device,
+        )
+
+    def _embed(self, token_ids: Tensor, positions: Tensor, segment_ids: Tensor | None) -> Tensor:
+        """Token, position and segment embeddings added up: (B, T) -> (B, T, C)."""
+        x = nn.functional.embedding(token_ids, self._token_table())
+        if self.segments is not None:
+            # without segment ids every token belongs to the first segment
+            x = x + (self.segments[0] if segment_ids is None else self.segments[segment_ids])
+        if self.positions is not None:
+            x = x + self.positions[positions]
+        return x if self.embedding_norm is None else self.embedding_norm(x)
+
+    def _token_table(self) -> Tensor:
+        """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""
+        if self.embedding is not None:
+            return self.embedding
+        assert self.unembedding is not None  # "tied", the only case without an embedding
+        return self.unembedding.t()
+
+    def _logits(self, hidden: Tensor) -> Tensor | None:
+        """(B, T, C) -> (B, T, V)."""
+        return None if self.unembedding is None else hidden @ self.unembedding
+
+    def _mask(
+        self, n_new: int, n_keys: int, attention_mask: Tensor | None, device: torch.device
+    ) -> Tensor | None:
+        """The mask of all layers, (T, S) or (B, 1, T or 1, S); None if every key may be seen."""
+        # a single new token is the last position: it sees every key
+        mask = (
+            causal_mask(n_new, n_keys, device=device) if self.config.causal and n_new > 1 else None
+        )
+        if attention_mask is None:
+            return mask
+        padding = padding_mask(attention_mask)
+        return padding if mask is None else mask & padding
+
+    def _check(
+        self,
+        token_ids: Tensor,
+        offset: int,
+        attention_mask: Tensor | None,
+        cache: KVCache | None,
+    ) -> None:
+        if token_ids.dim() != 2 or token_ids.shape[1] < 1:
+            raise ValueError(
+                f"token_ids must be (batch, tokens) with at least one token, "
+                f"got shape {tuple(token_ids.shape)}"
+            )
+        batch_size, n_new = token_ids.shape
+        n_keys, limit = offset + n_new, self.config.context_length
+        if n_keys > limit:
+            raise ValueError(
+                f"{offset} cached + {n_new} new tokens exceed the context length of {limit}"
+            )
+        if cache is not None and not self.config.causal:
+            raise ValueError("a bidirectional model cannot use a cache: old tokens see new ones")
+        if attention_mask is not None and attention_mask.shape != (batch_size, n_keys):
+            raise ValueError(
+                f"attention_mask must be (batch, all keys) = ({batch_size}, {n_keys}), "
+                f"got {tuple(attention_mask.shape)}"
+            )
+
+
+def _normal(*shape: int) -> Tensor:
+    return torch.empty(*shape).normal_(std=0.02)
