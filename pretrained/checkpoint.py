@@ -1,0 +1,190 @@
+"""Reading a model folder: its configuration and its safetensors weights, and nothing else.
+
+A folder may come from a stranger, so sizes are bounded, the architecture has to be on a list, file
+names inside an index may not leave the folder, and pickled weights are never opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# model_type -> the classes whose weights the core can hold.
+ARCHITECTURES: dict[str, frozenset[str]] = {
+    "gpt2": frozenset({"GPT2LMHeadModel", "GPT2Model"}),
+    "bert": frozenset({"BertModel", "BertForMaskedLM", "BertForPreTraining"}),
+    "llama": frozenset({"LlamaForCausalLM", "LlamaModel"}),
+}
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+MAX_CONFIG_BYTES = 1_000_000
+MAX_INDEX_BYTES = 20_000_000
+_SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.safetensors")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
+
+
+def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
+    """A JSON object from a file of at most `max_bytes`.
+
+    Raises ValueError when the file is missing, too big, not JSON or not an object.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    if len(raw) > max_bytes:
+        raise ValueError(f"{path.name} is larger than {max_bytes:,} bytes.")
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} is not valid JSON.") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path.name} holds no JSON object.")
+    return value
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """Raise ValueError unless the configuration names an architecture that the core can hold."""
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
+        known = ", ".join(sorted(ARCHITECTURES))
+        raise ValueError(f"Model type {model_type!r} is not supported; supported are {known}.")
+    architectures = config.get("architectures") or []
+    if not isinstance(architectures, list) or not all(isinstance(a, str) for a in architectures):
+        raise ValueError("'architectures' in config.json is not a list of names.")
+    allowed = ARCHITECTURES[model_type]
+    if architectures and not allowed.intersection(architectures):
+        raise ValueError(
+            f"Architecture {', '.join(architectures)} is not supported; for {model_type} "
+            f"supported are {', '.join(sorted(allowed))}."
+        )
+    if config.get("auto_map"):
+        raise ValueError("The model needs code of its own ('auto_map'), which is never run here.")
+    if config.get("quantization_config"):
+        raise ValueError("Quantised checkpoints are not supported; use the unquantised weights.")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The folder's config.json, checked against the list of architectures.
+
+    Raises ValueError when it is missing, malformed or not supported.
+    """
+    config = read_json(path / CONFIG_FILE, MAX_CONFIG_BYTES)
+    check_config(config)
+    return config
+
+
+def weight_files(path: Path) -> list[Path]:
+    """The folder's safetensors files: one, or the shards that its index names.
+
+    Cheap: nothing but the index is read. Raises ValueError when there are none, when a shard is
+    missing, or when the index names a file outside the folder.
+    """
+    single = path / WEIGHTS_FILE
+    if single.is_file():
+        return [single]
+    if (path / INDEX_FILE).is_file():
+        return [path / name for name in _shard_names(path)]
+    if any(next(path.glob(pattern), None) for pattern in _PICKLES):
+        raise ValueError(
+            f"{path.name} holds only pickled weights, which could run code when opened. Convert "
+            "them once where you trust them: AutoModel.from_pretrained(folder)"
+            ".save_pretrained(folder) writes model.safetensors."
+        )
+    raise ValueError(f"{path.name} holds no {WEIGHTS_FILE}.")
+
+
+def is_complete(path: Path) -> bool:
+    """Whether the folder holds a supported configuration and all files of its weights."""
+    try:
+        read_config(path)
+        weight_files(path)
+    except ValueError:
+        return False
+    return True
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """All tensors of the folder's safetensors file or shards, by name, on the CPU, as stored.
+
+    Raises ValueError when files are missing, truncated or malformed, or two shards share a name.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    state: dict[str, Tensor] = {}
+    for file in weight_files(path):
+        try:
+            shard = load_file(file, device="cpu")
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ValueError(
+                f"{file.name} is truncated or damaged ({error}); fetch or convert it again."
+            ) from error
+        twice = state.keys() & shard.keys()
+        if twice:
+            raise ValueError(f"{file.name} repeats the tensor {min(twice)!r} of another shard.")
+        state.update(shard)
+    return state
+
+
+def tensor_names(path: Path) -> set[str]:
+    """The names of the folder's tensors, read from the file headers alone.
+
+    Raises ValueError when a header is damaged.
+    """
+    names: set[str] = set()
+    for file in weight_files(path):
+        names.update(read_header(file))
+    return names
+
+
+def read_header(file: Path) -> dict[str, Any]:
+    """A safetensors header, checked against the file's length: name -> dtype, shape, offsets.
+
+    Needs no torch. Raises ValueError when the file is truncated or its header malformed.
+    """
+    damaged = f"{file.name} is truncated or damaged; fetch or convert it again."
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as handle:
+            n_header = int.from_bytes(handle.read(8), "little")
+            if n_header > min(size, 100_000_000):
+                raise ValueError(damaged)
+            header = json.loads(handle.read(n_header))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(damaged) from error
+    if not isinstance(header, dict):
+        raise ValueError(damaged)
+    header.pop("__metadata__", None)
+    try:
+        end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(damaged) from error
+    if 8 + n_header + end != size:
+        raise ValueError(damaged)
+    return header
+
+
+def _shard_names(path: Path) -> list[str]:
+    """The file names that the index lists, each checked to be a plain name that is there."""
+    weight_map = read_json(path / INDEX_FILE, MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError(f"{INDEX_FILE} has no 'weight_map'.")
+    values = list(weight_map.values())
+    for name in values:
+        if not isinstance(name, str) or not _SHARD_NAME.fullmatch(name):
+            raise ValueError(f"{INDEX_FILE} names {name!r}, which is no file of this folder.")
+    names = sorted(set(values))
+    missing = [name for name in names if not (path / name).is_file()]
+    if missing:
+        raise ValueError(f"{path.name} lacks {len(missing)} of {len(names)} shards ({missing[0]}).")
+    return names

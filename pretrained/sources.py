@@ -1,0 +1,170 @@
+"""Finding a model's weights on this machine: a local folder, the Hugging Face cache, a package.
+
+Nothing here reaches for the network, opens a weight file, or runs a package's code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pretrained import checkpoint
+from pretrained.catalog import SPECS, ModelSpec
+
+SourceKind = Literal["folder", "hub cache", "bundled"]
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model's weights lie: the kind of place, and the folder.
+
+    For the bundled SmolLM2 the folder holds a GGUF file; otherwise config.json and safetensors.
+    """
+
+    kind: SourceKind
+    path: Path
+
+
+def check_hub_id(hub_id: str) -> str:
+    """`hub_id` unchanged when it is a plain `organisation/name`; ValueError otherwise."""
+    parts = hub_id.split("/")
+    if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
+        raise ValueError(f"{hub_id!r} is no hub name; it has to look like organisation/name.")
+    if ".." in hub_id or "--" in hub_id:
+        raise ValueError(f"{hub_id!r} is no hub name; '..' and '--' are not allowed.")
+    return hub_id
+
+
+def check_name(name: str) -> str:
+    """`name` unchanged when it is a plain folder name or a hub id; ValueError otherwise."""
+    if not isinstance(name, str):
+        raise ValueError(f"A model name is a string, not {type(name).__name__}.")
+    if "/" in name:
+        return check_hub_id(name)
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise ValueError(f"{name!r} is no model name; letters, digits, '.', '_' and '-' only.")
+    return name
+
+
+def spec_of(name: str) -> ModelSpec | None:
+    """The catalogue's entry for a name or a hub id, or None."""
+    return next((spec for spec in SPECS if name in (spec.name, spec.hub_id)), None)
+
+
+def models_root() -> Path | None:
+    """The folder named by ATTENTION_LAB_MODELS, or None when it is not set or not there."""
+    value = os.environ.get("ATTENTION_LAB_MODELS", "").strip()
+    root = Path(value).expanduser() if value else None
+    return root if root is not None and root.is_dir() else None
+
+
+def local_folders(name: str) -> list[Path]:
+    """Existing folders in ATTENTION_LAB_MODELS for a name: by name, then by hub id.
+
+    Raises ValueError for a hostile name, or for a folder that is a link to somewhere else.
+    """
+    check_name(name)
+    root = models_root()
+    if root is None:
+        return []
+    spec = spec_of(name)
+    names = [name, spec.name, spec.hub_id] if spec else [name]
+    folders = []
+    for candidate in dict.fromkeys(n.replace("/", "--") for n in names):
+        folder = root / candidate
+        if folder.is_dir():
+            if not folder.resolve().is_relative_to(root.resolve()):
+                raise ValueError(f"The model folder {candidate} links out of the models folder.")
+            folders.append(folder)
+    return folders
+
+
+def find(name: str) -> Source | None:
+    """Where the weights of `name` lie on this machine, or None.
+
+    `name` is a catalogue name, a hub id, or a folder in ATTENTION_LAB_MODELS. Looked for in this
+    order: that folder, the local Hugging Face cache, the bundled packages. Raises ValueError for
+    a name that is neither a plain name nor a hub id.
+    """
+    for folder in local_folders(name):
+        if checkpoint.is_complete(folder):
+            return Source("folder", folder)
+    spec = spec_of(name)
+    hub_id = spec.hub_id if spec else name
+    if "/" in hub_id:
+        cached = hub_cache_folder(hub_id, spec.revision if spec else "main")
+        if cached is not None and checkpoint.is_complete(cached):
+            return Source("hub cache", cached)
+    if spec is not None and spec.package is not None:
+        bundled = bundled_folder(spec)
+        if bundled is not None:
+            return Source("bundled", bundled)
+    return None
+
+
+def hub_cache() -> Path:
+    """The folder of the local Hugging Face cache."""
+    from huggingface_hub import constants
+
+    # The library reads its variables once, at import; a value set later has to count too.
+    return Path(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE).expanduser()
+
+
+def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> Path | None:
+    """The snapshot folder of a model in the local Hugging Face cache, or None. No network."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(
+        check_hub_id(hub_id),
+        checkpoint.CONFIG_FILE,
+        cache_dir=cache or hub_cache(),
+        revision=revision,
+    )
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def package_folder(package: str) -> Path | None:
+    """The folder of an installed top-level package, found without importing it; None if absent."""
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    if found is None or not found.submodule_search_locations:
+        return None
+    folder = Path(next(iter(found.submodule_search_locations)))
+    return folder if folder.is_dir() else None
+
+
+def bundled_folder(spec: ModelSpec) -> Path | None:
+    """The folder inside a bundled package that holds the model's data files, or None."""
+    package = package_folder(spec.package) if spec.package else None
+    if package is None:
+        return None
+    if next(package.glob("*.gguf"), None) is not None:
+        return package
+    model = package / "model"
+    return model if checkpoint.is_complete(model) else None
+
+
+def uncatalogued() -> Iterator[tuple[str, Path]]:
+    """Folders of ATTENTION_LAB_MODELS that the catalogue does not know and the core can hold."""
+    root = models_root()
+    if root is None:
+        return
+    for folder in sorted(root.iterdir()):
+        name = folder.name
+        if not folder.is_dir() or spec_of(name) or spec_of(name.replace("--", "/", 1)):
+            continue
+        try:
+            inside = bool(local_folders(name))
+        except ValueError:
+            continue
+        if inside and checkpoint.is_complete(folder):
+            yield name, folder
