@@ -15,7 +15,7 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.cache import KVCache
 from attention_core.config import TransformerConfig
 from attention_core.ladder import merge_heads, split_heads
-from attention_core.layers import FeedForward, Projection, make_norm, rotary_angles, rotate
+from attention_core.layers import FeedForward, Projection, make_norm, project, rotary_angles, rotate
 from attention_core.masks import causal_mask, padding_mask
 
 Rotation = tuple[Tensor, Tensor]
@@ -214,7 +214,7 @@ class Transformer(nn.Module):
 
     def _logits(self, hidden: Tensor) -> Tensor | None:
         """(B, T, C) -> (B, T, V)."""
-        return None if self.unembedding is None else hidden @ self.unembedding
+        return None if self.unembedding is None else project(hidden, self.unembedding)
 
     def _mask(
         self, n_new: int, n_keys: int, attention_mask: Tensor | None, device: torch.device

@@ -1,0 +1,264 @@
+"""Weight maps: from the checkpoints of GPT-2, BERT and Llama onto the from-scratch core.
+
+A checkpoint is taken apart key by key. A key that is missing, left over, or of the wrong shape is
+an error; the few keys that are no weights of the core are listed by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_core import Transformer, TransformerConfig, bert_config, gpt2_config, llama_config
+
+Config = Mapping[str, Any]
+
+_GELUS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+
+# Keys of checkpoints that hold no weight of the core: causal masks and rotary tables stored as
+# buffers, position numbers, the pooler, and the heads for pre-training of BERT.
+_IGNORED = {
+    "gpt2": r"h\.\d+\.attn\.(bias|masked_bias)",
+    "bert": r"embeddings\.position_ids|pooler\..*|cls\..*",
+    "llama": r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",
+}
+
+
+def transformer_config(hf_config: Config) -> TransformerConfig:
+    """The core's configuration for the contents of a `config.json`.
+
+    Raises: ValueError for an architecture or an option that the core does not build.
+    """
+    readers = {"gpt2": _gpt2_config, "bert": _bert_config, "llama": _llama_config}
+    return _of(hf_config, readers)(hf_config)
+
+
+def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
+    """A `Transformer` in evaluation mode with the weights of a transformers state dict.
+
+    Raises: ValueError for keys missing or left over, shapes that do not fit, or an unsupported
+    configuration.
+    """
+    config = transformer_config(hf_config)
+    convert = _of(
+        hf_config, {"gpt2": _gpt2_weights, "bert": _bert_weights, "llama": _llama_weights}
+    )
+    keys = _Checkpoint(state)
+    weights = convert(config, keys)
+    keys.check_consumed(_IGNORED[hf_config["model_type"]])
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+        core = Transformer(config)
+    for name, parameter in core.named_parameters():
+        if name in weights and weights[name].shape != parameter.shape:
+            raise ValueError(
+                f"{name} needs shape {tuple(parameter.shape)}, "
+                f"the checkpoint gives {tuple(weights[name].shape)}"
+            )
+    core.load_state_dict(weights, strict=True, assign=True)
+    return core.requires_grad_(False).eval()
+
+
+def core_from_reference(hf_model: Any) -> Transformer:
+    """A `Transformer` with the weights of a loaded transformers model.
+
+    Takes `GPT2LMHeadModel`, `BertModel` and `LlamaForCausalLM`; same errors as
+    `core_from_state_dict`.
+    """
+    return core_from_state_dict(hf_model.config.to_dict(), hf_model.state_dict())
+
+
+class _Checkpoint:
+    """A state dict from which every key is taken once; prefixes of wrapping models are dropped."""
+
+    def __init__(self, state: Mapping[str, Tensor]) -> None:
+        self._state = {_plain(key): tensor for key, tensor in state.items()}
+
+    def take(self, key: str) -> Tensor:
+        try:
+            return self._state.pop(key)
+        except KeyError:
+            raise ValueError(f"the checkpoint has no weight {key!r}") from None
+
+    def take_optional(self, key: str) -> Tensor | None:
+        return self._state.pop(key, None)
+
+    def take_matrix(self, *keys: str) -> Tensor:
+        """`nn.Linear` weights (d_out, d_in), side by side as one (d_in, sum of d_out)."""
+        return torch.cat([self.take(f"{key}.weight") for key in keys]).t().contiguous()
+
+    def take_biases(self, *keys: str) -> Tensor:
+        return torch.cat([self.take(f"{key}.bias") for key in keys])
+
+    def check_consumed(self, ignored: str) -> None:
+        left = [key for key in self._state if not re.fullmatch(ignored, key)]
+        if left:
+            raise ValueError(
+                f"{len(left)} weights of the checkpoint have no place in the core, "
+                f"the first is {left[0]!r}"
+            )
+
+
+def _plain(key: str) -> str:
+    """Drop the prefix of a model with a head, and the LayerNorm names of 2018 checkpoints."""
+    key = re.sub(r"^(transformer|bert|model)\.", "", key)
+    return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", key).replace(
+        "LayerNorm.beta", "LayerNorm.bias"
+    )
+
+
+def _of(hf_config: Config, table: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
+    model_type = hf_config.get("model_type")
+    if model_type not in table:
+        raise ValueError(f"the core builds {', '.join(table)} models, not {model_type!r}")
+    return table[model_type]
+
+
+def _require(hf_config: Config, option: str, allowed: tuple[Any, ...]) -> Any:
+    """The option's value; the first of `allowed` if it is absent. ValueError if not allowed."""
+    value = hf_config.get(option, allowed[0])
+    if value not in allowed:
+        raise ValueError(f"the core does not build models with {option}={value!r}")
+    return value
+
+
+def _gpt2_config(hf: Config) -> TransformerConfig:
+    _require(hf, "activation_function", ("gelu_new", "gelu_pytorch_tanh"))
+    _require(hf, "scale_attn_weights", (True,))
+    _require(hf, "scale_attn_by_inverse_layer_idx", (False,))
+    _require(hf, "add_cross_attention", (False,))
+    _require(hf, "tie_word_embeddings", (True,))
+    return gpt2_config(
+        d_model=hf["n_embd"],
+        n_layers=hf["n_layer"],
+        n_heads=hf["n_head"],
+        vocab_size=hf["vocab_size"],
+        context_length=hf["n_positions"],
+        d_ff=hf.get("n_inner"),
+        norm_eps=hf.get("layer_norm_epsilon", 1e-5),
+    )
+
+
+def _bert_config(hf: Config) -> TransformerConfig:
+    _require(hf, "position_embedding_type", ("absolute",))
+    _require(hf, "is_decoder", (False,))
+    return bert_config(
+        d_model=hf["hidden_size"],
+        n_layers=hf["num_hidden_layers"],
+        n_heads=hf["num_attention_heads"],
+        d_ff=hf["intermediate_size"],
+        vocab_size=hf["vocab_size"],
+        context_length=hf["max_position_embeddings"],
+        n_segments=hf.get("type_vocab_size", 2),
+        norm_eps=hf.get("layer_norm_eps", 1e-12),
+        activation=_GELUS[_require(hf, "hidden_act", tuple(_GELUS))],
+    )
+
+
+def _llama_config(hf: Config) -> TransformerConfig:
+    _require(hf, "hidden_act", ("silu",))
+    # transformers 5 keeps everything about rotary positions in one table, older files do not
+    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
+    _require(rope, "rope_type", ("default",))
+    return llama_config(
+        vocab_size=hf["vocab_size"],
+        context_length=hf["max_position_embeddings"],
+        d_model=hf["hidden_size"],
+        n_layers=hf["num_hidden_layers"],
+        n_heads=hf["num_attention_heads"],
+        n_kv_heads=hf.get("num_key_value_heads") or hf["num_attention_heads"],
+        d_ff=hf["intermediate_size"],
+        head_size=hf.get("head_dim"),
+        rope_theta=rope.get("rope_theta") or hf.get("rope_theta") or 10_000.0,
+        norm_eps=hf.get("rms_norm_eps", 1e-6),
+        attention_bias=hf.get("attention_bias", False),
+        mlp_bias=hf.get("mlp_bias", False),
+        tied=hf.get("tie_word_embeddings", False),
+    )
+
+
+def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+    """GPT-2's Conv1D layers already store (d_in, d_out): nothing to transpose but the embedding."""
+    keys.take_optional("lm_head.weight")  # the token embedding once more
+    weights = {
+        "unembedding": keys.take("wte.weight").t().contiguous(),
+        "positions": keys.take("wpe.weight"),
+    }
+    parts = {
+        "attention_norm": "ln_1",
+        "attention.qkv": "attn.c_attn",
+        "attention.out": "attn.c_proj",
+        "mlp_norm": "ln_2",
+        "mlp.up": "mlp.c_fc",
+        "mlp.down": "mlp.c_proj",
+    }
+    names = {
+        f"blocks.{i}.{ours}": f"h.{i}.{theirs}"
+        for i in range(config.n_layers)
+        for ours, theirs in parts.items()
+    } | {"final_norm": "ln_f"}
+    for ours, theirs in names.items():
+        for kind in ("weight", "bias"):
+            weights[f"{ours}.{kind}"] = keys.take(f"{theirs}.{kind}")
+    return weights
+
+
+def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+    weights = {
+        "embedding": keys.take("embeddings.word_embeddings.weight"),
+        "positions": keys.take("embeddings.position_embeddings.weight"),
+        "segments": keys.take("embeddings.token_type_embeddings.weight"),
+        "embedding_norm.weight": keys.take("embeddings.LayerNorm.weight"),
+        "embedding_norm.bias": keys.take("embeddings.LayerNorm.bias"),
+    }
+    norms = {"attention_norm": "attention.output.LayerNorm", "mlp_norm": "output.LayerNorm"}
+    matrices = {
+        "attention.qkv": [f"attention.self.{name}" for name in ("query", "key", "value")],
+        "attention.out": ["attention.output.dense"],
+        "mlp.up": ["intermediate.dense"],
+        "mlp.down": ["output.dense"],
+    }
+    for layer in range(config.n_layers):
+        ours, theirs = f"blocks.{layer}", f"encoder.layer.{layer}"
+        for name, norm in norms.items():
+            for kind in ("weight", "bias"):
+                weights[f"{ours}.{name}.{kind}"] = keys.take(f"{theirs}.{norm}.{kind}")
+        for name, linears in matrices.items():
+            sources = [f"{theirs}.{linear}" for linear in linears]
+            weights[f"{ours}.{name}.weight"] = keys.take_matrix(*sources)
+            weights[f"{ours}.{name}.bias"] = keys.take_biases(*sources)
+    return weights
+
+
+def _llama_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+    embedding = keys.take("embed_tokens.weight")
+    output = keys.take_optional("lm_head.weight")
+    if config.output == "tied":
+        weights = {"unembedding": embedding.t().contiguous()}
+    elif output is None:
+        raise ValueError("the checkpoint has no weight 'lm_head.weight' and does not tie it")
+    else:
+        weights = {"embedding": embedding, "unembedding": output.t().contiguous()}
+    weights["final_norm.weight"] = keys.take("norm.weight")
+    norms = {"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
+    matrices = {
+        "attention.qkv": [f"self_attn.{name}_proj" for name in ("q", "k", "v")],
+        "attention.out": ["self_attn.o_proj"],
+        "mlp.up": ["mlp.up_proj"],
+        "mlp.gate": ["mlp.gate_proj"],
+        "mlp.down": ["mlp.down_proj"],
+    }
+    for layer in range(config.n_layers):
+        ours, theirs = f"blocks.{layer}", f"layers.{layer}"
+        for name, norm in norms.items():
+            weights[f"{ours}.{name}.weight"] = keys.take(f"{theirs}.{norm}.weight")
+        for name, linears in matrices.items():
+            sources = [f"{theirs}.{linear}" for linear in linears]
+            weights[f"{ours}.{name}.weight"] = keys.take_matrix(*sources)
+            has_bias = config.mlp_bias if name.startswith("mlp") else config.attention_bias
+            if has_bias:
+                weights[f"{ours}.{name}.bias"] = keys.take_biases(*sources)
+    return weights

@@ -1,0 +1,140 @@
+"""Sampling against transformers' filters, and generation step by step."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper
+from transformers.generation.logits_process import TopPLogitsWarper
+
+from attention_core import Sampling, Transformer, generate, probabilities, sample, stream
+from tests.core.conftest import build
+
+PROMPT = [3, 1, 4, 1, 5]
+
+
+def random_logits(size: int = 50) -> torch.Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(0)) * 3
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
+@pytest.mark.parametrize("top_k", [None, 1, 7, 500])
+@pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 1.0])
+def test_filters_equal_those_of_transformers(
+    temperature: float, top_k: int | None, top_p: float | None
+):
+    logits = random_logits()
+    filters = LogitsProcessorList([TemperatureLogitsWarper(temperature)])
+    if top_k is not None:
+        filters.append(TopKLogitsWarper(top_k))
+    if top_p is not None:
+        filters.append(TopPLogitsWarper(top_p))
+    expected = torch.softmax(filters(None, logits[None])[0], dim=-1)
+    ours = probabilities(logits, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
+    assert_close(ours, expected)
+
+
+def test_greedy_is_the_limit_of_a_low_temperature():
+    logits = random_logits()
+    assert_close(
+        probabilities(logits, Sampling()), probabilities(logits, Sampling(temperature=1e-40))
+    )
+    assert sample(logits, Sampling(), torch.Generator()) == int(logits.argmax())
+
+
+def test_draws_follow_the_distribution():
+    sampling = Sampling(temperature=1.3, top_k=6)
+    logits, generator = random_logits(), torch.Generator().manual_seed(1)
+    draws = 4000
+    counts = torch.zeros_like(logits)
+    for _ in range(draws):
+        counts[sample(logits, sampling, generator)] += 1
+    # five standard errors of the most uncertain share
+    assert_close(counts / draws, probabilities(logits, sampling), atol=2.5 / draws**0.5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"temperature": -1}, {"temperature": math.nan}, {"temperature": math.inf}, {"top_k": 0},
+     {"top_p": 0.0}, {"top_p": 1.1}],
+)  # fmt: skip
+def test_bad_sampling(bad: dict[str, float]):
+    with pytest.raises(ValueError, match="must be"):
+        Sampling(**bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "sampling", [Sampling(), Sampling(temperature=1.1, top_k=20, top_p=0.95, seed=7)]
+)
+def test_cached_and_uncached_runs_agree(decoder: Transformer, sampling: Sampling):
+    n_new = 20
+    cache = decoder.new_cache(1, len(PROMPT) + n_new)
+    cached = list(stream(decoder, PROMPT, max_new_tokens=n_new, cache=cache, sampling=sampling))
+    uncached = list(stream(decoder, PROMPT, max_new_tokens=n_new, sampling=sampling))
+    assert [s.token_id for s in cached] == [s.token_id for s in uncached]
+    for one, other in zip(cached, uncached, strict=True):
+        assert_close(one.logits, other.logits, atol=1e-5, rtol=1e-5)
+        assert math.isclose(one.logprob, other.logprob, abs_tol=1e-4)
+    assert [s.kind for s in cached] == ["prefill"] + ["decode"] * (n_new - 1)
+    assert [s.n_new for s in cached] == [len(PROMPT)] + [1] * (n_new - 1)
+    assert [s.n_new for s in uncached] == [s.n_keys for s in cached]
+    assert [s.cache_length for s in cached] == [len(PROMPT) + i for i in range(n_new)]
+    assert {s.cache_length for s in uncached} == {0}
+    assert all(s.seconds > 0 and s.flops > 0 for s in cached)
+    assert sum(s.flops for s in cached) < sum(s.flops for s in uncached)
+
+
+def test_the_last_position_of_the_context_is_used(decoder: Transformer):
+    n_new = decoder.config.context_length - len(PROMPT) + 1
+    cache = decoder.new_cache(1, decoder.config.context_length)
+    ids = generate(decoder, PROMPT, max_new_tokens=n_new, cache=cache)
+    assert len(ids) == n_new
+    assert cache.length == cache.max_length
+    assert ids == generate(decoder, PROMPT, max_new_tokens=n_new)
+
+
+def test_a_cache_that_holds_the_prompt_is_continued(decoder: Transformer):
+    whole = generate(decoder, PROMPT, max_new_tokens=12)
+    cache = decoder.new_cache(1, 40)
+    first = generate(decoder, PROMPT, max_new_tokens=5, cache=cache)
+    # the fifth token was chosen but never run: it is the next prompt
+    rest = generate(decoder, first[-1:], max_new_tokens=7, cache=cache)
+    assert first + rest == whole
+
+
+def test_stops_after_a_stop_token(decoder: Transformer):
+    free = generate(decoder, PROMPT, max_new_tokens=15)
+    stop = free[6]
+    ids = generate(decoder, PROMPT, max_new_tokens=15, stop_ids={stop})
+    assert ids == free[: free.index(stop) + 1]
+
+
+def test_the_seed_decides(decoder: Transformer):
+    def draw(seed: int) -> list[int]:
+        sampling = Sampling(temperature=2.0, seed=seed)
+        return generate(decoder, PROMPT, max_new_tokens=12, sampling=sampling)
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
+    for _ in stream(decoder, PROMPT, max_new_tokens=2):
+        assert not torch.is_inference_mode_enabled()
+
+
+def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
+    limit = decoder.config.context_length
+    with pytest.raises(ValueError, match=f"need {limit + 1} positions, but the context holds"):
+        stream(decoder, PROMPT, max_new_tokens=limit - len(PROMPT) + 2)
+    with pytest.raises(ValueError, match="need 9 positions, but the cache holds 8"):
+        stream(decoder, PROMPT, max_new_tokens=5, cache=decoder.new_cache(1, 8))
+    with pytest.raises(ValueError, match="no tokens"):
+        stream(decoder, [], max_new_tokens=5)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        stream(decoder, PROMPT, max_new_tokens=0)
+    vocabulary = decoder.config.vocab_size
+    with pytest.raises(ValueError, match=f"between 0 and {vocabulary - 1}, got 3 to {vocabulary}"):
+        stream(decoder, [3, vocabulary], max_new_tokens=1)
+    with pytest.raises(ValueError, match="cannot generate"):
+        stream(build("bert"), PROMPT, max_new_tokens=1)

@@ -1,0 +1,192 @@
+"""The lectures' printed numbers, reproduced to four decimals by the classes they describe."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import (
+    MultiHeadAttention,
+    MultiHeadAttentionWrapper,
+    SelfAttentionV1,
+    SelfAttentionV2,
+    attend,
+    attention_scores,
+    attention_weights,
+    causal_mask,
+    kv_cache_bytes,
+    mask_scores,
+    simple_self_attention,
+)
+
+NUMBERS = json.loads(
+    (Path(__file__).parents[1] / "data" / "lecture_numbers.json").read_text(encoding="utf-8")
+)
+FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
+
+
+def tensor(block: str, key: str) -> torch.Tensor:
+    return torch.tensor(NUMBERS[block][key])
+
+
+def test_simplified_attention():
+    block = "002_simplified_self_attention"
+    scores, weights, context = simple_self_attention(tensor(block, "x"))
+    assert_close(scores, tensor(block, "scores"), **FOUR_DECIMALS)
+    assert_close(weights, tensor(block, "weights"), **FOUR_DECIMALS)
+    assert_close(context, tensor(block, "context"), **FOUR_DECIMALS)
+    by_sum = scores[1] / scores[1].sum()
+    assert_close(by_sum, tensor(block, "weights_by_sum_row2"), **FOUR_DECIMALS)
+
+
+def test_trainable_v1_from_the_lecture_seed():
+    block = "002_self_attention_v1_seed123"
+    torch.manual_seed(123)
+    head = SelfAttentionV1(3, 2)
+    for name in ("W_query", "W_key", "W_value"):
+        # the file stores (out, in), the class (in, out)
+        assert_close(getattr(head, name).detach().T, tensor(block, name), **FOUR_DECIMALS)
+    record = head.record(tensor(block, "x"))
+    for key in ("scores", "weights", "context"):
+        assert_close(getattr(record, key).detach(), tensor(block, key), **FOUR_DECIMALS)
+
+
+@pytest.mark.parametrize(
+    ("block", "seed"),
+    [("002_self_attention_v2_seed789", 789), ("001_simple_attention_seed123", 123)],
+)
+def test_trainable_v2_from_the_lecture_seed(block: str, seed: int):
+    torch.manual_seed(seed)
+    head = SelfAttentionV2(3, 2)
+    for name in ("W_query", "W_key", "W_value"):
+        assert_close(getattr(head, name).weight.detach(), tensor(block, name), **FOUR_DECIMALS)
+    record = head.record(tensor(block, "x"))
+    assert_close(record.context.detach(), tensor(block, "context"), **FOUR_DECIMALS)
+    if "weights" in NUMBERS[block]:
+        assert_close(record.weights.detach(), tensor(block, "weights"), **FOUR_DECIMALS)
+
+
+def test_wrapper_from_the_lecture_seed():
+    block = "001_multi_head_wrapper_seed123"
+    x = tensor(block, "x")
+    torch.manual_seed(123)
+    wrapper = MultiHeadAttentionWrapper(3, 2, len(x), 0.0, 2, causal=False)
+    for head, expected in zip(wrapper.heads, NUMBERS[block]["heads"], strict=True):
+        for name, matrix in expected.items():
+            weight = getattr(head, name).weight.detach()
+            assert_close(weight, torch.tensor(matrix), **FOUR_DECIMALS)
+    with torch.no_grad():
+        assert_close(wrapper(x[None])[0], tensor(block, "context"), **FOUR_DECIMALS)
+
+
+def article_heads(*, causal: bool) -> MultiHeadAttention:
+    """The article's fused projection, which is cut in the order key, query, value."""
+    block = "001_multi_head_fused_seed123"
+    size = NUMBERS[block]["d_out"]
+    fused = tensor(block, "fused_weight_key_query_value")
+    heads = MultiHeadAttention(
+        fused.shape[1], size, 9, 0.0, NUMBERS[block]["num_heads"], causal=causal
+    )
+    with torch.no_grad():
+        layers = (heads.W_key, heads.W_query, heads.W_value)
+        for layer, part in zip(layers, fused.split(size), strict=True):
+            layer.weight.copy_(part)
+        heads.out_proj.weight.copy_(tensor(block, "out_proj_weight"))
+        heads.out_proj.bias.copy_(tensor(block, "out_proj_bias"))
+    return heads
+
+
+@pytest.mark.parametrize(("key", "causal"), [("output", False), ("output_causal", True)])
+def test_weight_splits_with_the_articles_weights(key: str, causal: bool):
+    block = "001_multi_head_fused_seed123"
+    with torch.no_grad():
+        output = article_heads(causal=causal)(tensor(block, "x")[None])[0]
+    assert_close(output, tensor(block, key), **FOUR_DECIMALS)
+
+
+@pytest.mark.parametrize("example", NUMBERS["001_softmax_scaling"])
+def test_softmax_of_large_logits(example: dict[str, list[float]]):
+    logits = torch.tensor(example["logits"])
+    # one query of size 1 against three keys: the dot products are the logits
+    query, keys = torch.ones(1, 1), logits[:, None]
+    plain = attend(query, keys, keys, scale=1.0).weights[0]
+    divided = attend(query, keys, keys, scale=1.0 / float(logits.sum())).weights[0]
+    assert_close(plain, torch.tensor(example["softmax"]), **FOUR_DECIMALS)
+    assert_close(divided, torch.tensor(example["softmax_of_logits_over_sum"]), **FOUR_DECIMALS)
+
+
+def test_dropout_scales_what_it_keeps():
+    block = "001_dropout_seed123"
+    p = NUMBERS[block]["p"]
+    q, k = torch.randn(5, 2), torch.randn(3, 2)
+    torch.manual_seed(123)
+    matrix = torch.rand(5, 3)
+    assert_close(matrix, tensor(block, "matrix"), **FOUR_DECIMALS)
+    # the same random stream goes on inside attend: 5 queries, 3 keys, the same cells kept
+    record = attend(q, k, torch.eye(3), dropout_p=p)
+    dropped = matrix * record.weights / record.attention
+    assert_close(dropped, tensor(block, "dropped"), **FOUR_DECIMALS)
+    assert_close(record.context, record.weights)
+
+
+def test_masking_with_zero_leaks_and_minus_infinity_does_not():
+    block = "001_masking"
+    scores = tensor(block, "scores")
+    mask = causal_mask(*scores.shape)
+    leaking = attention_weights(mask_scores(scores, mask, fill=0.0))
+    masked = attention_weights(mask_scores(scores, mask))
+    assert_close(leaking, tensor(block, "softmax_masked_with_zero"), **FOUR_DECIMALS)
+    assert_close(masked, tensor(block, "softmax_masked_with_minus_inf"), **FOUR_DECIMALS)
+    renormalised = attention_weights(scores) * mask
+    renormalised = renormalised / renormalised.sum(-1, keepdim=True)
+    assert NUMBERS[block]["mask_then_renormalise_equals_minus_inf"]
+    assert_close(renormalised, masked)
+
+
+def test_variance_of_scores_by_scale():
+    """The course prints one run; this is another: its spread is a few per mille of the theory."""
+    block = NUMBERS["003_scaling_variance"]
+    size = block["d_k"]
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 200, 100, size)
+    scales = {"no_scale": 1.0, "sqrt_d_k": size**-0.5, "d_k": 1 / size, "d_k_squared": size**-2}
+    scores = attention_scores(q, k)
+    for name, scale in scales.items():
+        measured = float((scores * scale).var())
+        assert math.isclose(measured, block["theory"][name], rel_tol=0.02)
+        assert math.isclose(measured, block["printed"][name], rel_tol=0.03, abs_tol=5e-5)
+
+
+@pytest.mark.parametrize("example", NUMBERS["003_kv_cache_size"]["examples"])
+def test_kv_cache_size(example: dict[str, int]):
+    heads = example.get("n_heads", 1)
+    size = kv_cache_bytes(
+        n_layers=example["n_layers"],
+        n_kv_heads=heads,
+        head_size=example.get("head_dim", example.get("d_model", 0) // heads),
+        n_tokens=example["seq_len"],
+        batch_size=example["batch"],
+    )
+    assert size == example["bytes"]
+
+
+def test_shapes_of_the_weight_splits_lecture():
+    steps = {name.split()[0]: shape for name, shape in NUMBERS["000_weight_splits"]["shape_steps"]}
+    torch.manual_seed(0)
+    heads = MultiHeadAttention(6, 6, 3, 0.0, 2)
+    record = heads.record(torch.rand(1, 3, 6))
+
+    def written(t: torch.Tensor) -> str:
+        return str(tuple(t.shape))
+
+    assert f"{written(heads.W_query.weight)} each" == steps["3"]
+    assert {written(t) for t in (record.q, record.k, record.v)} == {steps["6"]}
+    assert written(record.scores) == steps["7"]
+    assert written(record.weights) == steps["8"]
+    assert written(record.context) == steps["9"]
+    assert written(record.context.transpose(1, 2)) == steps["10"]
+    assert record.output is not None
+    assert written(record.output) == steps["11"]

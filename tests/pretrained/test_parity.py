@@ -1,0 +1,189 @@
+"""The core equals transformers on small random models: every layer's attention and the outputs."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
+
+from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
+
+TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
+EAGER = {"attn_implementation": "eager"}  # the fused kernel returns no attention weights
+
+
+def gpt2() -> Any:
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=97, n_positions=31, n_embd=24, n_layer=3, n_head=4, n_inner=52, **EAGER
+        )
+    )
+
+
+def llama(**changes: Any) -> Any:
+    sizes = {
+        "vocab_size": 89, "max_position_embeddings": 37, "hidden_size": 30,
+        "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2,
+        "head_dim": 8, "intermediate_size": 44, "rms_norm_eps": 1e-4,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
+    }  # fmt: skip
+    return LlamaForCausalLM(LlamaConfig(**(sizes | changes), **EAGER))
+
+
+def bert() -> Any:
+    return BertModel(
+        BertConfig(
+            vocab_size=83, max_position_embeddings=29, hidden_size=20, num_hidden_layers=3,
+            num_attention_heads=5, intermediate_size=28, type_vocab_size=3, **EAGER,
+        )
+    )  # fmt: skip
+
+
+def enlarge(model: Any) -> Any:
+    """Weights far from their tiny initial values, so that attention is far from uniform."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn_like(parameter) * 0.35
+            parameter.copy_(noise + (0.6 if parameter.dim() == 1 else 0.0))
+    model.tie_weights()
+    return model.eval()
+
+
+def ids(model: Any, batch: int = 3, length: int = 17) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
+
+
+def reference_outputs(model: Any, **inputs: torch.Tensor) -> Any:
+    with torch.no_grad():
+        return model(**inputs, output_attentions=True, output_hidden_states=True)
+
+
+DECODERS = {
+    "gpt2": gpt2,
+    "llama": llama,
+    "llama, tied": lambda: llama(tie_word_embeddings=True),
+    "llama, biases": lambda: llama(attention_bias=True, mlp_bias=True),
+    "llama, one key head": lambda: llama(num_key_value_heads=1),
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoders(name: str):
+    reference = enlarge(DECODERS[name]())
+    core = core_from_reference(reference)
+    tokens = ids(reference)
+    expected = reference_outputs(reference, input_ids=tokens)
+    ours = core(tokens, record=True)
+    assert_close(ours.logits, expected.logits, **TOLERANCE)
+    for record, weights in zip(ours.records, expected.attentions, strict=True):
+        assert_close(record.weights, weights, **TOLERANCE)
+    # transformers norms the last of its hidden states
+    for state, theirs in zip(ours.hidden_states[:-1], expected.hidden_states[:-1], strict=True):
+        assert_close(state, theirs, **TOLERANCE)
+    assert_close(ours.hidden, expected.hidden_states[-1], **TOLERANCE)
+    # the test means something only if the rows are far from uniform
+    assert max(float(record.weights[:, :, -1].max()) for record in ours.records) > 0.2
+
+
+def test_decoders_with_padding():
+    reference = enlarge(llama())
+    core = core_from_reference(reference)
+    tokens, real = ids(reference), torch.ones(3, 17, dtype=torch.long)
+    real[1, 9:], real[2, 4:] = 0, 0
+    expected = reference_outputs(reference, input_ids=tokens, attention_mask=real)
+    ours = core(tokens, attention_mask=real)
+    assert_close(ours.logits[real.bool()], expected.logits[real.bool()], **TOLERANCE)
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_bert_with_padding(segments: bool):
+    reference = enlarge(bert())
+    core = core_from_reference(reference)
+    tokens, real = ids(reference), torch.ones(3, 17, dtype=torch.long)
+    real[1, 13:], real[2, 6:] = 0, 0
+    segment_ids = (torch.arange(17) // 7).expand(3, -1) if segments else torch.zeros_like(tokens)
+    expected = reference_outputs(
+        reference, input_ids=tokens, attention_mask=real, token_type_ids=segment_ids
+    )
+    ours = core(
+        tokens,
+        attention_mask=real,
+        segment_ids=segment_ids if segments else None,
+        record=True,
+    )
+    assert ours.logits is None
+    for record, weights in zip(ours.records, expected.attentions, strict=True):
+        assert_close(record.weights, weights, **TOLERANCE)
+    for state, theirs in zip(ours.hidden_states, expected.hidden_states, strict=True):
+        assert_close(state, theirs, **TOLERANCE)
+    assert_close(ours.hidden, expected.last_hidden_state, **TOLERANCE)
+
+
+def test_old_names_of_bert_checkpoints():
+    reference = enlarge(bert())
+    state = {
+        "bert."
+        + key.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): value
+        for key, value in reference.state_dict().items()
+    } | {"cls.predictions.bias": torch.zeros(83)}
+    core = core_from_state_dict(reference.config.to_dict(), state)
+    tokens = ids(reference)
+    assert_close(core(tokens).hidden, core_from_reference(reference)(tokens).hidden)
+
+
+def test_bare_gpt2_checkpoints_with_mask_buffers():
+    reference = enlarge(gpt2())
+    state = {
+        key.removeprefix("transformer."): value
+        for key, value in reference.state_dict().items()
+        if key != "lm_head.weight"
+    } | {"h.0.attn.bias": torch.ones(1, 1, 31, 31), "h.2.attn.masked_bias": torch.tensor(-1e4)}
+    core = core_from_state_dict(reference.config.to_dict(), state)
+    tokens = ids(reference)
+    assert_close(core(tokens).logits, core_from_reference(reference)(tokens).logits)
+
+
+def test_every_key_is_accounted_for():
+    reference = gpt2()
+    config, state = reference.config.to_dict(), reference.state_dict()
+    missing = {k: v for k, v in state.items() if k != "transformer.h.1.ln_2.bias"}
+    with pytest.raises(ValueError, match=r"no weight 'h\.1\.ln_2\.bias'"):
+        core_from_state_dict(config, missing)
+    with pytest.raises(ValueError, match=r"1 weights .* no place .* 'h\.1\.attn\.extra'"):
+        core_from_state_dict(config, state | {"transformer.h.1.attn.extra": torch.ones(2)})
+    wrong = state | {"transformer.h.0.ln_1.bias": torch.ones(5)}
+    with pytest.raises(ValueError, match=r"blocks\.0\.attention_norm\.bias .*\(24,\).*\(5,\)"):
+        core_from_state_dict(config, wrong)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "t5"}, "gpt2, bert, llama models, not 't5'"),
+        ({}, "not None"),
+        (GPT2Config(activation_function="relu").to_dict(), "activation_function='relu'"),
+        (GPT2Config(scale_attn_by_inverse_layer_idx=True).to_dict(), "inverse_layer_idx=True"),
+        (BertConfig(hidden_act="swish").to_dict(), "hidden_act='swish'"),
+        (BertConfig().to_dict() | {"position_embedding_type": "relative_key"}, "relative_key"),
+        (
+            LlamaConfig(rope_parameters={"rope_type": "linear", "factor": 2.0}).to_dict(),
+            "rope_type='linear'",
+        ),
+        (LlamaConfig(num_attention_heads=32, num_key_value_heads=5).to_dict(), r"\(32\).*\(5\)"),
+    ],
+)
+def test_what_the_core_does_not_build_is_refused(config: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        transformer_config(config)
