@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,15 +74,32 @@ class Pretrained:
         else:
             model_class = transformers.BertModel
             options["add_pooling_layer"] = False
-        model = model_class.from_pretrained(
-            self.folder,
-            attn_implementation="eager",
-            dtype=self.dtype,
-            local_files_only=True,
-            use_safetensors=True,
-            **options,
-        )
+        with _quiet_transformers():
+            model = model_class.from_pretrained(
+                self.folder,
+                attn_implementation="eager",
+                dtype=self.dtype,
+                local_files_only=True,
+                use_safetensors=True,
+                **options,
+            )
         return model.to(self.device).eval()
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No progress bars, and no report about the pooler that is left out on purpose."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def load(

@@ -75,7 +75,7 @@ def local_folders(name: str) -> list[Path]:
     if root is None:
         return []
     spec = spec_of(name)
-    names = [name, spec.name, spec.hub_id] if spec else [name]
+    names = [spec.name, spec.hub_id] if spec else [name]
     folders = []
     for candidate in dict.fromkeys(n.replace("/", "--") for n in names):
         folder = root / candidate
@@ -119,13 +119,14 @@ def hub_cache() -> Path:
 
 def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> Path | None:
     """The snapshot folder of a model in the local Hugging Face cache, or None. No network."""
+    cache = cache or hub_cache()
+    repository = "models--" + check_hub_id(hub_id).replace("/", "--")
+    if not (cache / repository).is_dir():  # saves the import for what was never downloaded
+        return None
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(
-        check_hub_id(hub_id),
-        checkpoint.CONFIG_FILE,
-        cache_dir=cache or hub_cache(),
-        revision=revision,
+        hub_id, checkpoint.CONFIG_FILE, cache_dir=cache, revision=revision
     )
     return Path(found).parent if isinstance(found, str) else None
 

@@ -51,19 +51,13 @@ class Tokens:
         A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes;
         from its second occurrence on a label carries its count, such as "the (2)".
         """
-        seen: set[str] = set()
         counts: dict[str, int] = {}
         labels = []
         for piece in self.pieces:
-            base = printable(piece)
-            count = counts.get(base, 0) + 1
-            label = base if count == 1 else f"{base} ({count})"
-            while label in seen:  # a token can itself read "the (2)"
-                count += 1
-                label = f"{base} ({count})"
-            counts[base] = count
-            seen.add(label)
-            labels.append(label)
+            label = printable(piece)
+            count = counts[label] = counts.get(label, 0) + 1
+            # No piece prints with a space, so a counted label cannot meet another piece's.
+            labels.append(label if count == 1 else f"{label} ({count})")
         return tuple(labels)
 
 

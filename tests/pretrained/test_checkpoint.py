@@ -1,0 +1,170 @@
+"""Model folders from strangers: what is read, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from pretrained import checkpoint
+
+GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}
+
+
+def write_config(folder: Path, config: Any) -> None:
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def write_shards(folder: Path, weight_map: dict[str, str]) -> None:
+    for name in set(weight_map.values()):
+        keys = [key for key, value in weight_map.items() if value == name]
+        save_file({key: torch.full((2, 3), float(len(key))) for key in keys}, folder / name)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        GPT2,
+        {"model_type": "bert"},
+        {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
+        {"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
+    ],
+)
+def test_supported_configurations(tmp_path: Path, config: dict[str, Any]) -> None:
+    write_config(tmp_path, config)
+    assert checkpoint.read_config(tmp_path) == config
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        ({"model_type": "t5"}, "'t5' is not supported"),
+        ({}, "None is not supported"),
+        ({"model_type": ["gpt2"]}, "not supported"),
+        ({"model_type": {"a": 1}}, "not supported"),
+        ({"model_type": "gpt2", "architectures": ["EvilModel"]}, "EvilModel is not supported"),
+        ({"model_type": "gpt2", "architectures": "GPT2"}, "not a list"),
+        ({"model_type": "gpt2", "architectures": [1]}, "not a list"),
+        ({**GPT2, "auto_map": {"AutoModel": "evil.py"}}, "never run"),
+        ({**GPT2, "quantization_config": {"bits": 4}}, "Quantised"),
+        ([GPT2], "no JSON object"),
+    ],
+)
+def test_unsupported_configurations(tmp_path: Path, config: Any, sentence: str) -> None:
+    write_config(tmp_path, config)
+    with pytest.raises(ValueError, match=sentence):
+        checkpoint.read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        (b"{", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"[" * 200_000, "not valid JSON"),
+        (b" " * (checkpoint.MAX_CONFIG_BYTES + 1), "larger than"),
+    ],
+)
+def test_damaged_configurations(tmp_path: Path, raw: bytes, sentence: str) -> None:
+    (tmp_path / "config.json").write_bytes(raw)
+    with pytest.raises(ValueError, match=sentence):
+        checkpoint.read_config(tmp_path)
+
+
+def test_missing_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        checkpoint.read_config(tmp_path)
+
+
+def test_one_file(tmp_path: Path) -> None:
+    save_file({"a": torch.arange(6.0).view(2, 3)}, tmp_path / "model.safetensors")
+    state = checkpoint.read_state(tmp_path)
+    assert state["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert checkpoint.tensor_names(tmp_path) == {"a"}
+
+
+def test_shards(tmp_path: Path) -> None:
+    first, second = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+    write_shards(tmp_path, {"a": first, "bb": second, "ccc": first})
+    assert {k: v[0, 0].item() for k, v in checkpoint.read_state(tmp_path).items()} == {
+        "a": 1.0,
+        "bb": 2.0,
+        "ccc": 3.0,
+    }
+    (tmp_path / second).unlink()
+    with pytest.raises(ValueError, match="lacks 1 of 2 shards"):
+        checkpoint.read_state(tmp_path)
+
+
+def test_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
+    write_shards(tmp_path, {"a": "x.safetensors", "b": "y.safetensors"})
+    save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "y.safetensors")
+    with pytest.raises(ValueError, match="repeats the tensor 'a'"):
+        checkpoint.read_state(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.safetensors",
+        "/etc/x.safetensors",
+        "a/b.safetensors",
+        "x.bin",
+        "..",
+        "",
+        7,
+        "a\0b",
+    ],
+)
+def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save_file({"a": torch.zeros(1)}, tmp_path / "secret.safetensors")
+    index = {"weight_map": {"a": name}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match="no file of this folder"):
+        checkpoint.read_state(folder)
+
+
+@pytest.mark.parametrize("index", [{}, {"weight_map": {}}, {"weight_map": ["a"]}])
+def test_an_index_without_a_map(tmp_path: Path, index: dict[str, Any]) -> None:
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match="no 'weight_map'"):
+        checkpoint.weight_files(tmp_path)
+
+
+def test_pickles_are_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02 a pickle")
+    with pytest.raises(ValueError, match="pickled weights.*save_pretrained"):
+        checkpoint.read_state(tmp_path)
+
+
+def test_no_weights(tmp_path: Path) -> None:
+    write_config(tmp_path, GPT2)
+    with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
+        checkpoint.read_state(tmp_path)
+    assert not checkpoint.is_complete(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 40, -1])
+def test_truncated_weights(tmp_path: Path, keep: int) -> None:
+    file = tmp_path / "model.safetensors"
+    save_file({"a": torch.zeros(50), "b": torch.zeros(50)}, file)
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        checkpoint.read_state(tmp_path)
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        checkpoint.read_header(file)
+
+
+@pytest.mark.parametrize("header", [b"[1]", b'{"a": 1}', b'{"a": {"data_offsets": 3}}', b"{"])
+def test_damaged_headers(tmp_path: Path, header: bytes) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        checkpoint.read_header(file)

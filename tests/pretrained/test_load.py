@@ -1,0 +1,179 @@
+"""Loading: the core, the tokenizer, the reference, and what is said when it cannot be done."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+import pretrained
+from pretrained.gpt2_bpe import Gpt2Bpe
+
+SENTENCE = "the animal didn't cross the street because it was too tired"
+
+
+@pytest.fixture(scope="module")
+def minilm() -> pretrained.Pretrained:
+    return pretrained.load("all-minilm-l6-v2", device="cpu")
+
+
+def copy(source: Path, target: Path) -> Path:
+    return Path(shutil.copytree(source, target))
+
+
+def test_minilm_core_agrees_with_the_reference(minilm: pretrained.Pretrained) -> None:
+    tokens = minilm.tokenizer.encode(SENTENCE)
+    ids = torch.tensor([tokens.ids])
+    with torch.inference_mode():
+        ours = minilm.core(ids, record=True)
+        theirs = minilm.reference(ids, output_attentions=True)
+    torch.testing.assert_close(ours.hidden, theirs.last_hidden_state, atol=2e-5, rtol=0)
+    for record, attention in zip(ours.records, theirs.attentions, strict=True):
+        torch.testing.assert_close(record.weights, attention, atol=1e-5, rtol=0)
+
+
+def test_minilm_attends_from_the_pronoun_to_the_animal(minilm: pretrained.Pretrained) -> None:
+    tokens = minilm.tokenizer.encode(SENTENCE)
+    it, animal = tokens.pieces.index("it"), tokens.pieces.index("animal")
+    with torch.inference_mode():
+        out = minilm.core(torch.tensor([tokens.ids]), record=True)
+    assert out.records[3].weights[0, 1, it, animal].item() == pytest.approx(0.64, abs=0.01)
+
+
+def test_what_is_told_about_a_model(minilm: pretrained.Pretrained, minilm_folder: Path) -> None:
+    assert minilm.name == "all-minilm-l6-v2"
+    assert minilm.source == pretrained.Source("bundled", minilm_folder)
+    assert minilm.spec.title == "MiniLM L6 (all-MiniLM-L6-v2)"
+    assert (minilm.device, minilm.dtype) == (torch.device("cpu"), torch.float32)
+    assert not minilm.core.training
+    assert minilm.core.config.context_length == minilm.spec.context_length
+
+
+def test_the_reference_is_loaded_once(minilm: pretrained.Pretrained) -> None:
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(minilm.reference)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(model) for model in found}) == 1
+    assert minilm.reference.config._attn_implementation == "eager"
+    assert minilm.reference.pooler is None
+    assert not minilm.reference.training
+
+
+def test_a_local_gpt2(models: Path, tiny_gpt2: Path) -> None:
+    copy(tiny_gpt2, models / "mine")
+    model = pretrained.load("mine", device="cpu", dtype="float64")
+    assert model.source.kind == "folder"
+    assert isinstance(model.tokenizer, Gpt2Bpe)
+    ids = torch.tensor([model.tokenizer.encode("The next day").ids])
+    with torch.inference_mode():
+        ours, theirs = model.core(ids).logits, model.reference(ids).logits
+    assert ours.dtype == theirs.dtype == torch.float64
+    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
+def test_bert_with_its_head_for_masked_words(models: Path, minilm_folder: Path) -> None:
+    import transformers
+
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        vocab_size=30522,
+        hidden_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=40,
+    )
+    folder = models / "masked"
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    shutil.copy(minilm_folder / "vocab.txt", folder)
+    model = pretrained.load("masked", device="cpu")
+    assert type(model.reference).__name__ == "BertForMaskedLM"
+    ids = torch.tensor([model.tokenizer.encode("a [MASK] day").ids])
+    with torch.inference_mode():
+        ours = model.core(ids).hidden
+        theirs = model.reference(ids, output_hidden_states=True)
+    torch.testing.assert_close(ours, theirs.hidden_states[-1], atol=1e-5, rtol=0)
+    assert theirs.logits.shape[-1] == 30522
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", torch.float16])
+def test_dtypes(dtype: str | torch.dtype) -> None:
+    model = pretrained.load("all-minilm-l6-v2", device="cpu", dtype=dtype)
+    expected = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    assert {p.dtype for p in model.core.parameters()} == {expected}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "nonsense", "nn", torch.int32])
+def test_dtypes_that_are_none(dtype: str | torch.dtype) -> None:
+    with pytest.raises(ValueError, match="no dtype"):
+        pretrained.load("all-minilm-l6-v2", dtype=dtype)
+
+
+def test_a_device_that_is_none() -> None:
+    with pytest.raises(ValueError, match="no device"):
+        pretrained.load("all-minilm-l6-v2", device="toaster")
+
+
+def test_an_unknown_name_lists_what_is_ready() -> None:
+    with pytest.raises(ValueError, match=r"ready are: smollm2-135m-instruct, all-minilm-l6-v2\."):
+        pretrained.load("no-such-model")
+
+
+def test_a_known_model_that_is_not_here_says_how_to_get_it() -> None:
+    with pytest.raises(pretrained.WeightsMissing) as caught:
+        pretrained.load("gpt2")
+    message = str(caught.value)
+    assert message == (
+        "The weights of GPT-2 (124M) are not on this machine: download it from the hub (550 MB), "
+        "or put its files into ATTENTION_LAB_MODELS/gpt2."
+    )
+    assert isinstance(caught.value, LookupError)
+
+
+def test_an_unusable_local_folder_says_why(models: Path, tiny_gpt2: Path) -> None:
+    folder = copy(tiny_gpt2, models / "mine")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="cannot be used: .*pickled"):
+        pretrained.load("mine")
+
+
+def test_truncated_weights(models: Path, tiny_gpt2: Path) -> None:
+    file = copy(tiny_gpt2, models / "mine") / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(ValueError, match="truncated or damaged"):
+        pretrained.load("mine")
+
+
+def test_a_folder_that_pretends_to_be_another_model(models: Path, tiny_gpt2: Path) -> None:
+    copy(tiny_gpt2, models / "gpt2")
+    with pytest.raises(ValueError, match=r"GPT-2 \(124M\) holds another model: gpt2 with 2 layers"):
+        pretrained.load("gpt2")
+
+
+def test_a_tokenizer_larger_than_the_model(
+    models: Path, tiny_gpt2: Path, smollm2_folder: Path
+) -> None:
+    folder = copy(tiny_gpt2, models / "mine")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 40_000}))
+    shutil.copy(smollm2_folder / "tokenizer.json", folder)
+    with pytest.raises(ValueError, match="49152 tokens, the model only 40000"):
+        pretrained.load("mine")
+
+
+def test_prepare_prints_what_is_ready(
+    smollm2_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pretrained import prepare
+
+    assert prepare.main() == 0
+    out = capsys.readouterr().out
+    assert str(smollm2_folder) in out
+    assert "gpt2-xl                  not here, 6,434 MB" in out
