@@ -7,7 +7,7 @@ gpt-fast; the time of neither is dropped.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -49,19 +49,28 @@ def stream(
     cache: KVCache | None = None,
     sampling: Sampling | None = None,
     stop_ids: Collection[int] = (),
+    on_layer: Callable[[int], None] | None = None,
 ) -> Iterator[Step]:
     """Yield one `Step` a new token; the first is the prefill.
 
     Without a cache every step runs the whole sequence again. With one, the prompt runs once and
     each later step runs one token. A cache that already holds tokens is continued. Generation ends
-    after `max_new_tokens`, or after a token in `stop_ids`.
+    after `max_new_tokens`, or after a token in `stop_ids`. `on_layer` is handed to every forward
+    pass, which it may abandon by raising: a long pass need not be waited for.
     Raises: ValueError, before anything runs, for an empty prompt, a model without logits, or more
     tokens than the context or the cache can hold.
     """
     start = cache.length if cache is not None else 0
     _check(model, token_ids, max_new_tokens, cache, start)
     return _steps(
-        model, token_ids, max_new_tokens, cache, start, sampling or Sampling(), frozenset(stop_ids)
+        model,
+        token_ids,
+        max_new_tokens,
+        cache,
+        start,
+        sampling or Sampling(),
+        frozenset(stop_ids),
+        on_layer,
     )
 
 
@@ -73,6 +82,7 @@ def generate(
     cache: KVCache | None = None,
     sampling: Sampling | None = None,
     stop_ids: Collection[int] = (),
+    on_layer: Callable[[int], None] | None = None,
 ) -> list[int]:
     """The new token ids, by draining `stream` (same arguments and errors)."""
     steps = stream(
@@ -82,6 +92,7 @@ def generate(
         cache=cache,
         sampling=sampling,
         stop_ids=stop_ids,
+        on_layer=on_layer,
     )
     return [step.token_id for step in steps]
 
@@ -94,6 +105,7 @@ def _steps(
     start: int,
     sampling: Sampling,
     stop_ids: frozenset[int],
+    on_layer: Callable[[int], None] | None,
 ) -> Iterator[Step]:
     n_prompt = len(token_ids)
     sequence = torch.empty(
@@ -104,7 +116,7 @@ def _steps(
     for step in range(max_new_tokens):
         end = n_prompt + step
         first = end - 1 if cache is not None and step else 0
-        logits, seconds = _timed_forward(model, sequence[:, first:end], cache)
+        logits, seconds = _timed_forward(model, sequence[:, first:end], cache, on_layer)
         token_id = sample(logits, sampling, generator)
         sequence[0, end] = token_id
         n_new, n_keys = end - first, start + end
@@ -124,14 +136,17 @@ def _steps(
 
 
 def _timed_forward(
-    model: Transformer, token_ids: Tensor, cache: KVCache | None
+    model: Transformer,
+    token_ids: Tensor,
+    cache: KVCache | None,
+    on_layer: Callable[[int], None] | None,
 ) -> tuple[Tensor, float]:
     """Logits (V,) of the last position, and the seconds of the model call alone."""
     # inference mode must not leak to the consumer between two steps: hence not around the loop
     with torch.inference_mode():
         _synchronize(token_ids.device)
         begin = time.perf_counter()
-        output = model(token_ids, cache=cache, last_only=True)
+        output = model(token_ids, cache=cache, last_only=True, on_layer=on_layer)
         _synchronize(token_ids.device)
         seconds = time.perf_counter() - begin
         return output.logits[0, -1].float().cpu(), seconds

@@ -6,6 +6,7 @@ H_kv key/value heads, D head size, C width, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -143,12 +144,15 @@ class Transformer(nn.Module):
         attention_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         last_only: bool = False,
+        on_layer: Callable[[int], None] | None = None,
     ) -> TransformerOutput:
         """Run the new tokens, behind those in `cache` if one is given.
 
         Shapes: token_ids and segment_ids (B, T); attention_mask (B, S), non-zero for a real token
         (padding belongs on the right: positions count from the first column).
         `last_only` computes the logits of the last position alone: all that generation needs.
+        `on_layer` is called with the number of each layer before it runs; by raising it abandons
+        the pass, and the cache stays as it was.
         Raises: ValueError if the tokens do not fit the context, or shapes do not fit each other.
         """
         offset = cache.length if cache is not None else 0
@@ -162,7 +166,9 @@ class Transformer(nn.Module):
             rotation = rotary_angles(positions, self.config.d_head, self.config.rope_theta, x.dtype)
 
         records, hidden_states = [], [x]
-        for block in self.blocks:
+        for layer, block in enumerate(self.blocks):
+            if on_layer is not None:
+                on_layer(layer)
             x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache)
             if record:
                 records.append(attention_record)

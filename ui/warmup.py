@@ -1,0 +1,18 @@
+"""Load the first models while the visitor reads: started once a process by the frame."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import streamlit as st
+
+from ui import models
+
+
+@st.cache_resource(show_spinner=False)
+def start() -> threading.Thread | None:
+    """Start the background load, once. `ATTENTION_LAB_WARMUP=off` leaves it out."""
+    if os.environ.get("ATTENTION_LAB_WARMUP", "on") == "off":
+        return None
+    return models.warm_up()
