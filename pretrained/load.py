@@ -89,8 +89,9 @@ class Pretrained:
 @contextmanager
 def _quiet_transformers() -> Iterator[None]:
     """No progress bars, and no report about the pooler that is left out on purpose."""
-    from transformers.utils import logging
+    import transformers
 
+    logging: Any = transformers.utils.logging  # untyped
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
