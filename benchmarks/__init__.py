@@ -1,0 +1,5 @@
+"""Side-by-side measurements against peers, in one process and one run.
+
+python -m benchmarks.decode     tokens a second: this core against transformers, cached and not
+python -m benchmarks.one_row    reading weights for one row: `project` against the plain products
+"""

