@@ -1,8 +1,8 @@
 """The frame of the site: the pages, their sections, and what every page shares.
 
-The files lie in `views/`, not `pages/`: Streamlit takes a folder of that name beside the entry point
-for its older kind of multipage app, and answers the first link to a page after a start with "Page not
-found".
+The files lie in `views/`, not `pages/`: Streamlit takes a folder of that name beside the entry
+point for its older kind of multipage app, and answers the first link to a page after a start with
+"Page not found".
 """
 
 import streamlit as st

@@ -16,6 +16,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def random_weights(*shape: int) -> Tensor:
+    """Initial weights as GPT-2 draws them: normal with a standard deviation of 0.02."""
+    weights = torch.empty(*shape)
+    # without values to draw (on the meta device), drawing would cost a second of imports
+    return weights if weights.is_meta else weights.normal_(std=0.02)
+
+
 _PARTS = 4  # parts of a sum that a one-row product on the CPU is split into
 
 
@@ -45,7 +52,7 @@ class Projection(nn.Module):
 
     def __init__(self, d_in: int, d_out: int, bias: bool = True) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(d_in, d_out).normal_(std=0.02))
+        self.weight = nn.Parameter(random_weights(d_in, d_out))
         self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:

@@ -16,7 +16,15 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.cache import KVCache
 from attention_core.config import TransformerConfig
 from attention_core.ladder import merge_heads, split_heads
-from attention_core.layers import FeedForward, Projection, make_norm, project, rotary_angles, rotate
+from attention_core.layers import (
+    FeedForward,
+    Projection,
+    make_norm,
+    project,
+    random_weights,
+    rotary_angles,
+    rotate,
+)
 from attention_core.masks import causal_mask, padding_mask
 
 Rotation = tuple[Tensor, Tensor]
@@ -121,15 +129,11 @@ class Transformer(nn.Module):
         width = config.d_model
         # A tied matrix is stored once, as (C, V): the output product reads all of it in every
         # decode step, the embedding only picks a few columns.
-        self.embedding = None if tied else nn.Parameter(_normal(config.vocab_size, width))
-        self.unembedding = (
-            None if config.output == "none" else nn.Parameter(_normal(width, config.vocab_size))
-        )
+        self.embedding = None if tied else _table(config.vocab_size, width)
+        self.unembedding = None if config.output == "none" else _table(width, config.vocab_size)
         learned = config.positions == "learned"
-        self.positions = nn.Parameter(_normal(config.context_length, width)) if learned else None
-        self.segments = (
-            nn.Parameter(_normal(config.n_segments, width)) if config.n_segments else None
-        )
+        self.positions = _table(config.context_length, width) if learned else None
+        self.segments = _table(config.n_segments, width) if config.n_segments else None
         post = config.norm_order == "post"
         self.embedding_norm = make_norm(config) if post else None
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
@@ -262,5 +266,5 @@ class Transformer(nn.Module):
             )
 
 
-def _normal(*shape: int) -> Tensor:
-    return torch.empty(*shape).normal_(std=0.02)
+def _table(rows: int, columns: int) -> nn.Parameter:
+    return nn.Parameter(random_weights(rows, columns))

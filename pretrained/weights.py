@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -17,7 +17,11 @@ from attention_core import Transformer, TransformerConfig, bert_config, gpt2_con
 
 Config = Mapping[str, Any]
 
-_GELUS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}
+_GELUS: dict[str, Literal["gelu", "gelu_tanh"]] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
 
 # Keys of checkpoints that hold no weight of the core: causal masks and rotary tables stored as
 # buffers, position numbers, the pooler, and the heads for pre-training of BERT.
@@ -34,7 +38,7 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
     Raises: ValueError for an architecture or an option that the core does not build.
     """
     readers = {"gpt2": _gpt2_config, "bert": _bert_config, "llama": _llama_config}
-    return _of(hf_config, readers)(hf_config)
+    return cast(TransformerConfig, _of(hf_config, readers)(hf_config))
 
 
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:

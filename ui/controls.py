@@ -58,6 +58,7 @@ def text(label: str, key: str, default: str, *, height: int = 80) -> str:
         list(SENTENCES),
         key=f"{key}_preset",
         on_change=use_preset,
+        wrap=True,
     )
     return typed
 
