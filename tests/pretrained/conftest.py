@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,21 +21,6 @@ TINY_GPT2 = {
     "n_layer": 2,
     "n_head": 3,
 }
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache for the whole run, and none of the user's own models or settings."""
-    patch = pytest.MonkeyPatch()
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    if not os.environ.get("ATTENTION_LAB_CACHE"):
-        patch.setenv("ATTENTION_LAB_CACHE", str(shared / "attention-lab-cache"))
-    patch.setenv("HF_HUB_CACHE", str(base / "empty-hub-cache"))
-    for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
-        patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,49 @@
+"""The site under AppTest, on the bundled weights, without background work."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pretrained import sources
+from ui import attention, models
+
+ROOT = Path(__file__).resolve().parents[2]
+VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "views").glob("*/*.py"))
+
+
+@pytest.fixture(autouse=True)
+def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+
+
+@pytest.fixture
+def site() -> AppTest:
+    """The frame, not yet run."""
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A machine on which no package carries weights and no model was ever downloaded."""
+    monkeypatch.setattr(sources, "package_folder", lambda package: None)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    models.clear()
+    attention.clear()
+    yield
+    models.clear()
+    attention.clear()
+
+
+def open_page(site: AppTest, view: str, **query: str) -> AppTest:
+    """Open one page, as a link with these query parameters would."""
+    for key, value in query.items():
+        site.query_params[key] = value
+    site.run()
+    return site.switch_page(view).run()
+
+
+def messages(site: AppTest) -> list[str]:
+    """Every warning on the page."""
+    return [element.value for element in site.warning]

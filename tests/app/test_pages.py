@@ -1,0 +1,210 @@
+"""Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from tests.app.conftest import VIEWS, messages, open_page
+from ui import attention, controls
+from ui.limits import MAX_TEXT_CHARACTERS
+
+HEADS = "views/compare/heads.py"
+HOME = "views/start/home.py"
+
+
+def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """Header and values of each heatmap on the page, as the browser receives them."""
+    found = []
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        length = int.from_bytes(data[:4], "little")
+        header = json.loads(data[4 : 4 + length])
+        values = np.frombuffer(data, "<f4", offset=4 + length)
+        found.append((header, values.reshape(header["rows"], header["columns"])))
+    return found
+
+
+def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
+    """The same weights without any of the site's code."""
+    model = pretrained.load(name)
+    ids = torch.tensor([model.tokenizer.encode(text).ids])
+    with torch.inference_mode():
+        return model.core(ids, record=True).records[layer].weights[0, head].numpy()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_page_opens(site: AppTest, view: str):
+    open_page(site, view)
+    assert not site.exception
+    assert not messages(site)
+    assert site.title[0].value
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: str):
+    open_page(site, view)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+
+
+def test_home_shows_the_head_of_the_sentence(site: AppTest):
+    open_page(site, HOME)
+    ((header, values),) = maps(site)
+    expected = weights("all-minilm-l6-v2", controls.ANIMAL, 3, 1)
+    np.testing.assert_array_equal(values, expected)
+    assert header["labels"][0] == "[CLS]"
+    assert header["largest"] == pytest.approx(float(expected.max()))
+    assert "“it” gives 0.640 of its attention to “animal”" in site.text[0].value
+
+
+def test_heads_shows_two_heads_on_one_scale(site: AppTest):
+    text = "Two kettles sing before one lamp"
+    open_page(site, HEADS)
+    site.text_area("heads_text").set_value(text).run()
+    site.slider("heads_a_layer").set_value(5)
+    site.slider("heads_a_head").set_value(11)
+    site.slider("heads_b_layer").set_value(29)
+    site.slider("heads_b_head").set_value(8).run()
+    assert not site.exception
+    (left, first), (right, second) = maps(site)
+    np.testing.assert_array_equal(first, weights("all-minilm-l6-v2", text, 5, 11))
+    np.testing.assert_array_equal(second, weights("smollm2-135m-instruct", text, 29, 8))
+    assert not left["causal"]
+    assert right["causal"]
+    assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
+    site.toggle("heads_whole_scale").set_value(True).run()
+    assert [header["largest"] for header, _ in maps(site)] == [1.0, 1.0]
+
+
+def test_the_table_is_the_picture(site: AppTest):
+    open_page(site, HEADS)
+    for (_, values), table in zip(maps(site), site.dataframe, strict=True):
+        frame = table.value
+        assert (frame["weight"].diff().dropna() <= 0).all()
+        read = values[frame["query position"], frame["key position"]]
+        np.testing.assert_array_equal(read, frame["weight"])
+    causal = site.dataframe[1].value
+    assert (causal["key position"] <= causal["query position"]).all()
+
+
+def test_the_same_model_on_both_sides(site: AppTest):
+    open_page(site, HEADS)
+    site.selectbox("heads_b_model").set_value("all-minilm-l6-v2").run()
+    assert not site.exception
+    assert [header["causal"] for header, _ in maps(site)] == [False, False]
+
+
+def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
+    open_page(site, HEADS)
+    site.slider("heads_b_layer").set_value(29).run()
+    site.selectbox("heads_b_model").set_value("all-minilm-l6-v2").run()
+    assert not site.exception
+    assert site.slider("heads_b_layer").value == 5
+    assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
+
+
+def test_presets_fill_the_box(site: AppTest):
+    open_page(site, HEADS)
+    for name, sentence in controls.SENTENCES.items():
+        site.button_group("heads_text_preset").set_value(name).run()
+        assert site.text_area("heads_text").value == sentence
+        assert not site.exception
+        assert site.button_group("heads_text_preset").value is None
+
+
+def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
+    text = "word " * 140
+    open_page(site, HEADS)
+    site.text_area("heads_text").set_value(text).run()
+    assert not site.exception
+    # 140 words and [CLS], [SEP]; 14 tokens over 128
+    assert any("142 tokens long, 14 over the limit of 128" in m for m in messages(site))
+    assert site.text_area("heads_text").value == text
+
+
+@pytest.mark.parametrize("view", [HOME, HEADS])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   \n\t ",
+        "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
+        "naïve 👩‍👧 日本語 \x00 \u202e rtl",
+        "a" * MAX_TEXT_CHARACTERS,
+        "[MASK] <|im_end|> [SEP]",
+    ],
+)
+def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
+    key = "home_text" if view == HOME else "heads_text"
+    open_page(site, view)
+    site.text_area(key).set_value(text).run()
+    assert not site.exception
+    assert maps(site) or messages(site)
+    for element in site.markdown:
+        assert "onerror" not in element.value
+        assert "example.invalid" not in element.value
+
+
+def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
+    open_page(site, HEADS)
+    site.text_area("heads_text").set_value("").run()
+    assert any("type a word or more" in m for m in messages(site))
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site, HEADS, heads_text="A linked sentence", heads_a_layer="2", heads_a_head="7",
+        heads_b_model="MiniLM L6 (all-MiniLM-L6-v2)",
+    )  # fmt: skip
+    assert not site.exception
+    assert site.text_area("heads_text").value == "A linked sentence"
+    titles = [header["title"] for header, _ in maps(site)]
+    assert titles[0].endswith("layer 2, head 7")
+    assert all(title.startswith("MiniLM") for title in titles)
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(
+        site, HEADS, heads_a_layer="99", heads_a_head="x", heads_a_model="../../etc/passwd",
+        heads_whole_scale="maybe",
+    )  # fmt: skip
+    assert not site.exception
+    assert maps(site)[0][0]["title"] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
+
+
+def test_runs_are_shared_and_read_only():
+    first = attention.run("all-minilm-l6-v2", "shared")
+    assert attention.run("all-minilm-l6-v2", "shared") is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.weights[0, 0, 0, 0] = 1
+
+
+def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
+    open_page(site, "views/models/models.py")
+    site.selectbox("models_download").set_value("Another model, by its hub id").run()
+    site.text_input("models_hub_id").set_value("../../etc").run()
+    site.button("models_start").click().run()
+    assert not site.exception
+    assert messages(site)
+
+
+def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    # a closed port of this machine: refused at once, as without a network
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    open_page(site, "views/models/models.py")
+    site.button("models_start").click().run()
+    assert not site.exception
+    assert any("does not answer" in m for m in messages(site))
+
+
+def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
+    open_page(site, "views/models/models.py")
+    assert any("switched off" in element.value for element in site.info)
+    assert not site.button

@@ -1,0 +1,22 @@
+"""Settings for every test: no hub, nothing of the user's own models, quiet worker threads."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+# Before torch starts its threads: waiting by spinning makes two busy processes on two cores
+# tens of times slower than one.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """None of the user's own models or settings; the converted SmolLM2 is shared with the site."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("HF_HUB_CACHE", str(tmp_path_factory.getbasetemp() / "empty-hub-cache"))
+    for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
+        patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
+    yield
+    patch.undo()

@@ -1,0 +1,56 @@
+"""The bundled weights, offline: the core against the reference model, layer by layer."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pretrained
+from attention_core import generate
+from pretrained import Pretrained
+
+SENTENCE = "The animal didn't cross the street because it was too tired"
+PROMPT = "The next day is bright"
+
+
+@pytest.fixture(scope="module", params=["smollm2-135m-instruct", "all-minilm-l6-v2"])
+def model(request: pytest.FixtureRequest) -> Pretrained:
+    return pretrained.load(request.param, device="cpu")
+
+
+def test_attention_of_every_layer(model: Pretrained):
+    ids = torch.tensor([model.tokenizer.encode(SENTENCE).ids])
+    with torch.inference_mode():
+        ours = model.core(ids, record=True)
+        theirs = model.reference(ids, output_attentions=True)
+    assert len(ours.records) == len(theirs.attentions) == model.spec.n_layers
+    for record, attention in zip(ours.records, theirs.attentions, strict=True):
+        assert record.weights.shape == (1, model.spec.n_heads, ids.shape[1], ids.shape[1])
+        assert_close(record.weights, attention, atol=1e-4, rtol=0)
+
+
+def test_sixty_greedy_tokens_from_three_implementations():
+    model = pretrained.load("smollm2-135m-instruct", device="cpu")
+    ids = list(model.tokenizer.encode(PROMPT).ids)
+    cached = generate(
+        model.core, ids, max_new_tokens=60, cache=model.core.new_cache(1, len(ids) + 60)
+    )
+    uncached = generate(model.core, ids, max_new_tokens=60)
+    with torch.inference_mode():
+        output = model.reference.generate(
+            torch.tensor([ids]), max_new_tokens=60, min_new_tokens=60, do_sample=False,
+            pad_token_id=0,
+        )  # fmt: skip
+    assert cached == uncached == output[0, len(ids) :].tolist()
+    assert len(cached) == 60
+    text = model.tokenizer.decode(cached)
+    assert text.startswith(" and sunny, with a gentle breeze")
+
+
+def test_the_pronoun_head_of_minilm():
+    model = pretrained.load("all-minilm-l6-v2", device="cpu")
+    tokens = model.tokenizer.encode(SENTENCE)
+    with torch.inference_mode():
+        records = model.core(torch.tensor([tokens.ids]), record=True).records
+    it, animal, tired = (tokens.pieces.index(word) for word in ("it", "animal", "tired"))
+    assert float(records[3].weights[0, 1, it, animal]) > 0.6
+    assert float(records[2].weights[0, 1, it, tired]) > 0.6
