@@ -5,9 +5,16 @@ point for its older kind of multipage app, and answers the first link to a page 
 "Page not found".
 """
 
+import os
+
 import streamlit as st
 
 from ui import warmup
+
+# GNU OpenMP reads this when torch is first imported, later. By default its threads spin for long
+# at every barrier: beside one other busy process, generation on two cores becomes 20 to 100 times
+# slower. With short spins it takes twice the time then, and hardly more when the machine is idle.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 PAGES = {
     "": [
@@ -45,7 +52,7 @@ PAGES = {
     ],
 }
 
-st.set_page_config(page_title="Attention Lab", page_icon=":material/grid_on:", layout="wide")
+st.set_page_config(page_title="Attention Lab", page_icon="ui/favicon.png", layout="wide")
 page = st.navigation(PAGES)
 warmup.start()
 page.run()

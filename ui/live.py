@@ -48,14 +48,18 @@ def _status(queue: JobQueue, job: Job) -> None:
         others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."
         st.info(f"Waiting: {others}" if ahead else "Starting …", icon=":material/hourglass_top:")
     elif job.state == "running":
-        phase = f"{done} of {asked} tokens" if job.device else "loading the model"
+        phase = f"{done} of {_tokens(asked)}" if job.device else "loading the model"
         st.info(f"Running: {phase} …", icon=":material/bolt:")
     elif job.state == "failed":
         st.warning(job.error, icon=":material/edit:")
     elif job.state == "stopped":
-        st.info(f"Stopped after {done} of {asked} tokens.", icon=":material/stop:")
+        st.info(f"Stopped after {done} of {_tokens(asked)}.", icon=":material/stop:")
     else:
-        st.success(f"Done: {done} tokens. {job.notice}", icon=":material/check:")
+        st.success(f"Done: {_tokens(done)}. {job.notice}", icon=":material/check:")
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'' if count == 1 else 's'}"
 
 
 def _texts(job: Job) -> None:

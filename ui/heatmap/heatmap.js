@@ -65,6 +65,9 @@ export default function (component) {
     if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
     layout = measure();
     const { label, cell, every, width, height } = layout;
+    // where the cells lie, in CSS pixels, for whoever reads the picture by program
+    canvas.dataset.origin = label;
+    canvas.dataset.cell = cell;
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);

@@ -1,0 +1,245 @@
+"""The main paths, as a visitor walks them: type, choose, hover, generate, stop, share a link."""
+
+import re
+import time
+import urllib.parse
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Locator, Page, expect
+
+import pretrained
+from pretrained import Tokens
+from tests.browser.conftest import Site
+
+pytestmark = pytest.mark.browser
+
+SENTENCE = "Seven small ships sailed past the old lighthouse"
+ENCODER = "all-minilm-l6-v2"
+DECODER = "smollm2-135m-instruct"
+
+
+def weights(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
+    model = pretrained.load(name)
+    tokens = model.tokenizer.encode(text)
+    with torch.inference_mode():
+        record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
+    return record.weights[0, head], tokens
+
+
+def open_page(page: Page, site: Site, path: str, heading: str) -> None:
+    page.goto(site.url + path)
+    expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+
+
+def type_text(page: Page, label: str, text: str) -> None:
+    page.get_by_label(label, exact=True).fill(text)
+    page.keyboard.press("Control+Enter")
+
+
+def set_slider(page: Page, label: str, which: int, steps: int) -> None:
+    """Move a slider with the keyboard, as a visitor without a mouse does."""
+    slider = page.get_by_test_id("stSlider").filter(has_text=label).nth(which)
+    slider.locator("input").focus()
+    for _ in range(abs(steps)):
+        page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+
+
+def heatmap(page: Page, title: str) -> Locator:
+    return page.locator("figure.heatmap").filter(has_text=title)
+
+
+def read_cell(figure: Locator, row: int, column: int) -> str:
+    """Hover the middle of a cell and read what the page then says."""
+    canvas = figure.locator(".scroll canvas")
+    canvas.scroll_into_view_if_needed()
+    origin, cell = (float(canvas.get_attribute(f"data-{name}") or 0) for name in ("origin", "cell"))
+    x, y = (origin + (index + 0.5) * cell for index in (column, row))
+    canvas.hover(position={"x": x, "y": y})
+    return figure.locator(".readout").inner_text()
+
+
+def test_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
+    open_page(page, site, "/heads", "Heads")
+    type_text(page, "Sentence", SENTENCE)
+    set_slider(page, "Layer", 0, 2)  # 3 -> 5
+    set_slider(page, "Head", 0, 6)  # 1 -> 7
+    figure = heatmap(page, "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 7")
+    expect(figure).to_be_visible()
+    expected, tokens = weights(ENCODER, SENTENCE, 5, 7)
+    n = len(tokens.ids)
+    for row, column in ((2, 5), (n - 1, 0), (0, n - 1)):
+        text = read_cell(figure, row, column)
+        assert f"query {row} “{tokens.labels[row]}” → key {column}" in text
+        shown = float(text.rsplit(" ", 1)[1])
+        assert shown == pytest.approx(float(expected[row, column]), rel=1e-5)
+
+
+def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
+    open_page(page, site, f"/heads?heads_text={urllib.parse.quote(SENTENCE)}", "Heads")
+    figure = heatmap(page, "SmolLM2 135M Instruct, layer 3, head 1")
+    expect(figure).to_be_visible()
+    expected, _ = weights(DECODER, SENTENCE, 3, 1)
+    assert "masked" in read_cell(figure, 1, 4)
+    shown = float(read_cell(figure, 4, 1).rsplit(" ", 1)[1])
+    assert shown == pytest.approx(float(expected[4, 1]), rel=1e-5)
+    expect(figure.get_by_text("the query may not look ahead", exact=False).first).to_be_visible()
+
+
+def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
+    open_page(page, site, "/", "Attention Lab")
+    figure = heatmap(page, "layer 3, head 1")
+    canvas, readout = figure.locator(".scroll canvas"), figure.locator(".readout")
+    expect(canvas).to_be_visible()
+    canvas.focus()
+    page.keyboard.press("ArrowDown")
+    expect(readout).to_contain_text("query 0 “[CLS]” → key 0 “[CLS]”")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    expect(readout).to_contain_text("query 1 “the” → key 1 “the”")
+    page.keyboard.press("Escape")
+    expect(readout).to_contain_text("arrow keys")
+
+
+def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
+    open_page(page, site, "/heads", "Heads")
+    type_text(page, "Sentence", SENTENCE)
+    set_slider(page, "Layer", 1, 4)
+    title = "SmolLM2 135M Instruct, layer 7, head 1"
+    expect(heatmap(page, title)).to_be_visible()
+    expect(page).to_have_url(re.compile(r"heads_b_layer=7"))
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    expect(heatmap(other, title)).to_be_visible(timeout=60_000)
+    expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
+    other.context.close()
+
+
+def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
+    open_page(page, site, "/generate", "Generate")
+    prompt = "The lighthouse keeper"
+    type_text(page, "Prompt", prompt)
+    page.get_by_role("button", name="Generate").click()
+    expect(page.get_by_text("Done: 40 tokens.")).to_be_visible(timeout=90_000)
+    outputs = page.locator("[data-testid=stCode]")
+    texts = [outputs.nth(i).inner_text() for i in range(2)]
+    assert texts[0] == texts[1]
+    assert texts[0].startswith(prompt)
+    assert len(texts[0]) > len(prompt) + 40
+    metrics = page.locator("[data-testid=stMetric]")
+    speed_up = metrics.filter(has_text="Speed-up in total").inner_text()
+    assert float(re.search(r"([\d.]+) ×", speed_up).group(1)) > 0  # type: ignore[union-attr]
+    difference = metrics.filter(has_text="Largest logit difference").inner_text()
+    assert 0 < float(difference.split("\n")[-1]) < 1e-3
+    expect(
+        page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
+    ).to_be_visible()
+
+    set_slider(page, "New tokens", 0, 160)
+    page.get_by_role("button", name="Generate").click()
+    expect(page.get_by_text(re.compile(r"Running: [1-9]\d* of 200 tokens"))).to_be_visible()
+    begin = time.monotonic()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(re.compile(r"Stopped after \d+ of 200 tokens"))).to_be_visible()
+    # one second for the worker, and at most a second for two ticks of the view and its repaint
+    assert time.monotonic() - begin < 2.0
+    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    stopped = [outputs.nth(i).inner_text() for i in range(2)]
+    assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
+
+
+def test_two_visitors_wait_in_line(page: Page, site: Site, browser: Browser):
+    open_page(page, site, "/generate?generate_tokens=200", "Generate")
+    page.get_by_role("button", name="Generate").click()
+    expect(page.get_by_text(re.compile(r"Running: [1-9]"))).to_be_visible()
+    second = browser.new_context().new_page()
+    open_page(second, site, "/generate?generate_tokens=2", "Generate")
+    second.get_by_role("button", name="Generate").click()
+    expect(second.get_by_text("Waiting: 1 visitor ahead of you.")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(second.get_by_text("Done: 2 tokens.")).to_be_visible(timeout=60_000)
+    second.context.close()
+
+
+def test_a_link_is_right_on_the_first_visit_after_a_start(browser: Browser, tmp_path: Path):
+    """A cold link to a page must not end on the home page or in a "Page not found" dialog."""
+    server = Site(tmp_path / "log.txt")
+    server.wait_until_it_listens()
+    page = browser.new_context().new_page()
+    page.set_default_timeout(60_000)
+    open_page(page, server, "/heads?heads_a_layer=2", "Heads")
+    expect(heatmap(page, "layer 2, head 1")).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+    page.context.close()
+    server.stop()
+
+
+def test_home_is_painted_within_four_seconds_on_a_cold_server(browser: Browser, tmp_path: Path):
+    server = Site(tmp_path / "log.txt")
+    server.wait_until_it_listens()
+    page = browser.new_context().new_page()
+    begin = time.monotonic()
+    open_page(page, server, "/", "Attention Lab")
+    expect(page.get_by_label("Type a sentence")).to_be_visible()
+    seconds = time.monotonic() - begin
+    page.context.close()
+    server.stop()
+    assert seconds < 4.0
+
+
+def test_no_page_waits_for_a_hub_that_is_gone(browser: Browser, tmp_path: Path):
+    # 192.0.2.0/24 is for documentation (RFC 5737): nothing answers there, not even a refusal
+    server = Site(tmp_path / "log.txt", HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
+    server.wait_until_it_listens()
+    page = browser.new_context().new_page()
+    page.set_default_timeout(60_000)
+    open_page(page, server, "/", "Attention Lab")
+    expect(page.locator("figure.heatmap canvas").first).to_be_visible()  # the models are loaded
+    for path, heading in (("/heads", "Heads"), ("/generate", "Generate"), ("/models", "Models")):
+        begin = time.monotonic()
+        open_page(page, server, path, heading)
+        assert time.monotonic() - begin < 3.0
+    begin = time.monotonic()
+    page.get_by_role("button", name="Download", exact=True).click()
+    expect(page.get_by_text("The hub does not answer")).to_be_visible()
+    assert time.monotonic() - begin < 4.0  # three seconds for the hub, one to paint
+    page.context.close()
+    server.stop()
+
+
+def test_no_request_leaves_the_machine(page: Page, site: Site):
+    elsewhere: list[str] = []
+    local = (site.url, site.url.replace("http", "ws"), "data:", "blob:")
+    page.on(
+        "request",
+        lambda request: (
+            elsewhere.append(request.url) if not request.url.startswith(local) else None
+        ),
+    )
+    hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
+    open_page(page, site, f"/?home_text={hostile}", "Attention Lab")
+    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+    open_page(page, site, f"/heads?heads_text={hostile}", "Heads")
+    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+    open_page(page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
+    page.get_by_role("button", name="Generate").click()
+    expect(page.get_by_text("Done: 1 token.")).to_be_visible()
+    open_page(page, site, "/models", "Models")
+    assert elsewhere == []
+
+
+@pytest.mark.parametrize("path", ["/", "/heads", "/generate", "/models"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str, scheme: str):
+    page = browser.new_context(
+        viewport={"width": 390, "height": 844}, color_scheme=scheme
+    ).new_page()
+    page.set_default_timeout(60_000)
+    page.goto(site.url + path)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    if path in ("/", "/heads"):
+        expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+    inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.evaluate(inside)
+    page.context.close()
