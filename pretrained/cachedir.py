@@ -124,7 +124,10 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
         try:
             build(work)
             seal(work)
-            work.chmod(0o755)  # mkdtemp makes it private; a prepared image is read by others
+            # mkdtemp and some writers keep it private; a prepared image is read by others
+            work.chmod(0o755)
+            for file in work.iterdir():
+                file.chmod(0o644)
             if folder.exists():  # damaged, or it would have been sound above
                 folder.rename(root / f".{key}.damaged-{os.getpid()}")
             work.rename(folder)

@@ -16,27 +16,34 @@ _COLOURS = ["#0072B2", "#D55E00"]
 
 
 def time_per_token(
-    milliseconds: Mapping[str, Sequence[float]], *, n_steps: int, height: int = 300
+    prefill: Mapping[str, float],
+    decode: Mapping[str, Sequence[float]],
+    *,
+    n_steps: int,
+    height: int = 340,
 ) -> dict[str, Any]:
-    """Time of every decode step, one line a run; the prefill is not among them.
+    """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
 
-    `milliseconds[run][i]` is the time of decode step `i + 1`. The x axis spans all `n_steps` from
-    the start, so that the picture does not change its scale while it fills.
+    `prefill[run]` is the time of step 0, `decode[run][i]` that of step `i + 1`. The x axis spans
+    all `n_steps` from the start, so that the picture does not change its scale while it fills.
     """
     rows = [
-        {"run": run, "step": step, "milliseconds": round(value, 3)}
-        for run, values in milliseconds.items()
+        {"run": run, "kind": "prefill", "step": 0, "milliseconds": round(value, 3)}
+        for run, value in prefill.items()
+    ] + [
+        {"run": run, "kind": "decode", "step": step, "milliseconds": round(value, 3)}
+        for run, values in decode.items()
         for step, value in enumerate(values, start=1)
     ]
+    decode_only = {"filter": "datum.kind === 'decode'"}
     return {
         "height": height,
         "data": {"values": rows},
-        "mark": {"type": "line", "point": {"size": 18}, "strokeWidth": 1.5},
         "encoding": {
             "x": {
                 "field": "step",
                 "type": "quantitative",
-                "title": "decode step",
+                "title": "step (0 is the prefill)",
                 "scale": {"domain": [0, max(n_steps, 1)], "nice": False},
                 "axis": {"tickMinStep": 1},
             },
@@ -55,9 +62,29 @@ def time_per_token(
             },
             "tooltip": [
                 {"field": "run", "title": "run"},
-                {"field": "step", "title": "decode step"},
+                {"field": "kind", "title": "kind"},
+                {"field": "step", "title": "step"},
                 {"field": "milliseconds", "title": "milliseconds", "format": ".2f"},
             ],
         },
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 1.5}, "transform": [decode_only]},
+            {
+                "mark": {"type": "point", "filled": True, "opacity": 1},
+                "encoding": {
+                    "shape": {
+                        "field": "kind",
+                        "type": "nominal",
+                        "title": None,
+                        "scale": {"domain": ["decode", "prefill"], "range": ["circle", "diamond"]},
+                        "legend": {"orient": "top"},
+                    },
+                    "size": {
+                        "condition": {"test": "datum.kind === 'prefill'", "value": 140},
+                        "value": 18,
+                    },
+                },
+            },
+        ],
         "config": {"view": {"strokeWidth": 0}},
     }

@@ -100,11 +100,14 @@ def _row(title: str, run: Run) -> dict[str, str]:
 
 
 def _chart(job: Job) -> dict[str, object]:
+    runs = {charts.CACHED: job.cached, charts.UNCACHED: job.uncached}
     return charts.time_per_token(
         {
-            charts.CACHED: [seconds * 1e3 for seconds in job.cached.decode_seconds],
-            charts.UNCACHED: [seconds * 1e3 for seconds in job.uncached.decode_seconds],
+            title: run.prefill_seconds * 1e3
+            for title, run in runs.items()
+            if run.prefill_seconds is not None
         },
+        {title: [seconds * 1e3 for seconds in run.decode_seconds] for title, run in runs.items()},
         n_steps=job.request.max_new_tokens - 1,
     )
 

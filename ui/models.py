@@ -6,7 +6,7 @@ import gc
 import threading
 
 import pretrained
-from pretrained import CatalogEntry, Pretrained
+from pretrained import CatalogEntry, Pretrained, hub
 from ui.bounded import BoundedCache
 from ui.limits import MODEL_CACHE_BYTES
 
@@ -78,9 +78,13 @@ def clear() -> None:
 
 
 def warm_up() -> threading.Thread:
-    """Import torch and load the preferred models in the background, so that pages open at once."""
+    """Import torch and load the preferred models in the background, so that pages open at once.
+
+    Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
+    """
 
     def work() -> None:
+        hub.prefetch()
         for role in ("encoder", "decoder"):
             name = preferred(role)
             if name is not None:

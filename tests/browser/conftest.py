@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30
+PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
+
+expect.set_options(timeout=PAINT_SECONDS * 1000)
 
 # Chromium as root in a container; nothing of its own goes to the network
 CHROMIUM_ARGUMENTS = [
@@ -102,7 +105,7 @@ def page(browser: Browser) -> Iterator[Page]:
     """A new visitor. Uncaught errors in the page fail the test."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PAINT_SECONDS * 1000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page

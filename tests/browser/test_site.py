@@ -111,7 +111,7 @@ def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
     expect(page).to_have_url(re.compile(r"heads_b_layer=7"))
     other = browser.new_context().new_page()
     other.goto(page.url)
-    expect(heatmap(other, title)).to_be_visible(timeout=60_000)
+    expect(heatmap(other, title)).to_be_visible()
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
     other.context.close()
 
@@ -121,7 +121,7 @@ def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
     page.get_by_role("button", name="Generate").click()
-    expect(page.get_by_text("Done: 40 tokens.")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("Done: 40 tokens.")).to_be_visible()
     outputs = page.locator("[data-testid=stCode]")
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
@@ -158,7 +158,7 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, browser: Browser):
     second.get_by_role("button", name="Generate").click()
     expect(second.get_by_text("Waiting: 1 visitor ahead of you.")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
-    expect(second.get_by_text("Done: 2 tokens.")).to_be_visible(timeout=60_000)
+    expect(second.get_by_text("Done: 2 tokens.")).to_be_visible()
     second.context.close()
 
 

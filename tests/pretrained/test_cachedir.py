@@ -50,6 +50,16 @@ def test_built_once(cache: Path, build: Builder) -> None:
     ]
 
 
+def test_others_may_read_it(cache: Path) -> None:
+    def private(folder: Path) -> None:
+        (folder / "file").write_text("x")
+        (folder / "file").chmod(0o600)
+
+    folder = cachedir.sealed_folder("key", private)
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
 def flip_a_bit(folder: Path) -> None:
     file = folder / "big.bin"
     stat = file.stat()

@@ -30,14 +30,15 @@ else:
             pictures.strongest_pair(run, choice)
 
 st.header("Where to go")
-for page, what in (
-    ("views/compare/heads.py", "Any two heads of any models on one sentence, side by side."),
-    ("views/generate/generate.py", "Tokens live, with the KV cache and without, and their time."),
-    ("views/models/models.py", "Which weights are here, and how to get more."),
-):
-    with st.container(border=True):
+MAP = {
+    "views/compare/heads.py": "Any two heads of any models on one sentence, side by side.",
+    "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
+    "views/models/models.py": "Which weights are here, and how to get more.",
+}
+for column, (page, what) in zip(st.columns(len(MAP)), MAP.items(), strict=True):
+    with column, st.container(border=True):
         st.page_link(page)
         st.write(what)
 
-st.header("Loaded weights")
+st.header("Weights on this machine")
 pictures.weights_table()
