@@ -1,4 +1,4 @@
-"""What can be offered: the known models and whatever lies in the local models folder.
+"""What can be offered: the known models and whatever else lies on this machine.
 
 Cheap and offline: a few directory look-ups, no weight file is opened, no torch is imported.
 """
@@ -128,7 +128,7 @@ SPECS: tuple[ModelSpec, ...] = (
 
 
 def catalog() -> list[CatalogEntry]:
-    """Every model that can be offered: the known ones, then local folders that are not known.
+    """Every model that can be offered: the known ones, then unknown ones on this machine.
 
     Never raises for what lies in a folder (a broken one is left out) and never uses the network.
     """
@@ -139,15 +139,15 @@ def catalog() -> list[CatalogEntry]:
     for spec in SPECS:
         try:
             source = sources.find(spec.name)
-        except ValueError:  # the local folder of that name is a link to elsewhere
+        except (OSError, ValueError):  # a link to elsewhere, or a folder that cannot be read
             source = None
         entries.append(CatalogEntry(spec, "ready" if source else "downloadable", source))
-    for name, folder in sources.uncatalogued():
+    for name, source in sources.uncatalogued():
         try:
-            spec = spec_from_config(name, checkpoint.read_config(folder))
-        except ValueError:
+            spec = spec_from_config(name, checkpoint.read_config(source.path))
+        except (OSError, ValueError):
             continue
-        entries.append(CatalogEntry(spec, "ready", sources.Source("folder", folder)))
+        entries.append(CatalogEntry(spec, "ready", source))
     return entries
 
 

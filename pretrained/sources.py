@@ -18,6 +18,7 @@ from pretrained.catalog import SPECS, ModelSpec
 
 SourceKind = Literal["folder", "hub cache", "bundled"]
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 
 
@@ -118,17 +119,21 @@ def hub_cache() -> Path:
 
 
 def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> Path | None:
-    """The snapshot folder of a model in the local Hugging Face cache, or None. No network."""
-    cache = cache or hub_cache()
-    repository = "models--" + check_hub_id(hub_id).replace("/", "--")
-    if not (cache / repository).is_dir():  # saves the import for what was never downloaded
-        return None
-    from huggingface_hub import try_to_load_from_cache
+    """The snapshot folder of a model in the local Hugging Face cache, or None. No network.
 
-    found = try_to_load_from_cache(
-        hub_id, checkpoint.CONFIG_FILE, cache_dir=cache, revision=revision
-    )
-    return Path(found).parent if isinstance(found, str) else None
+    The answer of huggingface_hub's `try_to_load_from_cache`, whose import takes a quarter of a
+    second: refs/<revision> holds the commit that names the snapshot.
+    """
+    repository = (cache or hub_cache()) / ("models--" + check_hub_id(hub_id).replace("/", "--"))
+    ref = repository / "refs" / revision
+    try:
+        commit = ref.read_text(encoding="utf-8") if ref.is_file() else revision
+    except (OSError, ValueError):
+        return None
+    if not _COMMIT.fullmatch(commit):
+        return None
+    snapshot = repository / "snapshots" / commit
+    return snapshot if (snapshot / checkpoint.CONFIG_FILE).is_file() else None
 
 
 def package_folder(package: str) -> Path | None:
@@ -154,18 +159,39 @@ def bundled_folder(spec: ModelSpec) -> Path | None:
     return model if checkpoint.is_complete(model) else None
 
 
-def uncatalogued() -> Iterator[tuple[str, Path]]:
-    """Folders of ATTENTION_LAB_MODELS that the catalogue does not know and the core can hold."""
-    root = models_root()
-    if root is None:
-        return
-    for folder in sorted(root.iterdir()):
-        name = folder.name
-        if not folder.is_dir() or spec_of(name) or spec_of(name.replace("--", "/", 1)):
+def uncatalogued() -> Iterator[tuple[str, Source]]:
+    """Models on this machine that the catalogue does not know and the core can hold.
+
+    Folders of ATTENTION_LAB_MODELS under their own names, then what lies in the local Hugging Face
+    cache under its hub id. No name comes twice, and what cannot be used is left out.
+    """
+    for name in (*_folder_names(), *_cached_hub_ids()):
+        if spec_of(name) or spec_of(name.replace("--", "/", 1)):
             continue
         try:
-            inside = bool(local_folders(name))
-        except ValueError:
+            source = find(name)
+        except (OSError, ValueError):  # a link to elsewhere, no name of ours, or not readable
             continue
-        if inside and checkpoint.is_complete(folder):
-            yield name, folder
+        # A hub id whose files lie in the models folder was listed under that folder's name.
+        if source is not None and source.kind == ("hub cache" if "/" in name else "folder"):
+            yield name, source
+
+
+def _folder_names() -> list[str]:
+    """The names of all folders in ATTENTION_LAB_MODELS, sorted."""
+    root = models_root()
+    return _directories(root) if root is not None else []
+
+
+def _cached_hub_ids() -> list[str]:
+    """The ids of all models in the local Hugging Face cache, complete or not, sorted."""
+    repositories = (name.split("--") for name in _directories(hub_cache()))
+    return ["/".join(rest) for kind, *rest in repositories if kind == "models" and len(rest) == 2]
+
+
+def _directories(folder: Path) -> list[str]:
+    """The names of the folders directly in a folder, sorted; none when it cannot be read."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    except OSError:
+        return []

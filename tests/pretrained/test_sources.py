@@ -127,11 +127,15 @@ def test_absent_packages() -> None:
     assert sources.package_folder("json.decoder.x") is None
 
 
-def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(root: Path) -> None:
+def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
+    root: Path, hub_cache: Path, tiny_gpt2: Path
+) -> None:
+    cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
     code = (
         "import sys, pretrained\n"
         "entries = pretrained.catalog()\n"
         "assert any(e.state == 'ready' for e in entries)\n"
+        "assert entries[-1].spec.name == 'lab/tiny'\n"
         "import pretrained.hub\n"
         "heavy = ('torch', 'transformers', 'tokenizers', 'tiktoken', 'safetensors', 'gguf',"
         " 'numpy', 'streamlit')\n"
@@ -218,6 +222,65 @@ def test_local_models_are_listed_and_unusable_ones_are_not(models: Path, tiny_gp
     spec = extra[0].spec
     assert (spec.role, spec.n_layers, spec.n_heads, spec.n_kv_heads) == ("decoder", 2, 3, 3)
     assert (spec.context_length, spec.hub_id, spec.download_bytes) == (24, "", 0)
+
+
+def test_models_in_the_hub_cache_are_listed_by_their_hub_id(
+    hub_cache: Path, tiny_gpt2: Path
+) -> None:
+    snapshot = cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
+    cache_entry(hub_cache, "openai-community/gpt2", tiny_gpt2)  # known: listed once
+    extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
+    assert [entry.spec.name for entry in extra] == ["lab/tiny"]
+    assert extra[0].state == "ready"
+    assert extra[0].source == sources.Source("hub cache", snapshot) == sources.find("lab/tiny")
+    spec = extra[0].spec
+    assert (spec.hub_id, spec.n_layers, spec.n_heads) == ("lab/tiny", 2, 3)
+    assert "Hugging Face cache" in spec.note
+    assert pretrained.load("lab/tiny", device="cpu").spec == spec
+
+
+def test_broken_entries_of_the_hub_cache_are_left_out(hub_cache: Path, tiny_gpt2: Path) -> None:
+    (cache_entry(hub_cache, "lab/unfinished", tiny_gpt2) / "model.safetensors").unlink()
+    (cache_entry(hub_cache, "lab/broken", tiny_gpt2) / "config.json").write_text("{")
+    (cache_entry(hub_cache, "lab/strange", tiny_gpt2) / "config.json").write_text("[]")
+    for number, ref in enumerate((b"", b"\xff\xfe", b"0" * 39 + b"\0", b"../" * 13, b"1" * 40)):
+        repository = cache_entry(hub_cache, f"lab/ref{number}", tiny_gpt2).parent.parent
+        (repository / "refs" / "main").write_bytes(ref)
+    (cache_entry(hub_cache, "lab/nodir", tiny_gpt2).parent.parent / "refs" / "main").unlink()
+    (hub_cache / "models--lab--nodir" / "refs" / "main").mkdir()
+    (hub_cache / "models--lab--file").write_text("x")
+    (hub_cache / "models--lab--empty").mkdir()
+    (hub_cache / "models--lab--gone").symlink_to(hub_cache / "nowhere")
+    for name in ("models--tiny", "models--a--b--c", "models--a b--c", "models", "datasets--a--b"):
+        put(hub_cache / "models--lab--nodir", hub_cache / name)
+    assert [entry.spec for entry in pretrained.catalog()] == list(SPECS)
+
+
+def test_no_name_is_listed_twice(models: Path, hub_cache: Path, tiny_gpt2: Path) -> None:
+    cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
+    folder = put(tiny_gpt2, models / "lab--tiny")
+    cache_entry(hub_cache, "lab/other", tiny_gpt2)
+    put(tiny_gpt2, models / "tiny")
+    put(hub_cache / "models--lab--tiny", hub_cache / "models--tiny")
+    extra = {e.spec.name: e.source for e in pretrained.catalog() if e.spec not in SPECS}
+    assert list(extra) == ["lab--tiny", "tiny", "lab/other"]
+    # the models folder comes first, so the hub id means the same weights
+    assert extra["lab--tiny"] == sources.find("lab/tiny") == sources.Source("folder", folder)
+    assert len(pretrained.catalog()) == len(SPECS) + len(extra)
+
+
+@pytest.mark.parametrize("revision", ["main", "0" * 40, "1" * 40, "other"])
+def test_snapshots_are_those_that_huggingface_hub_finds(
+    hub_cache: Path, tiny_gpt2: Path, revision: str
+) -> None:
+    from huggingface_hub import try_to_load_from_cache
+
+    cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
+    theirs = try_to_load_from_cache(
+        "lab/tiny", "config.json", cache_dir=hub_cache, revision=revision
+    )
+    ours = sources.hub_cache_folder("lab/tiny", revision)
+    assert (ours and str(ours / "config.json")) == theirs
 
 
 def test_a_models_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
