@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,23 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     "gpt2": frozenset({"GPT2LMHeadModel", "GPT2Model"}),
     "bert": frozenset({"BertModel", "BertForMaskedLM", "BertForPreTraining"}),
     "llama": frozenset({"LlamaForCausalLM", "LlamaModel"}),
+}
+
+# model_type -> option -> the values that the core builds; the first is what an absent option means.
+OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "gpt2": {
+        "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "add_cross_attention": (False,),
+        "tie_word_embeddings": (True,),
+    },
+    "bert": {
+        "hidden_act": ("gelu", "gelu_new", "gelu_pytorch_tanh"),
+        "position_embedding_type": ("absolute",),
+        "is_decoder": (False,),
+    },
+    "llama": {"hidden_act": ("silu",)},
 }
 
 CONFIG_FILE = "config.json"
@@ -52,8 +70,8 @@ def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
     return value
 
 
-def check_config(config: dict[str, Any]) -> None:
-    """Raise ValueError unless the configuration names an architecture that the core can hold."""
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the configuration is of an architecture that the core can hold."""
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
@@ -71,6 +89,37 @@ def check_config(config: dict[str, Any]) -> None:
         raise ValueError("The model needs code of its own ('auto_map'), which is never run here.")
     if config.get("quantization_config"):
         raise ValueError("Quantised checkpoints are not supported; use the unquantised weights.")
+    check_options(config)
+
+
+def check_options(config: Mapping[str, Any]) -> None:
+    """Raise ValueError for an option of a supported architecture that the core does not build."""
+    for option, allowed in OPTIONS[config["model_type"]].items():
+        _check_option(option, config.get(option, allowed[0]), allowed)
+    if config["model_type"] == "llama":
+        for table in rope_tables(config):
+            # files written before 2024 call it "type"
+            kind = table.get("rope_type") or table.get("type") or "default"
+            _check_option("rope_type", kind, ("default",))
+
+
+def rope_tables(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What a Llama configuration says of its rotary positions, transformers 5's way and the older.
+
+    Raises ValueError when that is no table.
+    """
+    tables = []
+    for option in ("rope_parameters", "rope_scaling"):
+        table = config.get(option)
+        if table is not None and not isinstance(table, Mapping):
+            raise ValueError(f"{option!r} is {table!r}, which is no table of options.")
+        tables.append(table or {})
+    return tables
+
+
+def _check_option(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"The core does not build models with {option}={value!r}.")
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ an error; the few keys that are no weights of the core are listed by name.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from attention_core import Transformer, TransformerConfig, bert_config, gpt2_config, llama_config
+from pretrained.checkpoint import check_options, rope_tables
 
 Config = Mapping[str, Any]
 
@@ -35,10 +37,13 @@ _IGNORED = {
 def transformer_config(hf_config: Config) -> TransformerConfig:
     """The core's configuration for the contents of a `config.json`.
 
-    Raises: ValueError for an architecture or an option that the core does not build.
+    Raises: ValueError for an architecture or an option that the core does not build, and for a
+    number that is missing or none, with the option's name.
     """
     readers = {"gpt2": _gpt2_config, "bert": _bert_config, "llama": _llama_config}
-    return cast(TransformerConfig, _of(hf_config, readers)(hf_config))
+    reader = _of(hf_config, readers)
+    check_options(hf_config)
+    return cast(TransformerConfig, reader(hf_config))
 
 
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
@@ -116,71 +121,85 @@ def _plain(key: str) -> str:
 
 def _of(hf_config: Config, table: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
     model_type = hf_config.get("model_type")
-    if model_type not in table:
+    if not isinstance(model_type, str) or model_type not in table:
         raise ValueError(f"the core builds {', '.join(table)} models, not {model_type!r}")
     return table[model_type]
 
 
-def _require(hf_config: Config, option: str, allowed: tuple[Any, ...]) -> Any:
-    """The option's value; the first of `allowed` if it is absent. ValueError if not allowed."""
-    value = hf_config.get(option, allowed[0])
-    if value not in allowed:
-        raise ValueError(f"the core does not build models with {option}={value!r}")
+def _size(hf: Config, option: str) -> int:
+    """A size that has to be there: a whole number of at least 1, else ValueError."""
+    value = hf.get(option)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{option} has to be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def _optional_size(hf: Config, option: str) -> int | None:
+    """As `_size`, or None when the option is absent or null."""
+    return None if hf.get(option) is None else _size(hf, option)
+
+
+def _number(hf: Config, option: str, default: float) -> float:
+    """A positive number, the default when it is absent or null; else ValueError."""
+    value = default if hf.get(option) is None else hf[option]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and 0 < value < math.inf):
+        raise ValueError(f"{option} has to be a positive number, not {value!r}")
+    return float(value)
+
+
+def _flag(hf: Config, option: str) -> bool:
+    """True or false, false when it is absent or null; else ValueError."""
+    value = False if hf.get(option) is None else hf[option]
+    if not isinstance(value, bool):
+        raise ValueError(f"{option} has to be true or false, not {value!r}")
     return value
 
 
 def _gpt2_config(hf: Config) -> TransformerConfig:
-    _require(hf, "activation_function", ("gelu_new", "gelu_pytorch_tanh"))
-    _require(hf, "scale_attn_weights", (True,))
-    _require(hf, "scale_attn_by_inverse_layer_idx", (False,))
-    _require(hf, "add_cross_attention", (False,))
-    _require(hf, "tie_word_embeddings", (True,))
     return gpt2_config(
-        d_model=hf["n_embd"],
-        n_layers=hf["n_layer"],
-        n_heads=hf["n_head"],
-        vocab_size=hf["vocab_size"],
-        context_length=hf["n_positions"],
-        d_ff=hf.get("n_inner"),
-        norm_eps=hf.get("layer_norm_epsilon", 1e-5),
+        d_model=_size(hf, "n_embd"),
+        n_layers=_size(hf, "n_layer"),
+        n_heads=_size(hf, "n_head"),
+        vocab_size=_size(hf, "vocab_size"),
+        context_length=_size(hf, "n_positions"),
+        d_ff=_optional_size(hf, "n_inner"),
+        norm_eps=_number(hf, "layer_norm_epsilon", 1e-5),
     )
 
 
 def _bert_config(hf: Config) -> TransformerConfig:
-    _require(hf, "position_embedding_type", ("absolute",))
-    _require(hf, "is_decoder", (False,))
     return bert_config(
-        d_model=hf["hidden_size"],
-        n_layers=hf["num_hidden_layers"],
-        n_heads=hf["num_attention_heads"],
-        d_ff=hf["intermediate_size"],
-        vocab_size=hf["vocab_size"],
-        context_length=hf["max_position_embeddings"],
-        n_segments=hf.get("type_vocab_size", 2),
-        norm_eps=hf.get("layer_norm_eps", 1e-12),
-        activation=_GELUS[_require(hf, "hidden_act", tuple(_GELUS))],
+        d_model=_size(hf, "hidden_size"),
+        n_layers=_size(hf, "num_hidden_layers"),
+        n_heads=_size(hf, "num_attention_heads"),
+        d_ff=_size(hf, "intermediate_size"),
+        vocab_size=_size(hf, "vocab_size"),
+        context_length=_size(hf, "max_position_embeddings"),
+        n_segments=_optional_size(hf, "type_vocab_size") or 2,
+        norm_eps=_number(hf, "layer_norm_eps", 1e-12),
+        activation=_GELUS[hf.get("hidden_act", "gelu")],
     )
 
 
 def _llama_config(hf: Config) -> TransformerConfig:
-    _require(hf, "hidden_act", ("silu",))
+    n_heads = _size(hf, "num_attention_heads")
     # transformers 5 keeps everything about rotary positions in one table, older files do not
-    rope = hf.get("rope_parameters") or hf.get("rope_scaling") or {}
-    _require(rope, "rope_type", ("default",))
+    tables = [table for table in (*rope_tables(hf), hf) if table.get("rope_theta") is not None]
     return llama_config(
-        vocab_size=hf["vocab_size"],
-        context_length=hf["max_position_embeddings"],
-        d_model=hf["hidden_size"],
-        n_layers=hf["num_hidden_layers"],
-        n_heads=hf["num_attention_heads"],
-        n_kv_heads=hf.get("num_key_value_heads") or hf["num_attention_heads"],
-        d_ff=hf["intermediate_size"],
-        head_size=hf.get("head_dim"),
-        rope_theta=rope.get("rope_theta") or hf.get("rope_theta") or 10_000.0,
-        norm_eps=hf.get("rms_norm_eps", 1e-6),
-        attention_bias=hf.get("attention_bias", False),
-        mlp_bias=hf.get("mlp_bias", False),
-        tied=hf.get("tie_word_embeddings", False),
+        vocab_size=_size(hf, "vocab_size"),
+        context_length=_size(hf, "max_position_embeddings"),
+        d_model=_size(hf, "hidden_size"),
+        n_layers=_size(hf, "num_hidden_layers"),
+        n_heads=n_heads,
+        n_kv_heads=_optional_size(hf, "num_key_value_heads") or n_heads,
+        d_ff=_size(hf, "intermediate_size"),
+        head_size=_optional_size(hf, "head_dim"),
+        rope_theta=_number(tables[0] if tables else {}, "rope_theta", 10_000.0),
+        norm_eps=_number(hf, "rms_norm_eps", 1e-6),
+        attention_bias=_flag(hf, "attention_bias"),
+        mlp_bias=_flag(hf, "mlp_bias"),
+        tied=_flag(hf, "tie_word_embeddings"),
     )
 
 

@@ -52,6 +52,11 @@ def test_supported_configurations(tmp_path: Path, config: dict[str, Any]) -> Non
         ({"model_type": "gpt2", "architectures": [1]}, "not a list"),
         ({**GPT2, "auto_map": {"AutoModel": "evil.py"}}, "never run"),
         ({**GPT2, "quantization_config": {"bits": 4}}, "Quantised"),
+        ({**GPT2, "activation_function": "relu"}, "activation_function='relu'"),
+        ({"model_type": "bert", "is_decoder": True}, "is_decoder=True"),
+        ({"model_type": "llama", "rope_scaling": {"rope_type": "llama3"}}, "rope_type='llama3'"),
+        ({"model_type": "llama", "rope_scaling": {"type": "linear"}}, "rope_type='linear'"),
+        ({"model_type": "llama", "rope_scaling": [1]}, "no table"),
         ([GPT2], "no JSON object"),
     ],
 )

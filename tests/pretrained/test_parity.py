@@ -17,6 +17,7 @@ from transformers import (
 from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
+LLAMA = LlamaConfig().to_dict()
 EAGER = {"attn_implementation": "eager"}  # the fused kernel returns no attention weights
 
 
@@ -173,6 +174,7 @@ def test_every_key_is_accounted_for():
     [
         ({"model_type": "t5"}, "gpt2, bert, llama models, not 't5'"),
         ({}, "not None"),
+        ({"model_type": ["gpt2"]}, r"not \['gpt2'\]"),
         (GPT2Config(activation_function="relu").to_dict(), "activation_function='relu'"),
         (GPT2Config(scale_attn_by_inverse_layer_idx=True).to_dict(), "inverse_layer_idx=True"),
         (BertConfig(hidden_act="swish").to_dict(), "hidden_act='swish'"),
@@ -181,9 +183,72 @@ def test_every_key_is_accounted_for():
             LlamaConfig(rope_parameters={"rope_type": "linear", "factor": 2.0}).to_dict(),
             "rope_type='linear'",
         ),
+        # as files of 2023 write it
+        (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type='linear'"),
+        (
+            LLAMA | {"rope_parameters": None, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+            "rope_type='dynamic'",
+        ),
+        (LLAMA | {"rope_scaling": 2.0}, "'rope_scaling' is 2.0"),
         (LlamaConfig(num_attention_heads=32, num_key_value_heads=5).to_dict(), r"\(32\).*\(5\)"),
     ],
 )
 def test_what_the_core_does_not_build_is_refused(config: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
+        transformer_config(config)
+
+
+def test_the_rotary_base_of_older_files():
+    old = {k: v for k, v in LLAMA.items() if k != "rope_parameters"}
+    assert transformer_config(old).rope_theta == 10_000.0
+    assert transformer_config(old | {"rope_theta": 5e5}).rope_theta == 5e5
+    default = {"rope_theta": 5e5, "rope_scaling": {"type": "default"}}
+    assert transformer_config(old | default).rope_theta == 5e5
+    assert transformer_config(old | {"rope_theta": 7, "rope_scaling": None}).rope_theta == 7.0
+
+
+NUMBERS = {
+    "gpt2": (GPT2Config, ["n_embd", "n_layer", "n_head", "vocab_size", "n_positions"]),
+    "bert": (
+        BertConfig,
+        ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+         "vocab_size", "max_position_embeddings"],
+    ),
+    "llama": (
+        LlamaConfig,
+        ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+         "vocab_size", "max_position_embeddings"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "option"), [(family, o) for family, (_, names) in NUMBERS.items() for o in names]
+)
+def test_a_missing_or_mistyped_number_is_named(family: str, option: str):
+    config = NUMBERS[family][0]().to_dict()
+    with pytest.raises(ValueError, match=f"^{option} has to be a whole number .* not None"):
+        transformer_config({k: v for k, v in config.items() if k != option})
+    for wrong in ("12", 1.5, True, 0, -3, [4], {}):
+        with pytest.raises(ValueError, match=f"^{option} has to be a whole number"):
+            transformer_config(config | {option: wrong})
+
+
+@pytest.mark.parametrize(
+    ("config", "option"),
+    [
+        (GPT2Config().to_dict() | {"n_inner": "x"}, "n_inner"),
+        (GPT2Config().to_dict() | {"layer_norm_epsilon": "1e-5"}, "layer_norm_epsilon"),
+        (BertConfig().to_dict() | {"layer_norm_eps": -1.0}, "layer_norm_eps"),
+        (BertConfig().to_dict() | {"type_vocab_size": 0}, "type_vocab_size"),
+        (LLAMA | {"num_key_value_heads": 2.5}, "num_key_value_heads"),
+        (LLAMA | {"head_dim": "64"}, "head_dim"),
+        (LLAMA | {"rms_norm_eps": float("nan")}, "rms_norm_eps"),
+        (LLAMA | {"rope_parameters": {"rope_theta": "1e4"}}, "rope_theta"),
+        (LLAMA | {"attention_bias": "no"}, "attention_bias"),
+        (LLAMA | {"tie_word_embeddings": 0.0}, "tie_word_embeddings"),
+    ],
+)
+def test_mistyped_optional_numbers_are_named(config: dict[str, Any], option: str):
+    with pytest.raises(ValueError, match=f"^{option} has to be"):
         transformer_config(config)
