@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pretrained.checkpoint import read_json
@@ -46,12 +47,13 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     Safe among processes: one builds under a lock, into a folder of its own that is renamed when it
     is complete; the others wait. A damaged folder is noticed and built again. When the cache
     cannot be written, the folder is built in a temporary place that is removed when this process
-    ends. Raises OSError only when that fails too.
+    ends. Raises OSError only when that fails too, and whatever else `build` raises.
     """
-    try:
-        return _shared(cache_root(), key, build)
-    except (OSError, RuntimeError):
-        pass  # read-only, full, no home, or a lock held for minutes: this process helps itself
+    root = _root_or_none()
+    if root is not None:
+        # read-only, full, or a lock held for minutes: this process helps itself below
+        with suppress(OSError):
+            return _shared(root, key, build)
     with _temporary_lock:
         if key in _temporary and is_sound(_temporary[key]):
             return _temporary[key]
@@ -61,6 +63,13 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
         seal(folder)
         _temporary[key] = folder
         return folder
+
+
+def _root_or_none() -> Path | None:
+    try:
+        return cache_root()
+    except RuntimeError:  # no home folder
+        return None
 
 
 def seal(folder: Path) -> None:

@@ -58,9 +58,11 @@ def converted(package: Path) -> Path:
 def convert(gguf_file: Path, folder: Path) -> None:
     """Write config.json, model.safetensors and tokenizer.json for a Llama-style GGUF.
 
-    Raises ValueError for a file that is damaged or not of that kind.
+    Raises ValueError for a file that is damaged or not of that kind, and OSError when the folder
+    cannot be written.
     """
     from gguf import GGUFReader
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     try:
@@ -72,7 +74,10 @@ def convert(gguf_file: Path, folder: Path) -> None:
         raise ValueError(f"{gguf_file.name} is damaged or no Llama-style GGUF: {error}") from error
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=1), encoding="utf-8")
     (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-    save_file(state, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    try:
+        save_file(state, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    except SafetensorError as error:  # its own kind of error also for a full disk
+        raise OSError(f"{WEIGHTS_FILE} cannot be written: {error}") from error
 
 
 def hf_config(reader: GGUFReader) -> dict[str, Any]:

@@ -169,6 +169,31 @@ def test_a_full_disk_while_building_falls_back(
     shutil.rmtree(folder)
 
 
+def test_without_a_home_folder_it_is_built_in_a_temporary_place(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(cachedir, "_temporary", {})
+    monkeypatch.setattr(cachedir, "cache_root", no_home)
+    folder = cachedir.sealed_folder("key", build)
+    assert cachedir.is_sound(folder)
+    shutil.rmtree(folder)
+
+
+def test_an_error_of_the_build_itself_is_not_taken_for_a_missing_home(cache: Path) -> None:
+    calls = []
+
+    def fail(folder: Path) -> None:
+        calls.append(folder)
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        cachedir.sealed_folder("key", fail)
+    assert len(calls) == 1
+
+
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ATTENTION_LAB_CACHE", "~/x")
     assert cachedir.cache_root() == Path.home() / "x"

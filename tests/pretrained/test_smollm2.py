@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -133,6 +134,17 @@ def test_a_damaged_gguf_is_a_sentence(tmp_path: Path, smollm2_package: Path) -> 
         (tmp_path / "model.gguf").write_bytes(content)
         with pytest.raises(ValueError, match="damaged or no Llama-style GGUF"):
             smollm2.convert(tmp_path / "model.gguf", tmp_path)
+
+
+def test_weights_that_cannot_be_written_are_an_operating_system_error(
+    tmp_path: Path, smollm2_package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        smollm2, "hf_state", lambda reader, config: {"a": np.ones((2, 3), np.float32)}
+    )
+    (tmp_path / "model.safetensors").mkdir()  # root may write anywhere but over a folder
+    with pytest.raises(OSError, match=r"model\.safetensors cannot be written"):
+        smollm2.convert(next(smollm2_package.glob("*.gguf")), tmp_path)
 
 
 def test_no_gguf(tmp_path: Path) -> None:
