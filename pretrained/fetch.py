@@ -17,6 +17,7 @@ from typing import Any
 
 from pretrained import checkpoint
 from pretrained.hub import MESSAGE, endpoint, folder_bytes, hub_reachable
+from pretrained.sources import COMMIT, cache_repository
 
 SMALL_FILES = frozenset(
     {
@@ -79,6 +80,9 @@ def max_bytes() -> int:
 def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     """Download a model into a Hugging Face cache folder; its snapshot folder.
 
+    A branch is looked up once: files, sizes and contents are those of that one commit, whatever is
+    pushed meanwhile. The cache takes the commit for the branch once the snapshot is complete, so a
+    download that is cut short leaves an older snapshot in use.
     Raises Refused with a sentence, or whatever huggingface_hub raises.
     """
     if not hub_reachable():
@@ -88,30 +92,65 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     # No token: a visitor's request must not reach what only the operator may read.
     api = HfApi(endpoint=endpoint(), token=False)
     info = api.model_info(hub_id, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
+    commit = info.sha or ""
+    if not COMMIT.fullmatch(commit):
+        raise Refused(f"The hub does not tell which commit {revision} is.")
     files = choose({file.rfilename: file.size for file in info.siblings or []})
     total = sum(files.values())
     if total > max_bytes():
         raise Refused(
             f"The model is {total / 1e9:.1f} GB; downloads are limited to {max_bytes() / 1e9:g} GB."
         )
+    repository = cache_repository(hub_id, cache)
+    check_room(cache, _missing_bytes(repository / "snapshots" / commit, files))
+
     common: dict[str, Any] = {"cache_dir": cache, "endpoint": endpoint(), "token": False}
-    config = hf_hub_download(hub_id, checkpoint.CONFIG_FILE, revision=revision, **common)
+    config = hf_hub_download(hub_id, checkpoint.CONFIG_FILE, revision=commit, **common)
+    snapshot = Path(config).parent
     try:
-        checkpoint.read_config(Path(config).parent)
+        checkpoint.read_config(snapshot)
     except ValueError as error:
         raise Refused(str(error)) from error
-
-    snapshot = Path(config).parent
-    missing = sum(size for name, size in files.items() if not (snapshot / name).is_file())
-    if shutil.disk_usage(cache).free < missing:
-        raise Refused(f"There is no room for {missing / 1e9:.1f} GB on this machine's disk.")
-    blobs = snapshot.parent.parent / "blobs"
-    tell(total=missing, before=folder_bytes(blobs), blobs=str(blobs))
-    snapshot = Path(
-        snapshot_download(hub_id, revision=revision, allow_patterns=sorted(files), **common)
-    )
+    blobs = repository / "blobs"
+    tell(total=_missing_bytes(snapshot, files), before=folder_bytes(blobs), blobs=str(blobs))
+    snapshot_download(hub_id, revision=commit, allow_patterns=sorted(files), **common)
+    odd = [name for name, size in files.items() if _size(snapshot / name) != size]
+    if odd:
+        raise Refused(f"The download is incomplete: {min(odd)} is not as the hub announced it.")
     checkpoint.weight_files(snapshot)  # an index may name shards that the repository lacks
+    remember(repository, revision, commit)
     return snapshot
+
+
+def check_room(cache: Path, needed: int) -> None:
+    """Raise Refused when the disk of the cache, which need not exist yet, has no such room."""
+    place = next(path for path in (cache, *cache.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise Refused(
+            f"The download needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free on the "
+            "disk of the model cache."
+        )
+
+
+def remember(repository: Path, revision: str, commit: str) -> None:
+    """Let a branch or tag stand for a commit, as huggingface_hub does it: the file refs/<name>."""
+    if revision == commit:
+        return
+    ref = repository / "refs" / revision
+    ref.parent.mkdir(parents=True, exist_ok=True)
+    # renamed into place: another process never reads half a name
+    new = ref.with_name(f"{ref.name}.{os.getpid()}.tmp")
+    new.write_text(commit, encoding="utf-8")
+    new.replace(ref)
+
+
+def _missing_bytes(snapshot: Path, files: dict[str, int]) -> int:
+    return sum(size for name, size in files.items() if _size(snapshot / name) != size)
+
+
+def _size(file: Path) -> int | None:
+    return file.stat().st_size if file.is_file() else None
 
 
 def sentence(error: Exception) -> str:

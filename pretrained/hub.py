@@ -148,7 +148,9 @@ class Download:
             process.wait(0.5)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(0.4)
+            # a process that the system holds in a read dies when that ends; nobody waits for it
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.4)
         for file in partial:
             file.unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ from pretrained.catalog import SPECS, ModelSpec
 
 SourceKind = Literal["folder", "hub cache", "bundled"]
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 
 
@@ -118,19 +118,24 @@ def hub_cache() -> Path:
     return Path(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE).expanduser()
 
 
+def cache_repository(hub_id: str, cache: Path) -> Path:
+    """The folder of a model in a Hugging Face cache, whether it is there or not."""
+    return cache / ("models--" + check_hub_id(hub_id).replace("/", "--"))
+
+
 def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> Path | None:
     """The snapshot folder of a model in the local Hugging Face cache, or None. No network.
 
     The answer of huggingface_hub's `try_to_load_from_cache`, whose import takes a quarter of a
     second: refs/<revision> holds the commit that names the snapshot.
     """
-    repository = (cache or hub_cache()) / ("models--" + check_hub_id(hub_id).replace("/", "--"))
+    repository = cache_repository(hub_id, cache or hub_cache())
     ref = repository / "refs" / revision
     try:
         commit = ref.read_text(encoding="utf-8") if ref.is_file() else revision
     except (OSError, ValueError):
         return None
-    if not _COMMIT.fullmatch(commit):
+    if not COMMIT.fullmatch(commit):
         return None
     snapshot = repository / "snapshots" / commit
     return snapshot if (snapshot / checkpoint.CONFIG_FILE).is_file() else None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,13 +15,15 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
 from pretrained import fetch, hub, sources
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LATER_COMMIT = "fedcba9876543210fedcba9876543210fedcba98"
 
 
 class FakeHub:
@@ -28,6 +31,9 @@ class FakeHub:
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, bytes]] = {}
+        # what somebody pushes to main right after the first look at it
+        self.pushed: dict[str, dict[str, bytes]] = {}
+        self.looked_at: set[str] = set()
         self.requested: list[str] = []
         self.slow_file = ""  # this one dribbles out until the server is closed
         self.closing = threading.Event()
@@ -54,8 +60,8 @@ class FakeHub:
     def answer(self, request: BaseHTTPRequestHandler, *, with_body: bool) -> None:
         path = request.path.split("?")[0]
         self.requested.append(path)
-        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/(revision|tree)/[^/]+", path):
-            files = self.repositories.get(match[1])
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/(revision|tree)/([^/]+)", path):
+            commit, files = self.at(match[1], match[3])
             if files is None:
                 return self.send(request, 404, b"{}", {"X-Error-Code": "RepoNotFound"}, with_body)
             listing: Any
@@ -66,17 +72,26 @@ class FakeHub:
                 ]
             else:
                 siblings = [{"rfilename": n, "size": len(b)} for n, b in files.items()]
-                listing = {"id": match[1], "modelId": match[1], "sha": COMMIT, "siblings": siblings}
+                listing = {"id": match[1], "modelId": match[1], "sha": commit, "siblings": siblings}
+                self.looked_at.add(match[1])
             body = json.dumps(listing).encode()
             return self.send(request, 200, body, {"Content-Type": "application/json"}, with_body)
-        if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/[^/]+/(.+)", path):
-            content = self.repositories.get(match[1], {}).get(match[2])
+        if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+            commit, files = self.at(match[1], match[2])
+            content = (files or {}).get(match[3])
             if content is not None:
-                tag = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": COMMIT}
-                slow = match[2] == self.slow_file
+                tag = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
+                slow = match[3] == self.slow_file
                 return self.send(request, 200, content, tag, with_body, slow=slow)
             return self.send(request, 404, b"", {"X-Error-Code": "EntryNotFound"}, with_body)
         return self.send(request, 200, b"", {}, with_body)
+
+    def at(self, hub_id: str, revision: str) -> tuple[str, dict[str, bytes] | None]:
+        """The commit that a revision is at this moment, and its files."""
+        moved = hub_id in self.pushed and hub_id in self.looked_at
+        if revision == LATER_COMMIT or (revision == "main" and moved):
+            return LATER_COMMIT, self.pushed.get(hub_id)
+        return COMMIT, self.repositories.get(hub_id)
 
     def send(
         self,
@@ -184,6 +199,111 @@ def test_a_downloaded_model_loads_and_agrees_with_the_reference(
     with torch.inference_mode():
         torch.testing.assert_close(model.core(ids).logits, model.reference(ids).logits)
     assert len(fake_hub.requested) == asked, "loading used the network"
+
+
+def test_what_was_looked_at_is_what_is_fetched(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    from huggingface_hub import try_to_load_from_cache
+
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    fake_hub.pushed["lab/tiny"] = {**gpt2_files, "model.safetensors": bytes(9_000_000)}
+    download = hub.start_download("lab/tiny")
+    assert download.wait(60) == "done", download.error
+    assert download.path is not None
+    assert download.path.name == COMMIT
+    weights = (download.path / "model.safetensors").read_bytes()
+    assert weights == gpt2_files["model.safetensors"]
+    # the branch's name leads there, for us and for the library
+    assert (hub_cache / "models--lab--tiny" / "refs" / "main").read_text() == COMMIT
+    source = sources.find("lab/tiny")
+    assert source is not None
+    assert source.path == download.path
+    found = try_to_load_from_cache("lab/tiny", "model.safetensors", cache_dir=hub_cache)
+    assert found == str(source.path / "model.safetensors")
+    assert [f.name for f in (hub_cache / "models--lab--tiny" / "refs").iterdir()] == ["main"]
+
+
+def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path, tiny_gpt2: Path
+) -> None:
+    repository = hub_cache / "models--lab--tiny"
+    older = Path(shutil.copytree(tiny_gpt2, repository / "snapshots" / ("0" * 40)))
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    fake_hub.slow_file = "model.safetensors"
+    download = hub.start_download("lab/tiny")
+    poll(fake_hub.half_sent.is_set)
+    download.cancel()
+    assert sources.find("lab/tiny") == sources.Source("hub cache", older)
+    fake_hub.slow_file = ""
+    again = hub.start_download("lab/tiny")
+    assert again.wait(60) == "done", again.error
+    assert sources.find("lab/tiny") == sources.Source("hub cache", again.path)
+
+
+def test_a_commit_needs_no_reference(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    download = hub.start_download("lab/tiny", COMMIT)
+    assert download.wait(60) == "done", download.error
+    assert not (hub_cache / "models--lab--tiny" / "refs").exists()
+    assert sources.hub_cache_folder("lab/tiny", COMMIT) == download.path
+
+
+def test_cancel_does_not_raise_for_a_process_that_will_not_die() -> None:
+    class Stuck:
+        calls: ClassVar[list[str]] = []
+
+        def terminate(self) -> None:
+            self.calls.append("terminate")
+
+        def kill(self) -> None:
+            self.calls.append("kill")
+
+        def wait(self, timeout: float) -> int:
+            raise subprocess.TimeoutExpired("fetch", timeout)
+
+    download = hub.Download("lab/tiny", "main")
+    download._process = Stuck()  # type: ignore[assignment]
+    download.cancel()
+    assert Stuck.calls == ["terminate", "kill"]
+    assert download.wait(1) == "cancelled"
+
+
+def test_no_room_on_the_disk_names_both_sizes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Path] = []
+
+    def usage(path: Path) -> SimpleNamespace:
+        asked.append(path)
+        return SimpleNamespace(free=1_500_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    cache = tmp_path / "not" / "yet" / "there"
+    fetch.check_room(cache, 1_500_000)
+    with pytest.raises(fetch.Refused, match=r"needs 2,345\.0 MB, but 1\.5 MB are free"):
+        fetch.check_room(cache, 2_345_000_000)
+    assert asked == [tmp_path, tmp_path]
+
+
+def test_room_is_looked_for_before_anything_is_fetched(
+    fake_hub: FakeHub,
+    gpt2_files: dict[str, bytes],
+    hub_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    # read once, at import: in a process of its own the variable that fake_hub removes is enough
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
+    with pytest.raises(fetch.Refused, match=r"but 0\.0 MB are free"):
+        fetch.fetch("lab/tiny", "main", hub_cache)
+    assert not any("/resolve/" in path for path in fake_hub.requested)
+    assert not hub_cache.exists()
 
 
 def test_cancel_stops_within_a_second_and_leaves_nothing_half_done(
