@@ -38,6 +38,7 @@ class TransformerOutput:
     without an output matrix. `hidden` is (B, T, C) after the last norm. With `record=True`,
     `records` holds one `AttentionRecord` a layer, and `hidden_states` the n_layers + 1 states of
     the residual stream: the embeddings, then the output of each block (before the last norm).
+    Nothing in them is memory of a cache: they stay as they are whatever is done to it later.
     """
 
     logits: Tensor | None
@@ -175,6 +176,11 @@ class Transformer(nn.Module):
                 on_layer(layer)
             x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache)
             if record:
+                if cache is not None:
+                    # views of the cache's memory, which a later step may write to again
+                    attention_record = replace(
+                        attention_record, k=attention_record.k.clone(), v=attention_record.v.clone()
+                    )
                 records.append(attention_record)
                 hidden_states.append(x)
         hidden = x if self.final_norm is None else self.final_norm(x)

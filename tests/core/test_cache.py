@@ -1,5 +1,8 @@
 """With a cache the logits are those without one, however the tokens arrive."""
 
+import copy
+import dataclasses
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -77,6 +80,23 @@ def test_the_record_shows_new_queries_against_all_keys(decoder: Transformer):
         assert cached.k.shape == (BATCH, config.kv_heads, LENGTH, config.d_head)
         assert cached.weights.shape == (BATCH, config.n_heads, 3, LENGTH)
         assert_close(cached.weights, full.weights[:, :, 20:], atol=1e-5, rtol=0)
+
+
+def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
+    ids = tokens(decoder)
+    other = (ids + 1) % decoder.config.vocab_size
+    cache = decoder.new_cache(BATCH, LENGTH)
+    decoder(ids[:, :7], cache=cache)
+    records = decoder(ids[:, 7:12], cache=cache, record=True).records
+    before = copy.deepcopy(records)
+    cache.crop(3)
+    decoder(other[:, 3:LENGTH], cache=cache)  # writes over the rows of the record
+    assert not torch.equal(cache.layer(0)[0][:, :, :12], before[0].k)
+    for record, copied in zip(records, before, strict=True):
+        for field in dataclasses.fields(record):
+            value = getattr(record, field.name)
+            if isinstance(value, torch.Tensor):
+                assert torch.equal(value, getattr(copied, field.name)), field.name
 
 
 def test_bytes_equal_the_formula(decoder: Transformer):
