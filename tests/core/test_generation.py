@@ -43,6 +43,58 @@ def test_greedy_is_the_limit_of_a_low_temperature():
     assert sample(logits, Sampling(), torch.Generator()) == int(logits.argmax())
 
 
+@pytest.mark.parametrize("temperature", [5e-324, 1e-320, 1e-45, 1e-39])
+@pytest.mark.parametrize("logits", [[1.0, 7.0, -3.0, 7.0, 2.0], [-9.0, 0.0, -4.0, 0.0, -5.0]])
+@pytest.mark.parametrize("filters", [{}, {"top_k": 3}, {"top_p": 0.4}])
+def test_a_temperature_that_overflows_is_greedy(
+    temperature: float, logits: list[float], filters: dict[str, float]
+):
+    """The first of two equal logits, as argmax has it, and no random number is used."""
+    sampling = Sampling(temperature=temperature, **filters)  # type: ignore[arg-type]
+    expected = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0])
+    assert_close(probabilities(torch.tensor(logits), sampling), expected, atol=0, rtol=0)
+    generator = torch.Generator().manual_seed(0)
+    before = generator.get_state()
+    assert {sample(torch.tensor(logits), sampling, generator) for _ in range(9)} == {1}
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_a_low_temperature_that_does_not_overflow_is_not_greedy():
+    """Two equal logits share the probability."""
+    logits = torch.tensor([1.0, 7.0, -3.0, 7.0])
+    shares = probabilities(logits, Sampling(temperature=1e-3))
+    assert_close(shares, torch.tensor([0.0, 0.5, 0.0, 0.5]))
+
+
+def test_top_p_of_one_keeps_every_token():
+    """The sum of many probabilities reaches 1 in float32 before the last of them."""
+    logits = torch.linspace(0, -30, 5003)
+    assert probabilities(logits, Sampling(temperature=1.0)).min() > 0
+    everything = probabilities(logits, Sampling(temperature=1.0, top_p=1.0))
+    assert_close(everything, probabilities(logits, Sampling(temperature=1.0)), atol=0, rtol=0)
+
+
+def test_ties_at_the_kth_logit_are_all_kept():
+    logits = torch.tensor([2.0, 5.0, 2.0, 1.0, 2.0])
+    kept = probabilities(logits, Sampling(temperature=1.0, top_k=2)) > 0
+    assert kept.tolist() == [True, True, True, False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_sampling_computes_in_float32(dtype: torch.dtype):
+    logits = random_logits(3001).to(dtype)
+    for sampling in (Sampling(), Sampling(temperature=0.7, top_k=900, top_p=0.95)):
+        ours = probabilities(logits, sampling)
+        assert ours.dtype == torch.float32
+        assert_close(ours, probabilities(logits.float(), sampling), atol=0, rtol=0)
+        assert math.isclose(float(ours.sum()), 1.0, abs_tol=1e-6)
+        draws = [
+            sample(values, sampling, torch.Generator().manual_seed(4))
+            for values in (logits, logits.float())
+        ]
+        assert draws[0] == draws[1]
+
+
 def test_draws_follow_the_distribution():
     sampling = Sampling(temperature=1.3, top_k=6)
     logits, generator = random_logits(), torch.Generator().manual_seed(1)
