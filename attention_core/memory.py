@@ -20,11 +20,21 @@ def kv_cache_bytes(
 ) -> int:
     """Bytes of keys and values for multi-head, grouped-query (H_kv < H) and multi-query (1) forms.
 
-    `window` caps the tokens that a sliding-window layer keeps. 16-bit values by default.
-    Raises: ValueError if a size is negative.
+    `window` caps the tokens that a sliding-window layer keeps; None keeps all. 16-bit values by
+    default.
+    Raises: ValueError, with the number, for an argument below 1.
     """
-    _check(n_layers, n_kv_heads, head_size, n_tokens, batch_size, bytes_per_value)
-    stored = n_tokens if window is None else min(n_tokens, window)
+    window = n_tokens if window is None else window
+    _check(
+        n_layers=n_layers,
+        n_kv_heads=n_kv_heads,
+        head_size=head_size,
+        n_tokens=n_tokens,
+        batch_size=batch_size,
+        bytes_per_value=bytes_per_value,
+        window=window,
+    )
+    stored = min(n_tokens, window)
     return n_layers * batch_size * n_kv_heads * head_size * stored * 2 * bytes_per_value
 
 
@@ -40,9 +50,16 @@ def mla_cache_bytes(
     """Bytes that multi-head latent attention keeps: one latent and one rotary key a token.
 
     Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1.
-    Raises: ValueError if a size is negative.
+    Raises: ValueError, with the number, for an argument below 1.
     """
-    _check(n_layers, latent_size, rope_size, n_tokens, batch_size, bytes_per_value)
+    _check(
+        n_layers=n_layers,
+        latent_size=latent_size,
+        rope_size=rope_size,
+        n_tokens=n_tokens,
+        batch_size=batch_size,
+        bytes_per_value=bytes_per_value,
+    )
     return n_layers * batch_size * (latent_size + rope_size) * n_tokens * bytes_per_value
 
 
@@ -52,9 +69,9 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
     Matrix products only (norms, softmax and activations are below a percent). Every query is
     counted against every key, as the core computes them, masked or not. `n_new` tokens (T) attend
     to `n_keys` (S); logits are computed for `n_logits` rows.
-    Raises: ValueError if a size is negative.
+    Raises: ValueError, with the number, for an argument below 1.
     """
-    _check(n_new, n_keys, n_logits)
+    _check(n_new=n_new, n_keys=n_keys, n_logits=n_logits)
     width, q_width = config.d_model, config.n_heads * config.d_head
     kv_width = config.kv_heads * config.d_head
     projections = width * (q_width + 2 * kv_width) + q_width * width
@@ -65,6 +82,7 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
     return 2 * (n_new * per_token + vocabulary)
 
 
-def _check(*sizes: int) -> None:
-    if min(sizes) < 0:
-        raise ValueError(f"sizes must not be negative, got {sizes}")
+def _check(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
