@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pretrained.tokens import Tokenizer
 
 
+_logging_lock = threading.Lock()
+
+
 class WeightsMissing(LookupError):
     """A known model whose weights are not on this machine; the message says how to get them."""
 
@@ -88,19 +91,24 @@ class Pretrained:
 
 @contextmanager
 def _quiet_transformers() -> Iterator[None]:
-    """No progress bars, and no report about the pooler that is left out on purpose."""
+    """No progress bars, and no report about the pooler that is left out on purpose.
+
+    One thread at a time: the settings are the whole process's, and a second thread would take the
+    first one's for those to go back to.
+    """
     import transformers
 
     logging: Any = transformers.utils.logging  # untyped
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+    with _logging_lock:
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()
 
 
 def load(
@@ -112,8 +120,8 @@ def load(
     """Load a model from this machine; never from the network.
 
     name: a catalogue name, a folder in ATTENTION_LAB_MODELS, or a hub id that was downloaded.
-    device: default CUDA when there is one, else the CPU. dtype: default float32; a torch dtype or
-        its name.
+    device: default CUDA when there is one, else the CPU.
+    dtype: float32 (the default), float16 or bfloat16, as a torch dtype or its name.
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
     unknown name, an unsupported or damaged checkpoint, or an unknown dtype or device.
     """
@@ -210,7 +218,8 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype:
 
     if dtype is None:
         return torch.float32
-    value = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if value not in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
-        raise ValueError(f"{dtype!r} is no dtype of the models; float32, float16 or bfloat16.")
+    allowed = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+    value = allowed.get(dtype) if isinstance(dtype, str) else dtype
+    if value is None or value not in allowed.values():
+        raise ValueError(f"{dtype!r} is no dtype of the models; allowed are {', '.join(allowed)}.")
     return value
