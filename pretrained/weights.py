@@ -49,6 +49,12 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
     """A `Transformer` in evaluation mode with the weights of a transformers state dict.
 
+    Tensors that the core stores as they come are shared with `state`, not copied: embeddings and
+    positions, what belongs to norms, and all of GPT-2's layers. Changing one in place changes the
+    other; moving or casting the core makes its own. Copied is what is stored otherwise here: tied
+    and output matrices (transposed), and the matrices and biases of BERT's and Llama's layers
+    (transposed, queries, keys and values side by side).
+
     Raises: ValueError for keys missing or left over, shapes that do not fit, or an unsupported
     configuration.
     """
@@ -75,7 +81,7 @@ def core_from_reference(hf_model: Any) -> Transformer:
     """A `Transformer` with the weights of a loaded transformers model.
 
     Takes `GPT2LMHeadModel`, `BertModel` and `LlamaForCausalLM`; same errors as
-    `core_from_state_dict`.
+    `core_from_state_dict`, and memory shared in the same way.
     """
     return core_from_state_dict(hf_model.config.to_dict(), hf_model.state_dict())
 

@@ -156,6 +156,29 @@ def test_bare_gpt2_checkpoints_with_mask_buffers():
     assert_close(core(tokens).logits, core_from_reference(reference)(tokens).logits)
 
 
+SHARED = {
+    "gpt2": {"positions", "attention_norm", "mlp_norm", "final_norm", "qkv", "out", "up", "down"},
+    "bert": {"embedding", "positions", "segments", "embedding_norm", "attention_norm", "mlp_norm"},
+    "llama": {"embedding", "attention_norm", "mlp_norm", "final_norm"},
+    "llama, tied": {"attention_norm", "mlp_norm", "final_norm"},
+    "llama, biases": {"embedding", "attention_norm", "mlp_norm", "final_norm"},
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_which_memory_the_core_shares_with_the_reference(name: str):
+    reference = enlarge(bert() if name == "bert" else DECODERS[name]())
+    theirs = {parameter.untyped_storage().data_ptr() for parameter in reference.parameters()}
+    core = core_from_reference(reference)
+    shared = {}
+    for key, parameter in core.named_parameters():
+        part = key.removesuffix(".weight").removesuffix(".bias").split(".")[-1]
+        shared.setdefault(part, set()).add(parameter.untyped_storage().data_ptr() in theirs)
+    assert all(len(answers) == 1 for answers in shared.values()), "weight and bias differ"
+    assert {part for part, answers in shared.items() if answers == {True}} == SHARED[name]
+    assert all(parameter.requires_grad for parameter in reference.parameters())
+
+
 def test_every_key_is_accounted_for():
     reference = gpt2()
     config, state = reference.config.to_dict(), reference.state_dict()
