@@ -214,13 +214,24 @@ def read_header(file: Path) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ValueError(damaged)
     header.pop("__metadata__", None)
-    try:
-        end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
-    except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(damaged) from error
+    if not all(_is_entry(entry) for entry in header.values()):
+        raise ValueError(damaged)
+    end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
     if 8 + n_header + end != size:
         raise ValueError(damaged)
     return header
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether a header's entry has a dtype, a shape, and where its bytes begin and end."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        return False
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
+        return False
+    numbers = [*shape, *offsets]
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers)
+    return whole and offsets[0] <= offsets[1]
 
 
 def _shard_names(path: Path) -> list[str]:

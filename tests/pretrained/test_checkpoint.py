@@ -167,9 +167,41 @@ def test_truncated_weights(tmp_path: Path, keep: int) -> None:
         checkpoint.read_header(file)
 
 
-@pytest.mark.parametrize("header", [b"[1]", b'{"a": 1}', b'{"a": {"data_offsets": 3}}', b"{"])
+ENTRY = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
+
+
+def write_header(file: Path, header: bytes) -> None:
+    """A file whose bytes after the header are those of ENTRY."""
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+
+
+def test_a_header(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    write_header(file, json.dumps({"__metadata__": {"format": "pt"}, "a": ENTRY}).encode())
+    assert checkpoint.read_header(file) == {"a": ENTRY}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[1]",
+        b"{",
+        b'{"a": 3}',
+        b'{"a": null}',
+        b'{"a": {"data_offsets": [0, 8]}}',
+        *(
+            json.dumps({"a": {**ENTRY, key: value}}).encode()
+            for key, value in [
+                ("dtype", 4), ("shape", "x"), ("shape", ["1"]), ("shape", [-1, 2]), ("shape", None),
+                ("data_offsets", 3), ("data_offsets", "ab"), ("data_offsets", [0, "8"]),
+                ("data_offsets", [8]), ("data_offsets", [0, 8, 8]), ("data_offsets", [False, 8]),
+                ("data_offsets", [9, 8]), ("data_offsets", [0, 8.0]), ("data_offsets", [0, 7]),
+            ]
+        ),
+    ],
+)  # fmt: skip
 def test_damaged_headers(tmp_path: Path, header: bytes) -> None:
     file = tmp_path / "model.safetensors"
-    file.write_bytes(len(header).to_bytes(8, "little") + header)
+    write_header(file, header)
     with pytest.raises(ValueError, match="truncated or damaged"):
         checkpoint.read_header(file)
