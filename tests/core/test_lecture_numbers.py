@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,16 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import (
+    PRESETS,
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttentionV1,
     SelfAttentionV2,
+    Transformer,
     attend,
     attention_scores,
     attention_weights,
+    bert_config,
     causal_mask,
     kv_cache_bytes,
     mask_scores,
@@ -174,19 +178,107 @@ def test_kv_cache_size(example: dict[str, int]):
 
 
 def test_shapes_of_the_weight_splits_lecture():
-    steps = {name.split()[0]: shape for name, shape in NUMBERS["000_weight_splits"]["shape_steps"]}
+    block = NUMBERS["000_weight_splits"]
+    steps = {name.split()[0]: shape for name, shape in block["shape_steps"]}
+    x = torch.rand(1, len(block["sentence"].split()), 6)
     torch.manual_seed(0)
     heads = MultiHeadAttention(6, 6, 3, 0.0, 2)
-    record = heads.record(torch.rand(1, 3, 6))
+    record = heads.record(x)
 
     def written(t: torch.Tensor) -> str:
         return str(tuple(t.shape))
 
-    assert f"{written(heads.W_query.weight)} each" == steps["3"]
+    assert written(x) == steps["1"]
+    assert f"{record.output.shape[-1]}, {heads.num_heads}, {heads.head_dim}" == steps["2"]
+    projections = (heads.W_query, heads.W_key, heads.W_value)
+    assert {f"{written(layer.weight)} each" for layer in projections} == {steps["3"]}
+    assert {written(layer(x)) for layer in projections} == {steps["4"]}
+    # what is grouped by head is the unrolled width with two dimensions exchanged
+    assert {written(t.transpose(1, 2)) for t in (record.q, record.k, record.v)} == {steps["5"]}
+    assert_close(record.q.transpose(1, 2), heads.W_query(x).view(1, 3, 2, 3), atol=0, rtol=0)
     assert {written(t) for t in (record.q, record.k, record.v)} == {steps["6"]}
     assert written(record.scores) == steps["7"]
     assert written(record.weights) == steps["8"]
     assert written(record.context) == steps["9"]
     assert written(record.context.transpose(1, 2)) == steps["10"]
-    assert record.output is not None
     assert written(record.output) == steps["11"]
+    assert len(steps) == 11
+
+
+@pytest.mark.parametrize("n_heads", [1, 3])
+def test_matrix_products_of_the_wrapper_and_of_the_split(n_heads: int):
+    """The wrapper does one projection per head for each of Q, K and V, the split does one each."""
+    assert "one projection matmul per head" in NUMBERS["000_weight_splits"]["matmuls"]
+    wrapper = MultiHeadAttentionWrapper(5, 2, 7, 0.0, n_heads)
+    split = MultiHeadAttention(5, 2 * n_heads, 7, 0.0, n_heads)
+    x = torch.rand(1, 7, 5)
+
+    def projections(module: torch.nn.Module) -> int:
+        calls = []
+        for name, layer in module.named_modules():
+            if name.split(".")[-1] in ("W_query", "W_key", "W_value"):
+                layer.register_forward_hook(lambda *_: calls.append(1))
+        module(x)
+        return len(calls)
+
+    assert projections(wrapper) == 3 * n_heads
+    assert projections(split) == 3
+    assert wrapper(x).shape == split(x).shape == (1, 7, 2 * n_heads)
+
+
+def test_heads_and_widths_of_the_models_in_the_lecture():
+    models = NUMBERS["000_weight_splits"]["models"]
+    for name, preset in (("gpt2_small", "gpt2"), ("gpt2_xl", "gpt2-xl")):
+        assert PRESETS[preset].n_heads == models[name]["heads"]
+        assert PRESETS[preset].d_model == models[name]["width"]
+
+
+def test_two_heads_on_the_sentence_of_the_course():
+    block = NUMBERS["003_sentences"]
+    n_tokens, n_heads, d_out = block["tokens"], block["heads"], block["d_out"]
+    assert len(block["two_heads"].split()) == n_tokens
+    x = torch.rand(1, n_tokens, block["d_in"])
+    record = MultiHeadAttention(block["d_in"], d_out, n_tokens, 0.0, n_heads).record(x)
+    assert record.weights.shape == (1, n_heads, n_tokens, n_tokens)
+    assert record.q.shape == (1, n_heads, n_tokens, d_out // n_heads)
+    assert record.output is not None
+    assert record.output.shape == (1, n_tokens, d_out)
+
+
+def test_sizes_of_the_encoder_of_2017():
+    encoder = NUMBERS["004_sentence"]["encoder"]
+    width, n_tokens = encoder["d_model"], 11
+    config = bert_config(
+        d_model=width, n_layers=encoder["layers"], n_heads=encoder["heads"], vocab_size=13
+    )
+    assert config.d_head == encoder["head_dim"]
+    torch.manual_seed(0)
+    model = Transformer(config).eval().requires_grad_(False)
+    assert len(model.blocks) == encoder["layers"]
+    # 512 -> hidden -> 512, the same weights at every position
+    x = torch.randn(1, n_tokens, width)
+    together = model.blocks[0].mlp(x)
+    assert together.shape == x.shape
+    for position in range(n_tokens):
+        alone = model.blocks[0].mlp(x[:, position : position + 1])
+        assert_close(together[:, position : position + 1], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_two_heads_of_half_the_width_are_laid_side_by_side():
+    width, per_head, again = map(
+        int, re.findall(r"\d+", NUMBERS["004_sentence"]["two_head_example"])
+    )
+    wrapper = MultiHeadAttentionWrapper(width, per_head, 5, 0.0, 2, causal=False)
+    x = torch.rand(1, 5, width)
+    with torch.no_grad():
+        first, second = (head(x) for head in wrapper.heads)
+        assert wrapper(x).shape == (1, 5, again)
+        assert_close(wrapper(x), torch.cat((first, second), dim=-1), atol=0, rtol=0)
+
+
+def test_every_block_of_the_file_is_used():
+    # a note, and seconds that somebody measured on another machine
+    nothing_to_compute = {"note", "003_generation_timing"}
+    source = Path(__file__).read_text(encoding="utf-8").split("def test_every_block_of")[0]
+    unused = {block for block in NUMBERS if f'"{block}"' not in source}
+    assert unused == nothing_to_compute
