@@ -66,6 +66,7 @@ class FastBpe:
             pieces=tuple(piece.decode("utf-8", "replace") for piece in pieces),
             spans=spans,
             special=tuple(i in self._special for i in ids),
+            raw=tuple(pieces),
         )
 
     def decode(self, ids: Sequence[int]) -> str:

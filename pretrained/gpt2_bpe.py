@@ -53,6 +53,7 @@ class Gpt2Bpe:
             pieces=tuple(piece.decode("utf-8", "replace") for piece in pieces),
             spans=byte_spans(text, pieces),
             special=(False,) * len(ids),
+            raw=tuple(pieces),
         )
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -22,10 +22,12 @@ class Tokens:
 
     text: what was tokenized (a lone surrogate in the input is replaced by U+FFFD).
     ids: the token ids.
-    pieces: the text of each token; U+FFFD stands for a part of a character; WordPiece keeps '##'.
+    pieces: the text of each token; U+FFFD stands for a part of a character (`labels` tells which
+        part); WordPiece keeps '##'.
     spans: half-open character ranges of `text`. A token that holds a part of a character's bytes
         spans that whole character. A token that the tokenizer added has an empty span (n, n).
     special: whether the token is one with a meaning of its own ([CLS], [SEP], [MASK], ...).
+    raw: the bytes of each token where the tokenizer works on bytes, else empty.
 
     Raises ValueError when the lengths differ.
     """
@@ -35,11 +37,15 @@ class Tokens:
     pieces: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
     special: tuple[bool, ...]
+    raw: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
-        lengths = {len(self.ids), len(self.pieces), len(self.spans), len(self.special)}
+        columns = [self.ids, self.pieces, self.spans, self.special]
+        lengths = {len(column) for column in (*columns, *filter(None, [self.raw]))}
         if len(lengths) != 1:
-            raise ValueError(f"ids, pieces, spans and special differ in length: {sorted(lengths)}.")
+            raise ValueError(
+                f"ids, pieces, spans, special and raw differ in length: {sorted(lengths)}."
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -48,12 +54,13 @@ class Tokens:
     def labels(self) -> tuple[str, ...]:
         """A short, printable label per token, unique within the text: safe for a chart's axis.
 
-        A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes;
-        from its second occurrence on a label carries its count, such as "the (2)".
+        A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes, and
+        a byte that is only a part of a character as <F0>; from its second occurrence on a label
+        carries its count, such as "the (2)".
         """
         counts: dict[str, int] = {}
         labels = []
-        for piece in self.pieces:
+        for piece in self.raw or self.pieces:
             label = printable(piece)
             count = counts[label] = counts.get(label, 0) + 1
             # No piece prints with a space, so a counted label cannot meet another piece's.
@@ -84,12 +91,19 @@ class Tokenizer(Protocol):
         """The bytes of some ids, so that a character split over tokens can be put together."""
 
 
-def printable(piece: str) -> str:
-    """A piece with everything invisible made visible, at most MAX_LABEL_CHARS characters long."""
+def printable(piece: str | bytes) -> str:
+    """A piece with everything invisible made visible, at most MAX_LABEL_CHARS characters long.
+
+    Bytes that are no UTF-8 show as hexadecimal numbers, such as <F0><9F>.
+    """
+    if isinstance(piece, bytes):
+        piece = piece.decode("utf-8", "surrogateescape")
     shown = []
     for char in piece[: MAX_LABEL_CHARS + 1]:
         if char in _VISIBLE:
             shown.append(_VISIBLE[char])
+        elif "\udc80" <= char <= "\udcff":  # how surrogateescape keeps such a byte
+            shown.append(f"<{ord(char) - 0xDC00:02X}>")
         elif unicodedata.category(char) in _ESCAPED:
             code = ord(char)
             shown.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")

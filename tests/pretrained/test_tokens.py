@@ -96,6 +96,31 @@ def test_labels_are_unique_short_and_printable(tokenizer: Tokenizer, text: str) 
         assert len(label) < 40
 
 
+@pytest.mark.parametrize("emoji", ["\U0001f9ff", "\U0001fae0", "\U00013000"])
+def test_parts_of_a_character_are_labelled_by_their_bytes(
+    byte_level: Gpt2Bpe | FastBpe, emoji: str
+) -> None:
+    text = f"It {emoji}!"
+    tokens = byte_level.encode(text)
+    parts = [n for n, span in enumerate(tokens.spans) if 3 in range(*span)]
+    assert len(parts) > 1, "choose a character that this vocabulary splits"
+    assert not any("\ufffd" in label for label in tokens.labels)
+    # read back from the labels, the bytes are those of the space and the character
+    shown = "".join(tokens.labels[n].split(" (")[0] for n in range(1, parts[-1] + 1))
+    assert shown == "␣" + "".join(f"<{byte:02X}>" for byte in emoji.encode())
+    assert all(tokens.spans[n][1] == 4 for n in parts)
+    assert tokens.labels[-1] == "!"
+    assert len(set(tokens.labels)) == len(tokens)
+    assert byte_level.decode(tokens.ids) == text
+    assert byte_level.decode(tokens.ids[: parts[0] + 1]).endswith("\ufffd")
+
+
+def test_labels_of_an_emoji_in_gpt2(gpt2: Gpt2Bpe) -> None:
+    tokens = gpt2.encode("👍🏽 ok")
+    assert tokens.labels == ("<F0><9F><91>", "<8D>", "<F0><9F>", "<8F>", "<BD>", "␣ok")
+    assert tokens.spans == ((0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 5))
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_spans_are_inside_the_text_and_in_order(tokenizer: Tokenizer, text: str) -> None:
     tokens = tokenizer.encode(text)
@@ -197,6 +222,8 @@ def test_ids_outside_the_vocabulary(tokenizer: Tokenizer, wrong: int) -> None:
 def test_tokens_checks_its_lengths() -> None:
     with pytest.raises(ValueError, match="differ in length"):
         Tokens("a", (1, 2), ("a",), ((0, 1),), (False,))
+    with pytest.raises(ValueError, match="differ in length"):
+        Tokens("a", (1,), ("a",), ((0, 1),), (False,), (b"a", b"b"))
 
 
 def test_labels_of_pieces_that_print_alike() -> None:
@@ -219,9 +246,15 @@ def test_labels_of_pieces_that_print_alike() -> None:
         ("##ing", "##ing"),
         ("", "∅"),
         ("x" * 99, "x" * 23 + "…"),
+        (b" the", "␣the"),
+        (" é".encode(), "␣é"),
+        (b" \xf0\x9f", "␣<F0><9F>"),
+        (b"\xa9a", "<A9>a"),
+        (b"\xff" * 9, "<FF>" * 5 + "<FF…"),
+        (b"", "∅"),
     ],
 )
-def test_printable(piece: str, label: str) -> None:
+def test_printable(piece: str | bytes, label: str) -> None:
     assert printable(piece) == label
 
 
