@@ -51,6 +51,7 @@ def _forward(name: str, text: str) -> AttentionRun:
     model = models.get(name)
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "a head map")
+    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
     if not tokens.ids:
         raise ValueError("There is no token in this text: type a word or more.")
     with _gate, torch.inference_mode():

@@ -34,11 +34,16 @@ class BoundedCache(Generic[Value]):
             with self._lock:
                 if key in self._values:
                     return self._values[key]
-            value = make()
-            with self._lock:
-                if self._size_of(value) <= self._values.maxsize:
-                    self._values[key] = value
-                self._making.pop(key, None)
+            try:
+                value = make()
+                with self._lock:
+                    if self._size_of(value) <= self._values.maxsize:
+                        self._values[key] = value
+            finally:
+                with self._lock:
+                    # whoever waited for this lock is still served; only its own entry goes
+                    if self._making.get(key) is making:
+                        del self._making[key]
             return value
 
     def __contains__(self, key: Hashable) -> bool:

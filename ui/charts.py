@@ -20,12 +20,14 @@ def time_per_token(
     decode: Mapping[str, Sequence[float]],
     *,
     n_steps: int,
+    ink: str,
     height: int = 340,
 ) -> dict[str, Any]:
     """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
 
     `prefill[run]` is the time of step 0, `decode[run][i]` that of step `i + 1`. The x axis spans
     all `n_steps` from the start, so that the picture does not change its scale while it fills.
+    `ink` is the colour of its text.
     """
     rows = [
         {"run": run, "kind": "prefill", "step": 0, "milliseconds": round(value, 3)}
@@ -43,7 +45,7 @@ def time_per_token(
             "x": {
                 "field": "step",
                 "type": "quantitative",
-                "title": "step (0 is the prefill)",
+                "title": "step (0, the diamond, is the prefill)",
                 "scale": {"domain": [0, max(n_steps, 1)], "nice": False},
                 "axis": {"tickMinStep": 1},
             },
@@ -77,7 +79,7 @@ def time_per_token(
                         "type": "nominal",
                         "title": None,
                         "scale": {"domain": ["decode", "prefill"], "range": ["circle", "diamond"]},
-                        "legend": {"orient": "top"},
+                        "legend": None,
                     },
                     "size": {
                         "condition": {"test": "datum.kind === 'prefill'", "value": 140},
@@ -86,5 +88,9 @@ def time_per_token(
                 },
             },
         ],
-        "config": {"view": {"strokeWidth": 0}},
+        "config": {
+            "view": {"strokeWidth": 0},
+            "axis": {"labelColor": ink, "titleColor": ink},
+            "legend": {"labelColor": ink, "titleColor": ink},
+        },
     }

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pretrained import CatalogEntry
+from pretrained import CatalogEntry, ModelSpec
 from ui import models
 from ui.limits import MAX_TEXT_CHARACTERS
+from ui.linked import linked
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
 NEXT_DAY = "The next day is bright"
@@ -20,6 +21,9 @@ SENTENCES = {
     "The government …": "The government should regulate free speech.",
     "The next day …": NEXT_DAY,
 }
+
+
+AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "linear, 0 to 1"
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,13 @@ def text(label: str, key: str, default: str, *, height: int = 80) -> str:
             st.session_state[key] = SENTENCES[chosen]
             st.session_state[f"{key}_preset"] = None
 
-    typed = st.text_area(
+    typed: str = linked(
+        st.text_area,
         label,
         value=default,
         key=key,
         height=height,
         max_chars=MAX_TEXT_CHARACTERS,
-        bind="query-params",
     )
     st.pills(
         "Or take a sentence from the lectures",
@@ -63,27 +67,29 @@ def text(label: str, key: str, default: str, *, height: int = 80) -> str:
     return typed
 
 
-def model(label: str, key: str, entries: list[CatalogEntry], default: str) -> CatalogEntry:
-    """Choose one of the models that are ready."""
-    by_name = {entry.spec.name: entry for entry in entries}
+def model(key: str, role: str | None, *, prefer: str) -> CatalogEntry:
+    """Choose one of the ready models of a role (None: any); first the preferred one of `prefer`.
+
+    Models go by their names, which stay the same in links.
+    """
+    by_name = {entry.spec.name: entry for entry in models.ready(role)}
     names = list(by_name)
-    chosen = st.selectbox(
-        label,
+    default = models.preferred(prefer)
+    chosen: str = linked(
+        st.selectbox,
+        "Model",
         names,
         index=names.index(default) if default in names else 0,
-        format_func=lambda name: by_name[name].spec.title,
         key=key,
-        bind="query-params",
+        on_change=_clamp_numbers,
+        args=(key, {name: entry.spec for name, entry in by_name.items()}),
     )
     return by_name[chosen]
 
 
-def head(page: str, which: str, *, role: str, layer: int, head: int) -> HeadChoice:
-    """Choose a model, a layer and a head; the first choice is the preferred model of `role`."""
-    key = f"{page}_{which}"
-    entries = models.ready()
-    default = models.preferred(role) or entries[0].spec.name
-    entry = model("Model", f"{key}_model", entries, default)
+def head(key: str, *, prefer: str, layer: int, head: int) -> HeadChoice:
+    """Choose a model, a layer and a head: three widgets whose keys begin with `key`."""
+    entry = model(f"{key}_model", None, prefer=prefer)
     left, right = st.columns(2)
     with left:
         chosen_layer = _number("Layer", f"{key}_layer", entry.spec.n_layers, layer)
@@ -92,19 +98,46 @@ def head(page: str, which: str, *, role: str, layer: int, head: int) -> HeadChoi
     return HeadChoice(entry, chosen_layer, chosen_head)
 
 
+def colours(key: str) -> str:
+    """How weights become colours: one of AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE."""
+    chosen: str = linked(
+        st.selectbox,
+        "Colours",
+        [AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE],
+        key=key,
+        help="Linear colours run from 0 to the largest weight shown. The square root makes small "
+        "weights visible; automatic takes it for long texts.",
+    )
+    return chosen
+
+
+def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
+    """A layer or head that the newly chosen model does not have becomes its last one.
+
+    In a callback, so that the address gets the new number too.
+    """
+    spec = specs[st.session_state[key]]
+    stem = key.removesuffix("_model")
+    for name, count in ((f"{stem}_layer", spec.n_layers), (f"{stem}_head", spec.n_heads)):
+        if st.session_state.get(name, 0) >= count:
+            st.session_state[name] = count - 1
+
+
 def _number(label: str, key: str, count: int, default: int) -> int:
-    """A slider over 0 .. count - 1 that survives a change of `count`."""
+    """A slider over 0 .. count - 1.
+
+    A slider over options: it stays the same widget when `count` changes, and so keeps its value and
+    its place in the address. A plain slider would start anew.
+    """
     largest = count - 1
-    # a value that the new model does not have becomes its last one
-    if st.session_state.get(key, 0) > largest:
+    if st.session_state.get(key, 0) > largest:  # the chosen model itself is gone
         st.session_state[key] = largest
-    # a slider needs two ends: a model with one layer gets a slider that cannot be moved
-    return st.slider(
+    chosen: int = linked(
+        st.select_slider,
         label,
-        0,
-        max(largest, 1),
+        range(count),
         min(default, largest),
         key=key,
-        bind="query-params",
         disabled=largest == 0,
     )
+    return chosen

@@ -9,6 +9,7 @@ import streamlit as st
 import pretrained
 from pretrained import hub
 from pretrained.sources import check_hub_id
+from ui import messages
 
 
 class Downloads:
@@ -20,11 +21,12 @@ class Downloads:
 
     def start(self, hub_id: str, revision: str) -> str:
         """Begin, if none runs and the hub answers. Returns what went wrong, or nothing."""
+        # before the lock: another visitor need not wait until this one's question times out
+        if not hub.hub_reachable():
+            return "The hub does not answer from this machine: check its network connection."
         with self._lock:
             if self.current is not None and self.current.state == "running":
                 return f"{self.current.hub_id} is being downloaded: wait for it or cancel it."
-            if not hub.hub_reachable():
-                return "The hub does not answer from this machine: check its network connection."
             try:
                 self.current = hub.start_download(hub_id, revision)
             except (ValueError, OSError) as error:
@@ -71,34 +73,35 @@ def panel() -> None:
         _start(hub_id, revision)
     current = DOWNLOADS.current
     if current is not None:
-        st.fragment(_watch, run_every=0.5 if current.state == "running" else None)(current)
+        timed = current.state == "running"
+        st.fragment(_watch, run_every=0.5 if timed else None)(current, timed)
 
 
 def _start(hub_id: str, revision: str) -> None:
     try:
         check_hub_id(hub_id)
     except ValueError as error:
-        st.warning(str(error), icon=":material/edit:")
+        messages.problem(error)
         return
     with st.spinner("Asking the hub …"):
         problem = DOWNLOADS.start(hub_id, revision)
     if problem:
-        st.warning(problem, icon=":material/cloud_off:")
+        messages.problem(problem, icon=":material/cloud_off:")
 
 
-def _watch(download: hub.Download) -> None:
-    was_running = download.state == "running"
+def _watch(download: hub.Download, timed: bool) -> None:
+    state = download.state
     done, total = download.progress()
-    if was_running:
+    if state == "running":
         share = min(done / total, 1.0) if total else 0.0
         size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking for the size"
         st.progress(share, text=f"{download.hub_id}: {size}")
         st.button("Cancel", icon=":material/stop:", key="models_cancel", on_click=download.cancel)
-        if download.state != "running":
-            st.rerun()
-    elif download.state == "done":
+    elif state == "done":
         st.success(f"{download.hub_id} is here ({total / 1e6:.0f} MB).", icon=":material/check:")
-    elif download.state == "cancelled":
+    elif state == "cancelled":
         st.info(f"{download.hub_id}: cancelled, what had arrived is removed.")
     else:
-        st.warning(f"{download.hub_id}: {download.error}", icon=":material/cloud_off:")
+        messages.problem(f"{download.hub_id}: {download.error}", icon=":material/cloud_off:")
+    if timed and state != "running":
+        st.rerun()  # it is over: the next run of the page makes this view without a timer

@@ -8,6 +8,7 @@ that nobody watches any more stops by itself. Nothing here touches Streamlit.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -28,11 +29,13 @@ from ui.limits import (
 
 if TYPE_CHECKING:
     from attention_core import Sampling, Step
-    from pretrained import Pretrained
+    from pretrained import Pretrained, Tokenizer
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
-UNWATCHED_SECONDS = 30.0
+# A page asks four times a second; a slow one, while a model loads beside it, now and then.
+UNWATCHED_SECONDS = 10.0
+END_OF_TEXT = "(end of text)"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,19 @@ class Request:
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
+
+    @property
+    def summary(self) -> str:
+        """The settings in a line, so that what is shown cannot be mistaken for another run's."""
+        parts = [self.model, f"{self.max_new_tokens} new tokens"]
+        if self.temperature == 0:
+            return ", ".join([*parts, "the likeliest token each time"])
+        parts.append(f"temperature {self.temperature:g}")
+        if self.top_k is not None:
+            parts.append(f"top-k {self.top_k}")
+        if self.top_p is not None:
+            parts.append(f"top-p {self.top_p:g}")
+        return ", ".join([*parts, f"seed {self.seed}"])
 
     def sampling(self) -> Sampling:
         """The sampling of the core; ValueError for values out of range."""
@@ -120,39 +136,62 @@ class Job:
         self._stop = threading.Event()
         self._seen = time.monotonic()
         self.finished = threading.Event()
-        self._model: Pretrained | None = None
+        self._tokenizer: Tokenizer | None = None
 
     @property
     def live(self) -> bool:
-        """Whether something may still change."""
-        return not self.finished.is_set()
+        """Whether something may still change for the visitor: neither finished nor told to stop."""
+        return not (self.finished.is_set() or self._stop.is_set())
 
     @property
     def speed_up(self) -> float | None:
-        """Time without the cache over time with it, prefill included, for the same steps."""
+        """Time without the cache over time with it, prefill included, for the same steps.
+
+        None before the first decode step: the prefill is the same work with a cache and without.
+        """
         steps = min(len(self.cached.steps), len(self.uncached.steps))
-        if steps == 0:
+        if steps < 2:
             return None
         without = sum(step.seconds for step in self.uncached.steps[:steps])
         return without / sum(step.seconds for step in self.cached.steps[:steps])
 
+    @property
+    def same_tokens(self) -> bool | None:
+        """Whether the runs agree as far as both have come; None before the first token."""
+        pairs = list(zip(self.cached.token_ids, self.uncached.token_ids, strict=False))
+        return all(one == other for one, other in pairs) if pairs else None
+
     def text(self, run: Run) -> str:
         """The new text of one of the two runs."""
-        return "" if self._model is None else self._model.tokenizer.decode(run.token_ids)
+        ids = run.token_ids
+        if self._tokenizer is None or not ids:
+            return ""
+        if ids[-1] in self._tokenizer.end_ids:
+            return self._tokenizer.decode(ids[:-1]) + END_OF_TEXT
+        return self._tokenizer.decode(ids)
 
     def pieces(self, run: Run) -> list[str]:
         """The text of each new token by itself."""
-        if self._model is None:
+        tokenizer = self._tokenizer
+        if tokenizer is None:
             return []
-        return [self._model.tokenizer.decode([token_id]) for token_id in run.token_ids]
+        return [
+            END_OF_TEXT if token_id in tokenizer.end_ids else tokenizer.decode([token_id])
+            for token_id in run.token_ids
+        ]
 
     def watch(self) -> None:
         """Say that somebody is still looking."""
         self._seen = time.monotonic()
 
     def stop(self) -> None:
-        """End the job between two layers of the pass that is running."""
+        """End the job between two layers of the pass that is running.
+
+        For the visitor it is over at once; the worker may first finish loading a model.
+        """
         self._stop.set()
+        if self.state in ("waiting", "running"):
+            self.state = "stopped"
 
     @property
     def abandoned(self) -> bool:
@@ -168,7 +207,7 @@ class Job:
             self.state = "done"
         except Stopped:
             self.state = "stopped"
-        except (ValueError, LookupError) as error:
+        except models.LOAD_ERRORS as error:
             self.error, self.state = str(error), "failed"
         except Exception:  # a visitor sees that it failed, the log sees why, the queue goes on
             logging.getLogger(__name__).exception("generation failed")
@@ -187,18 +226,25 @@ class Job:
         from attention_core import generate, stream
 
         request, sampling = self.request, self.request.sampling()
-        model = self._model = models.get(request.model)
+        model = models.get(request.model)
+        self._check_stop(0)
+        self._tokenizer = model.tokenizer
         self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
         ids = prompt_ids(model, request)
         n_new = self._fitting(model, ids)
-        cache = model.core.new_cache(1, len(ids) + n_new)
+        # the last new token is never run itself
+        cache = model.core.new_cache(1, len(ids) + n_new - 1)
         options: dict[str, Any] = {
             "max_new_tokens": n_new,
             "sampling": sampling,
             "stop_ids": model.tokenizer.end_ids,
             "on_layer": self._check_stop,
         }
-        generate(model.core, ids[:8], max_new_tokens=2, on_layer=self._check_stop)  # warm-up
+        # Warm-up: the same passes once before they are timed, so that neither run goes first.
+        few = min(n_new, 2)  # a prefill and a decode step
+        generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self._check_stop)
+        generate(model.core, ids, max_new_tokens=1, on_layer=self._check_stop)
+        cache.reset()
         with_cache = stream(model.core, ids, cache=cache, **options)
         without = stream(model.core, ids, cache=None, **options)
         for step in range(n_new):
@@ -208,7 +254,8 @@ class Job:
             else:
                 one, other = next(with_cache, None), next(without, None)
             if one is None or other is None:
-                self.notice = "The model ended its text here (end-of-text token)."
+                both = one is None and other is None
+                self.notice = f"{'The model' if both else 'One run'} ended its text here."
                 return
             self._keep(one, other)
 
@@ -220,10 +267,12 @@ class Job:
         return min(room, self.request.max_new_tokens)
 
     def _keep(self, one: Step, other: Step) -> None:
-        same_so_far = self.cached.token_ids == self.uncached.token_ids
-        if same_so_far:  # after different tokens the logits answer different questions
+        if (
+            self.same_tokens is not False
+        ):  # after different tokens the logits answer different questions
             difference = float((one.logits - other.logits).abs().max())
-            self.largest_difference = max(self.largest_difference or 0.0, difference)
+            if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
+                self.largest_difference = max(difference, self.largest_difference or 0.0)
         # the uncached list first: a reader that finds a cached step finds its partner too
         self.uncached.steps.append(_without_logits(other))
         self.cached.steps.append(_without_logits(one))
@@ -263,8 +312,12 @@ class JobQueue:
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
 
-    def submit(self, request: Request) -> Job:
-        """Queue a request. OverLimit if the queue is full; ValueError for settings out of range."""
+    def submit(self, request: Request, *, instead_of: Job | None = None) -> Job:
+        """Queue a request; `instead_of`, the visitor's earlier job, is stopped if it is accepted.
+
+        Raises: OverLimit if the queue is full, the prompt too long, or the number of tokens out of
+        range; the earlier job then goes on.
+        """
         if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
             raise OverLimit(
                 f"Ask for 1 to {MAX_NEW_TOKENS} new tokens, not {request.max_new_tokens}."
@@ -273,11 +326,15 @@ class JobQueue:
         job = Job(request)
         with self._changed:
             self._drop_abandoned()
-            if len(self._waiting) >= self._max_waiting:
+            others = len(self._waiting) - (instead_of in self._waiting)
+            if others >= self._max_waiting:
                 raise OverLimit(
-                    f"{len(self._waiting)} visitors are already waiting. Try again in a minute; "
+                    f"{others} visitors are already waiting. Try again in a minute; "
                     "what you typed is still in the box."
                 )
+            if instead_of is not None:
+                instead_of.stop()
+                self._drop_abandoned()
             self._waiting.append(job)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="generation", daemon=True)
@@ -291,11 +348,14 @@ class JobQueue:
             self._drop_abandoned()
             if job not in self._waiting:
                 return 0
-            return self._waiting.index(job) + (self._running is not None)
+            # a running job that was told to stop is as good as gone
+            running = self._running is not None and not self._running.abandoned
+            return self._waiting.index(job) + running
 
     def _drop_abandoned(self) -> None:
         for job in [job for job in self._waiting if job.abandoned]:
             self._waiting.remove(job)
+            job.stop()  # even if somebody looks again just now
             job.run()  # ends at once, as stopped
 
     def _work(self) -> None:

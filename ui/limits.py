@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MAX_TEXT_CHARACTERS = 20_000
+MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
 MAX_MAP_TOKENS = 128
 MAX_PROMPT_TOKENS = 512
 MAX_NEW_TOKENS = 200

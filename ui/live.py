@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import streamlit as st
 
-from ui import charts
+from ui import charts, messages, theme
 from ui.generation import Job, JobQueue, Request, Run
+from ui.limits import OverLimit
 
 _JOB = "generate_job"
 
 
 def start(queue: JobQueue, request: Request) -> None:
     """Queue a request for this visitor, in place of the one that may still be running."""
-    earlier: Job | None = st.session_state.get(_JOB)
-    if earlier is not None:
-        earlier.stop()
-    st.session_state[_JOB] = queue.submit(request)
+    try:
+        st.session_state[_JOB] = queue.submit(request, instead_of=st.session_state.get(_JOB))
+    except OverLimit as error:
+        messages.problem(error)
 
 
 def show(queue: JobQueue) -> None:
     """The visitor's job, if there is one; repainted four times a second while it lives."""
     job: Job | None = st.session_state.get(_JOB)
     if job is not None:
-        st.fragment(_view, run_every=0.25 if job.live else None)(queue, job)
+        timed = job.live
+        st.fragment(_view, run_every=0.25 if timed else None)(queue, job, timed)
 
 
-def _view(queue: JobQueue, job: Job) -> None:
+def _view(queue: JobQueue, job: Job, timed: bool) -> None:
     was_live = job.live  # read first: what is painted below is then at least that fresh
     job.watch()
     _status(queue, job)
-    if was_live:
-        st.button("Stop", icon=":material/stop:", key="generate_stop", on_click=job.stop)
+    # it stays when the job is over, so that nothing below moves
+    st.button(
+        "Stop",
+        icon=":material/stop:",
+        key="generate_stop",
+        on_click=job.stop,
+        disabled=not was_live,
+    )
     _texts(job)
-    _numbers(job)
-    st.vega_lite_chart(_chart(job), key="generate_chart")
-    if not was_live:
+    if job.cached.steps:
+        _numbers(job)
+        st.vega_lite_chart(_chart(job), key="generate_chart")
+    if not was_live and job.cached.steps:
         _data(job)
-    elif not job.live:
-        st.rerun()  # it ended while this was painted: once more, without the timer
+    if timed and not was_live:
+        st.rerun()  # the job is over: the next run of the page makes this view without a timer
 
 
 def _status(queue: JobQueue, job: Job) -> None:
@@ -48,14 +59,15 @@ def _status(queue: JobQueue, job: Job) -> None:
         others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."
         st.info(f"Waiting: {others}" if ahead else "Starting …", icon=":material/hourglass_top:")
     elif job.state == "running":
-        phase = f"{done} of {_tokens(asked)}" if job.device else "loading the model"
-        st.info(f"Running: {phase} …", icon=":material/bolt:")
+        warm = f"{done} of {_tokens(asked)}" if done else "warming up"
+        st.info(f"Running: {warm if job.device else 'loading the model'} …", icon=":material/bolt:")
     elif job.state == "failed":
-        st.warning(job.error, icon=":material/edit:")
+        messages.problem(job.error)
     elif job.state == "stopped":
         st.info(f"Stopped after {done} of {_tokens(asked)}.", icon=":material/stop:")
     else:
         st.success(f"Done: {_tokens(done)}. {job.notice}", icon=":material/check:")
+    st.text(job.request.summary)
 
 
 def _tokens(count: int) -> str:
@@ -63,25 +75,32 @@ def _tokens(count: int) -> str:
 
 
 def _texts(job: Job) -> None:
-    columns = st.columns(2, gap="medium")
-    for column, run, title in zip(
-        columns, (job.cached, job.uncached), (charts.CACHED, charts.UNCACHED), strict=True
-    ):
+    runs = {"cached": (charts.CACHED, job.cached), "uncached": (charts.UNCACHED, job.uncached)}
+    for column, (name, (title, run)) in zip(st.columns(2, gap="medium"), runs.items(), strict=True):
         with column:
             st.markdown(f"**{title.capitalize()}**")
-            # text that a model or a visitor wrote is shown as text, never as Markdown
-            st.code(job.request.prompt + job.text(run), language=None, wrap_lines=True, height=160)
+            key = f"generate_text_{name}"
+            with st.container(border=True, height=180, autoscroll=True, key=key):
+                # text that a model or a visitor wrote is shown as text, never as Markdown
+                st.text(job.request.prompt + job.text(run))
 
 
 def _numbers(job: Job) -> None:
     cells = st.columns(4)
-    speed_up, difference = job.speed_up, job.largest_difference
-    cells[0].metric("Speed-up in total", "…" if speed_up is None else f"{speed_up:.2f} ×")
-    cells[1].metric("Largest logit difference", "…" if difference is None else f"{difference:.1e}")
-    same = job.cached.token_ids == job.uncached.token_ids
-    cells[2].metric("Same tokens", "yes" if same else "no")
-    cells[3].metric("Device", job.device or "…")
+    cells[0].metric("Speed-up in total", _or_dots(job.speed_up, "{:.2f} ×"))
+    difference = job.largest_difference
+    not_a_number = difference is not None and math.isnan(difference)
+    cells[1].metric(
+        "Largest logit difference",
+        "not a number" if not_a_number else _or_dots(difference, "{:.1e}"),
+    )
+    cells[2].metric("Same tokens", {True: "yes", False: "no", None: "…"}[job.same_tokens])
+    cells[3].metric("Device", job.device)
     st.table(pd.DataFrame([_row(charts.CACHED, job.cached), _row(charts.UNCACHED, job.uncached)]))
+
+
+def _or_dots(value: float | None, pattern: str) -> str:
+    return "…" if value is None else pattern.format(value)
 
 
 def _row(title: str, run: Run) -> dict[str, str]:
@@ -109,6 +128,7 @@ def _chart(job: Job) -> dict[str, object]:
         },
         {title: [seconds * 1e3 for seconds in run.decode_seconds] for title, run in runs.items()},
         n_steps=job.request.max_new_tokens - 1,
+        ink=theme.ink(),
     )
 
 
@@ -129,16 +149,15 @@ def _data(job: Job) -> None:
             "FLOPs": step.flops,
         }
         for title, run in ((charts.CACHED, job.cached), (charts.UNCACHED, job.uncached))
-        for number, (step, piece) in enumerate(zip(run.steps, job.pieces(run), strict=True))
+        for number, (step, piece) in enumerate(zip(run.steps, job.pieces(run), strict=False))
     ]
-    if not rows:
-        return
     table = pd.DataFrame(rows)
     with st.expander("Every step, and the data to take away"):
         st.dataframe(table, hide_index=True, height=320)
+        settings = table.assign(settings=job.request.summary, device=job.device)
         st.download_button(
             "Download every step (CSV)",
-            table.to_csv(index=False).encode(),
+            settings.to_csv(index=False).encode(),
             file_name="generation_steps.csv",
             mime="text/csv",
             key="generate_csv",

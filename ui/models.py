@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import threading
 
 import pretrained
@@ -22,6 +23,9 @@ _PREFERRED = {
     "encoder": ("bert-base-uncased", "all-minilm-l6-v2"),
     "decoder": ("gpt2", "smollm2-135m-instruct"),
 }
+
+# What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
+LOAD_ERRORS = (ValueError, LookupError, OSError)
 
 NO_WEIGHTS = (
     "No model weights are on this machine. Run `make run`, or "
@@ -87,8 +91,12 @@ def warm_up() -> threading.Thread:
         hub.prefetch()
         for role in ("encoder", "decoder"):
             name = preferred(role)
-            if name is not None:
+            if name is None:
+                continue
+            try:
                 get(name)
+            except LOAD_ERRORS:  # a page that needs it says so; the other model still warms up
+                logging.getLogger(__name__).exception("could not load %s", name)
 
     thread = threading.Thread(target=work, name="warm-up", daemon=True)
     thread.start()

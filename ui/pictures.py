@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-import pretrained
-from ui import models
+from ui import controls, models
 from ui.attention import AttentionRun
 from ui.controls import HeadChoice
-from ui.heatmap import heatmap
+from ui.heatmap import ColourScale, heatmap
+
+# From this many tokens on most weights are so small that a linear scale shows an empty picture.
+MANY_TOKENS = 49
 
 
-def one_head(
-    run: AttentionRun, choice: HeadChoice, *, key: str, largest: float | None = None
-) -> None:
-    """The heatmap of one head; `largest` is the top of a scale shared with another picture."""
-    weights = run.weights[choice.layer, choice.head]
+def colour_scale(
+    shown: Sequence[tuple[AttentionRun, HeadChoice]], how: str = controls.AUTOMATIC
+) -> ColourScale:
+    """The one scale of all heads shown together, as chosen with `controls.colours`."""
+    many = max(len(run.tokens) for run, _ in shown) >= MANY_TOKENS
+    square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
+    if how == controls.WHOLE:
+        return ColourScale(1.0)
+    largest = max(float(run.weights[head.layer, head.head].max()) for run, head in shown)
+    return ColourScale(largest, square_root)
+
+
+def one_head(run: AttentionRun, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
+    """The heatmap of one head."""
     heatmap(
-        weights,
+        run.weights[choice.layer, choice.head],
         run.tokens.labels,
         title=choice.title,
         causal=run.causal,
-        largest=float(weights.max()) if largest is None else largest,
+        scale=scale,
         key=key,
     )
 
@@ -63,28 +76,34 @@ def strongest_pair(run: AttentionRun, choice: HeadChoice) -> None:
     first = ordinary.iloc[0]
     aside = "the first one aside" if run.causal else "special ones aside"
     st.text(
-        f"Strongest between two different tokens, {aside}: “{first['query']}” gives "
-        f"{first['weight']:.3f} of its attention to “{first['key']}”."
+        f"Strongest between two different tokens, {aside}: “{isolated(first['query'])}” gives "
+        f"{first['weight']:.3f} of its attention to “{isolated(first['key'])}”."
     )
+
+
+def isolated(label: str) -> str:
+    """A label between marks that keep right-to-left text from reordering what is around it."""
+    return f"\u2068{label}\u2069"
 
 
 def weights_table() -> None:
     """The models that can be loaded now and where their weights come from."""
+    ready = models.ready()
     rows = [
         {
             "model": entry.spec.title,
+            "name": entry.spec.name,
             "kind": entry.spec.role,
             "weights from": entry.source.kind if entry.source else "",
-            "in memory": models.is_loaded(entry.spec.name),
             "layers": entry.spec.n_layers,
             "heads": entry.spec.n_heads,
             "key/value heads": entry.spec.n_kv_heads,
-            "note": entry.spec.note,
         }
-        for entry in pretrained.catalog()
-        if entry.state == "ready"
+        for entry in ready
     ]
     if rows:
         st.dataframe(pd.DataFrame(rows), hide_index=True)
+        for entry in ready:
+            st.text(f"{entry.spec.title}: {entry.spec.note}")
     else:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

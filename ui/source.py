@@ -1,34 +1,59 @@
-"""Show the line of code that computed what a page shows, read from the module itself."""
+"""Show the lines of code that computed what a page shows, read from the file itself.
+
+The file is parsed, not imported: showing code must not load torch.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+import ast
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 _ROOT = Path(__file__).parents[1]
 
 
-def show(function: Callable[..., Any]) -> None:
-    """The source of a function, with a copy button, its file and its line numbers."""
-    lines, first = inspect.getsourcelines(function)
-    file = Path(inspect.getsourcefile(function) or "").relative_to(_ROOT)
-    st.caption(f"`{file}`, lines {first} to {first + len(lines) - 1}")
-    st.code("".join(lines), language="python")
+@dataclass(frozen=True)
+class Source:
+    """A piece of a file: its path in the project, its first line's number, its text."""
+
+    file: str
+    first_line: int
+    text: str
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last line."""
+        return self.first_line + self.text.count("\n")
 
 
-def attend() -> None:
-    """The function that computes every attention weight on the site."""
-    from attention_core import attend
+def show(file: str, name: str) -> None:
+    """The source of a function or class, with a copy button, its file and its line numbers."""
+    source = read(file, name)
+    st.markdown(f":small[`{source.file}`, lines {source.first_line} to {source.last_line}]")
+    st.code(source.text, language="python")
 
-    show(attend)
+
+@cache
+def read(file: str, name: str) -> Source:
+    """The definition of `name` ("attend", "KVCache.update") in a file of the project.
+
+    Raises: LookupError if the file does not define it.
+    """
+    text = (_ROOT / file).read_text(encoding="utf-8")
+    try:
+        node = _definition(ast.parse(text), name.split("."))
+    except LookupError:
+        raise LookupError(f"{file} does not define {name}") from None
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = text.splitlines()[first - 1 : node.end_lineno]
+    return Source(file, first, "\n".join(lines))
 
 
-def stream() -> None:
-    """The loop that generates, one step a token."""
-    from attention_core import generation
-
-    show(generation._steps)
+def _definition(scope: ast.AST, path: list[str]) -> ast.FunctionDef | ast.ClassDef:
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path[0]:
+            return node if len(path) == 1 else _definition(node, path[1:])
+    raise LookupError(path[0])

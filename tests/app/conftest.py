@@ -1,5 +1,6 @@
 """The site under AppTest, on the bundled weights, without background work."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,5 +46,5 @@ def open_page(site: AppTest, view: str, **query: str) -> AppTest:
 
 
 def messages(site: AppTest) -> list[str]:
-    """Every warning on the page."""
-    return [element.value for element in site.warning]
+    """Every warning on the page, as it reads."""
+    return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", element.value) for element in site.warning]

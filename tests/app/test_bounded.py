@@ -47,4 +47,5 @@ def test_an_error_is_not_kept():
     cache: BoundedCache[bytes] = BoundedCache(10, len)
     with pytest.raises(ZeroDivisionError):
         cache.get("key", lambda: bytes(1 // 0))
+    assert cache._making == {}
     assert cache.get("key", lambda: b"x") == b"x"

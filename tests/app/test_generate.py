@@ -1,16 +1,20 @@
 """The generation job and its page: equal runs, the queue, stopping, limits."""
 
+import dataclasses
+import math
 import threading
 import time
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core import generate
+from attention_core import Step, generate
+from pretrained import Pretrained
 from tests.app.conftest import messages, open_page
 from ui import live, models
 from ui.charts import CACHED, UNCACHED, time_per_token
-from ui.generation import Job, JobQueue, Request, Stopped
+from ui.generation import Job, JobQueue, Request, StepTime, Stopped
 from ui.limits import MAX_PROMPT_TOKENS, OverLimit
 
 PAGE = "views/generate/generate.py"
@@ -71,6 +75,92 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
     assert [step.n_new for step in job.cached.steps] == [len(ids), 1, 1, 1, 1, 1]
     assert job.cached.prefill_seconds == job.cached.steps[0].seconds
     assert job.speed_up == pytest.approx(job.uncached.seconds / job.cached.seconds)
+
+
+def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    model = models.get(MODEL)
+    ids = model.tokenizer.encode("The next day is bright").ids
+    config = dataclasses.replace(model.core.config, context_length=len(ids) + 3)
+    monkeypatch.setattr(model.core, "config", config)
+    job = finish(queue.submit(request(9)))
+    assert (job.state, job.error) == ("done", "")
+    # the last new token needs no position
+    assert len(job.cached.steps) == 4
+    assert "has room for 4 new tokens only" in job.notice
+
+
+def test_runs_are_compared_as_far_as_both_have_come():
+    job = Job(request())
+    assert (job.same_tokens, job.speed_up) == (None, None)
+
+    def step(token_id: int) -> StepTime:
+        return StepTime("decode", token_id, 0.0, 0.5, 1, 1, 1, 1)
+
+    job.uncached.steps.append(step(7))
+    assert job.same_tokens is None
+    job.cached.steps.append(step(7))
+    assert (job.same_tokens, job.speed_up) == (True, None)  # a prefill alone is no comparison
+    job.uncached.steps.append(step(8))
+    assert job.same_tokens is True
+    job.cached.steps.append(step(9))
+    assert (job.same_tokens, job.speed_up) == (False, 1.0)
+
+
+def test_a_difference_that_is_no_number_stays_visible():
+    job = Job(request())
+    for other in (1.0, math.nan, 2.0):
+        one, two = (
+            Step("decode", 1, 0.0, 0.1, 1, 1, 1, 1, torch.tensor([0.0, value]))
+            for value in (0.0, other)
+        )
+        job._keep(one, two)
+    assert job.largest_difference is not None
+    assert math.isnan(job.largest_difference)
+
+
+def test_a_job_stopped_while_its_model_loads_is_over_at_once(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+):
+    loading, loaded = threading.Event(), threading.Event()
+    original = models.get
+
+    def get(name: str) -> Pretrained:
+        loading.set()
+        assert loaded.wait(DEADLINE)
+        return original(name)
+
+    monkeypatch.setattr(models, "get", get)
+    job = queue.submit(request())
+    assert loading.wait(DEADLINE)
+    job.stop()
+    assert (job.state, job.live) == ("stopped", False)
+    after = queue.submit(request(1))
+    assert queue.ahead(after) == 0  # nobody waits for a visitor who has left
+    loaded.set()
+    assert finish(job).state == "stopped"
+    assert job.cached.steps == []
+    assert finish(after).state == "done"
+
+
+def test_a_full_queue_keeps_the_visitor_s_earlier_job(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+):
+    held = Held(queue, monkeypatch)
+    waiting = [queue.submit(request(1)) for _ in range(3)]
+    assert held.job is not None
+    with pytest.raises(OverLimit, match="already waiting"):
+        queue.submit(request(1), instead_of=held.job)
+    assert held.job.live
+    instead = queue.submit(request(1), instead_of=waiting[0])  # its own place becomes free
+    assert waiting[0].state == "stopped"
+    held.release.set()
+    assert finish(instead).state == "done"
+
+
+def test_the_settings_in_a_line():
+    assert request(5).summary == f"{MODEL}, 5 new tokens, the likeliest token each time"
+    drawn = request(5, temperature=0.7, top_k=40, top_p=0.9, seed=3)
+    assert drawn.summary == f"{MODEL}, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
 
 
 def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
@@ -144,7 +234,7 @@ def test_stopping_is_not_a_failure():
 
 def test_the_chart_keeps_its_axis_while_it_fills():
     decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
-    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39)
+    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39, ink="#123456")
     assert chart["encoding"]["x"]["scale"]["domain"] == [0, 39]
     rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
     assert rows == [("prefill", 0, 9.0), ("decode", 1, 1.0), ("decode", 2, 2.0), ("decode", 1, 3.0)]
@@ -171,7 +261,8 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     assert shown["Same tokens"] == "yes"
     assert shown["Device"] == job.device
     text = "The next day is bright" + job.text(job.cached)
-    assert [block.value for block in site.code][:2] == [text, text]
+    assert [element.value for element in site.text][1:3] == [text, text]
+    assert site.button("generate_stop").disabled
     steps = site.dataframe[0].value
     assert len(steps) == 8
     assert list(steps["token id"][:4]) == job.cached.token_ids
@@ -201,7 +292,8 @@ def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
 def test_controls_at_their_extremes(site: AppTest):
     open_page(site, PAGE)
     site.slider("generate_tokens").set_value(1)
-    site.slider("generate_temperature").set_value(2.0)
+    assert site.slider("generate_top_k").disabled
+    site.slider("generate_temperature").set_value(2.0).run()
     site.slider("generate_top_k").set_value(200)
     site.slider("generate_top_p").set_value(0.05)
     site.number_input("generate_seed").set_value(2**31 - 1).run()
@@ -212,5 +304,5 @@ def test_model_text_is_never_markdown(site: AppTest):
     prompt = "# <b>loud</b> ![x](http://example.invalid/x.png)"
     open_page(site, PAGE, generate_prompt=prompt, generate_tokens="1")
     run_job(site)
-    assert site.code[0].value.startswith(prompt)
+    assert site.text[1].value.startswith(prompt)
     assert not any("example.invalid" in element.value for element in site.markdown)

@@ -1,6 +1,10 @@
 """Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,12 +13,16 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
-from tests.app.conftest import VIEWS, messages, open_page
-from ui import attention, controls
+from tests.app.conftest import ROOT, VIEWS, messages, open_page
+from ui import attention, controls, models, source
 from ui.limits import MAX_TEXT_CHARACTERS
+from ui.linked import says
+from ui.messages import MAX_CHARACTERS, as_text
 
 HEADS = "views/compare/heads.py"
 HOME = "views/start/home.py"
+GENERATE = "views/generate/generate.py"
+MODELS = "views/models/models.py"
 
 
 def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
@@ -60,17 +68,19 @@ def test_home_shows_the_head_of_the_sentence(site: AppTest):
     np.testing.assert_array_equal(values, expected)
     assert header["labels"][0] == "[CLS]"
     assert header["largest"] == pytest.approx(float(expected.max()))
-    assert "“it” gives 0.640 of its attention to “animal”" in site.text[0].value
+    # the labels stand between marks that keep right-to-left text in its place
+    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    assert "“it” gives 0.640 of its attention to “animal”" in sentence
 
 
 def test_heads_shows_two_heads_on_one_scale(site: AppTest):
     text = "Two kettles sing before one lamp"
     open_page(site, HEADS)
     site.text_area("heads_text").set_value(text).run()
-    site.slider("heads_a_layer").set_value(5)
-    site.slider("heads_a_head").set_value(11)
-    site.slider("heads_b_layer").set_value(29)
-    site.slider("heads_b_head").set_value(8).run()
+    site.select_slider("heads_a_layer").set_value(5)
+    site.select_slider("heads_a_head").set_value(11)
+    site.select_slider("heads_b_layer").set_value(29)
+    site.select_slider("heads_b_head").set_value(8).run()
     assert not site.exception
     (left, first), (right, second) = maps(site)
     np.testing.assert_array_equal(first, weights("all-minilm-l6-v2", text, 5, 11))
@@ -78,8 +88,40 @@ def test_heads_shows_two_heads_on_one_scale(site: AppTest):
     assert not left["causal"]
     assert right["causal"]
     assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
-    site.toggle("heads_whole_scale").set_value(True).run()
+    site.selectbox("heads_colours").set_value(controls.WHOLE).run()
     assert [header["largest"] for header, _ in maps(site)] == [1.0, 1.0]
+
+
+def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
+    open_page(site, HEADS)
+    assert [header["squareRoot"] for header, _ in maps(site)] == [False, False]
+    site.text_area("heads_text").set_value("word " * 60).run()
+    assert [header["squareRoot"] for header, _ in maps(site)] == [True, True]
+    site.selectbox("heads_colours").set_value(controls.LINEAR).run()
+    assert [header["squareRoot"] for header, _ in maps(site)] == [False, False]
+    site.text_area("heads_text").set_value("word").run()
+    site.selectbox("heads_colours").set_value(controls.SQUARE_ROOT).run()
+    assert [header["squareRoot"] for header, _ in maps(site)] == [True, True]
+
+
+def test_one_model_that_fails_leaves_the_other_picture(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    original = models.get
+
+    def get(name: str) -> pretrained.Pretrained:
+        if name == "all-minilm-l6-v2":
+            raise OSError("![x](http://example.invalid/x.png) is damaged")
+        return original(name)
+
+    monkeypatch.setattr(models, "get", get)
+    open_page(site, HEADS, heads_text="A sentence that no other test runs")
+    ((header, _),) = maps(site)
+    assert header["title"] == "SmolLM2 135M Instruct, layer 3, head 1"
+    message = site.warning[0].value
+    assert message.startswith("MiniLM L6")
+    assert "![x](" not in message
+    assert "://" not in message
 
 
 def test_the_table_is_the_picture(site: AppTest):
@@ -102,10 +144,10 @@ def test_the_same_model_on_both_sides(site: AppTest):
 
 def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
     open_page(site, HEADS)
-    site.slider("heads_b_layer").set_value(29).run()
+    site.select_slider("heads_b_layer").set_value(29).run()
     site.selectbox("heads_b_model").set_value("all-minilm-l6-v2").run()
     assert not site.exception
-    assert site.slider("heads_b_layer").value == 5
+    assert site.select_slider("heads_b_layer").value == 5
     assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
 
 
@@ -160,9 +202,10 @@ def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
 def test_a_link_restores_the_view(site: AppTest):
     open_page(
         site, HEADS, heads_text="A linked sentence", heads_a_layer="2", heads_a_head="7",
-        heads_b_model="MiniLM L6 (all-MiniLM-L6-v2)",
+        heads_b_model="all-minilm-l6-v2",
     )  # fmt: skip
     assert not site.exception
+    assert not site.toast
     assert site.text_area("heads_text").value == "A linked sentence"
     titles = [header["title"] for header, _ in maps(site)]
     assert titles[0].endswith("layer 2, head 7")
@@ -172,10 +215,33 @@ def test_a_link_restores_the_view(site: AppTest):
 def test_nonsense_in_a_link_falls_back(site: AppTest):
     open_page(
         site, HEADS, heads_a_layer="99", heads_a_head="x", heads_a_model="../../etc/passwd",
-        heads_whole_scale="maybe",
+        heads_colours="maybe", heads_b_layer="4",
     )  # fmt: skip
     assert not site.exception
-    assert maps(site)[0][0]["title"] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
+    titles = [header["title"] for header, _ in maps(site)]
+    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
+    assert titles[1] == "SmolLM2 135M Instruct, layer 4, head 1"
+    labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
+    assert labels == ["Model", "Layer", "Head", "Colours"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "value", "expected"),
+    [
+        ("3", 3, True),
+        ("3.0", 3, True),
+        ("4", 3, False),
+        ("x", 3, False),
+        ("0.70", 0.7, True),
+        ("true", True, True),
+        ("1", True, False),
+        ("", None, True),
+        ("a", "a", True),
+        ("a", "b", False),
+    ],
+)
+def test_what_an_address_says(asked: str, value: object, expected: bool):
+    assert says(asked, value) is expected
 
 
 def test_runs_are_shared_and_read_only():
@@ -186,18 +252,78 @@ def test_runs_are_shared_and_read_only():
 
 
 def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
-    open_page(site, "views/models/models.py")
+    open_page(site, MODELS)
     site.selectbox("models_download").set_value("Another model, by its hub id").run()
-    site.text_input("models_hub_id").set_value("../../etc").run()
+    site.text_input("models_hub_id").set_value("![x](http://example.invalid/x.png)").run()
     site.button("models_start").click().run()
     assert not site.exception
-    assert messages(site)
+    message = site.warning[0].value
+    assert "no hub name" in message
+    assert "![x](" not in message
+    assert "://" not in message
+
+
+def test_messages_are_text():
+    hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
+    shown = as_text(hostile)
+    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", shown) is None
+    assert "\n" not in shown
+    assert "http\\:\u200b" in shown  # broken up, so that it does not become a link
+    assert "www\u200b" in shown
+    assert len(as_text("x" * 10_000)) == MAX_CHARACTERS
+
+
+def test_opening_the_pages_loads_no_torch():
+    """What a page shows first, its code included, must not wait for torch."""
+    code = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        f"for view in ({GENERATE!r}, {MODELS!r}):\n"
+        "    site = AppTest.from_file(view, default_timeout=60).run()\n"
+        "    assert site.title[0].value and not site.exception\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "ATTENTION_LAB_WARMUP": "off", "HF_HUB_CACHE": "/nonexistent"},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_code_shown_is_the_code_that_runs():
+    import inspect
+
+    from attention_core import attend
+
+    shown = source.read("attention_core/attend.py", "attend")
+    lines, first = inspect.getsourcelines(attend)
+    assert shown.text == "".join(lines).rstrip("\n")
+    assert shown.first_line == first
+    method = source.read("attention_core/cache.py", "KVCache.update")
+    assert method.text.lstrip().startswith("def update(")
+    with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
+        source.read("attention_core/cache.py", "KVCache.nothing")
+
+
+def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked = []
+
+    def get(name: str) -> None:
+        asked.append(name)
+        raise OSError("damaged")
+
+    monkeypatch.setattr(models, "get", get)
+    models.warm_up().join(60)
+    assert asked == ["all-minilm-l6-v2", "smollm2-135m-instruct"]
 
 
 def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     # a closed port of this machine: refused at once, as without a network
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    open_page(site, "views/models/models.py")
+    open_page(site, MODELS)
     site.button("models_start").click().run()
     assert not site.exception
     assert any("does not answer" in m for m in messages(site))
@@ -205,6 +331,6 @@ def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.Monkey
 
 def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
-    open_page(site, "views/models/models.py")
+    open_page(site, MODELS)
     assert any("switched off" in element.value for element in site.info)
     assert not site.button

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,28 +27,36 @@ _component = st.components.v2.component(
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ColourScale:
+    """Colours from 0 to `largest`: by the weight, or by its square root, which shows small ones."""
+
+    largest: float
+    square_root: bool = False
+
+
 def heatmap(
     weights: np.ndarray,
     labels: Sequence[str],
     *,
     title: str,
     causal: bool,
-    largest: float,
+    scale: ColourScale,
     key: str,
 ) -> None:
-    """Draw weights (T, S), queries as rows and keys as columns, on the scale 0 to `largest`.
+    """Draw weights (T, S), queries as rows and keys as columns.
 
     With `causal`, cells above the diagonal are drawn as "may not look", not as a weight of zero.
     """
     _component(
-        data=pack(weights, labels, title=title, causal=causal, largest=largest),
+        data=pack(weights, labels, title=title, causal=causal, scale=scale),
         key=key,
         height="content",
     )
 
 
 def pack(
-    weights: np.ndarray, labels: Sequence[str], *, title: str, causal: bool, largest: float
+    weights: np.ndarray, labels: Sequence[str], *, title: str, causal: bool, scale: ColourScale
 ) -> bytes:
     """Header length (4 bytes, little endian), JSON header, then float32 values row by row.
 
@@ -60,7 +69,8 @@ def pack(
             "labels": list(labels),
             "title": title,
             "causal": causal,
-            "largest": largest,
+            "largest": scale.largest,
+            "squareRoot": scale.square_root,
         }
     ).encode()
     header += b" " * (-len(header) % 4)

@@ -6,7 +6,7 @@ const STOPS = [
   [31, 158, 137], [53, 183, 121], [144, 215, 67], [253, 231, 37],
 ];
 const LABEL_FONT_PX = 12;
-const MIN_CELL = 3, MAX_CELL = 40, MAX_LABEL = 96, GAP = 6;
+const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP = 6;
 
 function colour(share) {
   const place = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
@@ -33,13 +33,18 @@ export default function (component) {
   const { data, parentElement } = component;
   const find = (selector) => parentElement.querySelector(selector);
   const canvas = find(".scroll canvas"), scroll = find(".scroll"), readout = find(".readout");
+  const cursor = find(".cursor");
   const map = unpack(data);
+  const share = (value) =>
+    map.squareRoot ? Math.sqrt(value / map.largest) : value / map.largest;
   const visible = (row, column) => !map.causal || column <= row + map.columns - map.rows;
   let layout = null, chosen = null;
 
   const hint = "Hover, tap, or focus the picture and use the arrow keys to read a weight.";
   find(".title").textContent = map.title;
+  find(".middle").textContent = (map.largest / (map.squareRoot ? 4 : 2)).toFixed(3);
   find(".high").textContent = map.largest.toFixed(3);
+  find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
   readout.textContent = hint;
   canvas.setAttribute(
@@ -52,23 +57,28 @@ export default function (component) {
     const context = canvas.getContext("2d");
     context.font = `${LABEL_FONT_PX}px sans-serif`;
     const widest = Math.max(...map.labels.map((label) => context.measureText(label).width));
-    const label = Math.ceil(Math.min(widest, MAX_LABEL)) + GAP;
-    const room = scroll.clientWidth - label - 1;
-    const fitting = Math.floor(room / map.columns);
+    const longest = Math.min(MAX_LABEL, scroll.clientWidth * MAX_LABEL_SHARE);
+    const label = Math.ceil(Math.min(widest, longest)) + GAP;
+    // half a label may stick out beyond the last cell
+    const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
+    const fitting = (scroll.clientWidth - label - margin) / map.columns;
     const cell = Math.min(Math.max(fitting, MIN_CELL), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
     const every = Math.ceil((LABEL_FONT_PX + 1) / cell);
-    return { label, cell, every, width: label + cell * map.columns, height: label + cell * map.rows };
+    const right = label + cell * map.columns, bottom = label + cell * map.rows;
+    return { label, cell, every, right, bottom, width: right + margin, height: bottom + margin };
   }
 
   function draw() {
     if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
     layout = measure();
+    const ratio = window.devicePixelRatio || 1;
     const { label, cell, every, width, height } = layout;
+    // cells have fractional sizes; their edges lie on whole device pixels, so that none is blurred
+    const edge = (index) => Math.round((label + index * cell) * ratio) / ratio;
     // where the cells lie, in CSS pixels, for whoever reads the picture by program
     canvas.dataset.origin = label;
     canvas.dataset.cell = cell;
-    const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     canvas.style.width = `${width}px`;
@@ -79,10 +89,10 @@ export default function (component) {
     const gap = cell >= 8 ? 1 : 0;
     for (let row = 0; row < map.rows; row++) {
       for (let column = 0; column < map.columns; column++) {
-        const x = label + column * cell, y = label + row * cell;
         if (visible(row, column)) {
-          context.fillStyle = colour(map.values[row * map.columns + column] / map.largest);
-          context.fillRect(x, y, cell - gap, cell - gap);
+          const x = edge(column), y = edge(row);
+          context.fillStyle = colour(share(map.values[row * map.columns + column]));
+          context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
         }
       }
     }
@@ -93,21 +103,21 @@ export default function (component) {
 
   // One set of slanted lines over the whole forbidden triangle.
   function hatch(context, text) {
-    const { label, cell, width, height } = layout;
+    const { label, cell, right, bottom } = layout;
     context.save();
     context.beginPath();
     for (let row = 0; row < map.rows; row++) {
       const first = row + map.columns - map.rows + 1;
       const x = label + first * cell;
-      context.rect(x, label + row * cell, Math.max(width - x, 0), cell);
+      context.rect(x, label + row * cell, Math.max(right - x, 0), cell);
     }
     context.clip();
     context.strokeStyle = text;
     context.globalAlpha = 0.18;
     context.beginPath();
-    for (let start = -height; start < width; start += 7) {
-      context.moveTo(start, height);
-      context.lineTo(start + height, 0);
+    for (let start = -bottom; start < right; start += 7) {
+      context.moveTo(start, bottom);
+      context.lineTo(start + bottom, 0);
     }
     context.stroke();
     context.restore();
@@ -124,7 +134,7 @@ export default function (component) {
       const short = shorten(context, map.labels[i], room);
       const middle = label + (i + 0.5) * cell;
       context.fillStyle = text;
-      context.globalAlpha = !chosen || isChosen ? 1 : 0.55;
+      context.globalAlpha = !chosen || isChosen ? 1 : 0.75;
       if (i < map.rows && !(chosen && i % every === 0 && every > 1 && near(i, chosen.row, every))) {
         context.textAlign = "right";
         context.fillText(short, room, middle);
@@ -146,16 +156,31 @@ export default function (component) {
     return i !== selected && Math.abs(i - selected) < every;
   }
 
+  // Lines along the row and the column, and a frame in two tones that shows on every colour.
   function mark(context, text) {
-    const { label, cell } = layout;
+    const { label, cell, right, bottom } = layout;
+    const x = label + chosen.column * cell, y = label + chosen.row * cell;
     context.strokeStyle = text;
-    context.lineWidth = 2;
-    context.strokeRect(label + chosen.column * cell, label + chosen.row * cell, cell, cell);
+    context.globalAlpha = 0.5;
+    context.lineWidth = 1;
+    context.strokeRect(label, y, right - label, cell);
+    context.strokeRect(x, label, cell, bottom - label);
+    context.globalAlpha = 1;
+    for (const [tone, width] of [["black", 4], ["white", 2]]) {
+      context.strokeStyle = tone;
+      context.lineWidth = width;
+      context.strokeRect(x, y, cell, cell);
+    }
+  }
+
+  // Marks that keep right-to-left text from reordering the sentence around it.
+  function isolated(index) {
+    return `\u2068${map.labels[index]}\u2069`;
   }
 
   function choose(row, column) {
     chosen = { row, column };
-    const names = `query ${row} “${map.labels[row]}” → key ${column} “${map.labels[column]}”`;
+    const names = `query ${row} “${isolated(row)}” → key ${column} “${isolated(column)}”`;
     const value = map.values[row * map.columns + column];
     readout.textContent = visible(row, column)
       ? `${names}: weight ${value.toPrecision(6)}`
@@ -178,15 +203,31 @@ export default function (component) {
     if (!chosen || chosen.row !== row || chosen.column !== column) choose(row, column);
   }
 
-  const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  const FAR = Infinity;
+  const MOVES = {
+    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+    PageUp: [-FAR, 0], PageDown: [FAR, 0], Home: [0, -FAR], End: [0, FAR],
+  };
   function onKey(event) {
     if (event.key === "Escape") return clear();
     const move = MOVES[event.key];
     if (!move) return;
     event.preventDefault();
-    const from = chosen || { row: -move[0], column: -move[1] };
     const clamp = (value, size) => Math.min(Math.max(value, 0), size - 1);
-    choose(clamp(from.row + move[0], map.rows), clamp(from.column + move[1], map.columns));
+    // the first key press only shows where the reading begins
+    const [down, right] = chosen ? move : [0, 0];
+    const from = chosen || { row: 0, column: 0 };
+    choose(clamp(from.row + down, map.rows), clamp(from.column + right, map.columns));
+    follow();
+  }
+
+  // Bring the chosen cell into view, whatever scrolls around the picture.
+  function follow() {
+    const { label, cell } = layout;
+    cursor.style.left = `${label + chosen.column * cell}px`;
+    cursor.style.top = `${label + chosen.row * cell}px`;
+    cursor.style.width = cursor.style.height = `${cell}px`;
+    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   const onLeave = (event) => event.pointerType === "mouse" && clear();
@@ -197,7 +238,7 @@ export default function (component) {
   canvas.addEventListener("transitionend", draw); // the theme changed
 
   const bar = find(".bar"), strip = bar.getContext("2d");
-  bar.width = 120;
+  bar.width = 180;
   for (let x = 0; x < bar.width; x++) {
     strip.fillStyle = colour(x / (bar.width - 1));
     strip.fillRect(x, 0, 1, bar.height);

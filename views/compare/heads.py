@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from ui import attention, controls, models, pictures, source
-from ui.limits import OverLimit
+from ui import attention, controls, messages, models, pictures, source
 
 st.title("Heads")
 st.markdown(
@@ -16,36 +15,37 @@ if not models.ready():
     st.stop()
 
 text = controls.text("Sentence", "heads_text", controls.ANIMAL)
-st.caption("Layers and heads count from 0, as in the code.")
-first_controls, second_controls = st.columns(2, gap="large")
-with first_controls:
-    first = controls.head("heads", "a", role="encoder", layer=3, head=1)
-with second_controls:
-    second = controls.head("heads", "b", role="decoder", layer=3, head=1)
-whole_scale = st.toggle(
-    "Colour scale from 0 to 1 (otherwise to the largest weight shown)",
-    key="heads_whole_scale",
-    bind="query-params",
-)
+st.markdown(":small[Layers and heads count from 0, as in the code.]")
+columns = st.columns(2, gap="large")
+with columns[0]:
+    first = controls.head("heads_a", prefer="encoder", layer=3, head=1)
+with columns[1]:
+    second = controls.head("heads_b", prefer="decoder", layer=3, head=1)
+with st.columns(2, gap="large")[0]:
+    colours = controls.colours("heads_colours")
 
-try:
-    with st.spinner("Running the model …", show_time=True):
-        runs = [attention.run(c.entry.spec.name, text) for c in (first, second)]
-except (OverLimit, ValueError) as error:
-    st.warning(str(error), icon=":material/edit:")
+shown = []
+columns = st.columns(2, gap="large")
+with st.spinner("Running the model …", show_time=True):
+    for which, column, choice in zip("ab", columns, (first, second), strict=True):
+        try:
+            run = attention.run(choice.entry.spec.name, text)
+        except models.LOAD_ERRORS as error:
+            with column:
+                messages.problem(f"{choice.entry.spec.title}: {error}")
+        else:
+            shown.append((which, column, run, choice))
+if not shown:
     st.stop()
 
-shown = list(zip((first, second), runs, strict=True))
-largest = max(float(run.weights[c.layer, c.head].max()) for c, run in shown)
-scale = 1.0 if whole_scale else largest
-for which, column, (choice, run) in zip("ab", st.columns(2, gap="large"), shown, strict=True):
+scale = pictures.colour_scale([(run, choice) for _, _, run, choice in shown], colours)
+for which, column, run, choice in shown:
     with column:
-        pictures.one_head(run, choice, key=f"heads_{which}_map", largest=scale)
+        pictures.one_head(run, choice, scale, key=f"heads_{which}_map")
         pictures.strongest_pair(run, choice)
-st.caption(f"Both pictures share one scale: 0 to {scale:.3f}.")
 
 with st.expander("The numbers, and the data to take away"):
-    for which, column, (choice, run) in zip("ab", st.columns(2, gap="large"), shown, strict=True):
+    for (which, _, run, choice), column in zip(shown, st.columns(2, gap="large"), strict=False):
         with column:
             table = pictures.pairs(run, choice)
             st.text(choice.title)
@@ -62,15 +62,16 @@ with st.expander("The numbers, and the data to take away"):
 with st.expander("How to read this", expanded=True):
     st.markdown(
         "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
-        "at. Each row sums to 1.\n"
+        "at. Each row sums to 1. Both pictures share one colour scale.\n"
         "- A **decoder** (SmolLM2, GPT-2) may not look ahead: the hatched half is masked before "
         "the softmax, which is not the same as a small weight.\n"
         "- An **encoder** (MiniLM, BERT) fills the full square, and has `[CLS]` and `[SEP]` of "
         "its own. Heads with nothing to say often rest there; in a decoder, on the first token.\n"
         "- The two models cut text differently, so the same word can be one token here and two "
-        "there. `␣` marks a leading space, `##` a piece that continues a word.\n"
+        "there. `␣` marks a space, `⏎` a new line, `⇥` a tab, `##` a piece that continues a word, "
+        "`<F0>` a byte of a character, and `(2)` the second token of the same text.\n"
         "- A large weight says where a head looks, not what the model concludes from it."
     )
 
 with st.expander("The code that computed these weights"):
-    source.attend()
+    source.show("attention_core/attend.py", "attend")

@@ -4,7 +4,8 @@ import streamlit as st
 
 from ui import controls, live, models, source
 from ui.generation import QUEUE, Request
-from ui.limits import MAX_NEW_TOKENS, OverLimit
+from ui.limits import MAX_NEW_TOKENS
+from ui.linked import linked
 
 st.title("Generate")
 st.markdown(
@@ -13,56 +14,49 @@ st.markdown(
     "Same tokens, different time: watch both."
 )
 
-entries = models.ready("decoder")
-if not entries:
+if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
 prompt = controls.text("Prompt", "generate_prompt", controls.NEXT_DAY, height=100)
 left, middle, right = st.columns(3, gap="medium")
 with left:
-    model = controls.model(
-        "Model", "generate_model", entries, models.preferred("decoder") or entries[0].spec.name
-    )
-    n_new = st.slider(
-        "New tokens", 1, MAX_NEW_TOKENS, 40, key="generate_tokens", bind="query-params"
-    )
+    model = controls.model("generate_model", "decoder", prefer="decoder")
+    n_new = linked(st.slider, "New tokens", 1, MAX_NEW_TOKENS, 40, key="generate_tokens")
 with middle:
-    temperature = st.slider(
-        "Temperature", 0.0, 2.0, 0.0, 0.05, key="generate_temperature", bind="query-params",
-        help="0 always takes the likeliest token. Higher values flatten the distribution.",
+    temperature = linked(
+        st.slider, "Temperature", 0.0, 2.0, 0.0, 0.05, key="generate_temperature",
+        help="0 always takes the likeliest token: then nothing is drawn, and the other three "
+        "settings have no effect. Higher values flatten the distribution.",
     )  # fmt: skip
-    seed = st.number_input(
-        "Seed", 0, 2**31 - 1, 0, key="generate_seed", bind="query-params",
+    draws = temperature > 0
+    seed = linked(
+        st.number_input, "Seed", 0, 2**31 - 1, 0, key="generate_seed", disabled=not draws,
         help="The same seed draws the same tokens again.",
     )  # fmt: skip
 with right:
-    top_k = st.slider(
-        "Top-k", 0, 200, 0, key="generate_top_k", bind="query-params",
+    top_k = linked(
+        st.slider, "Top-k", 0, 200, 0, key="generate_top_k", disabled=not draws,
         help="Draw from the k likeliest tokens only. 0 keeps all.",
     )  # fmt: skip
-    top_p = st.slider(
-        "Top-p", 0.05, 1.0, 1.0, 0.05, key="generate_top_p", bind="query-params",
+    top_p = linked(
+        st.slider, "Top-p", 0.05, 1.0, 1.0, 0.05, key="generate_top_p", disabled=not draws,
         help="Draw from the fewest likeliest tokens whose probabilities reach p. 1 keeps all.",
     )  # fmt: skip
 
-start = st.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start")
-if start:
-    try:
-        live.start(
-            QUEUE,
-            Request(
-                model=model.spec.name,
-                prompt=prompt,
-                max_new_tokens=n_new,
-                temperature=temperature,
-                top_k=top_k or None,
-                top_p=top_p if top_p < 1 else None,
-                seed=int(seed),
-            ),
-        )
-    except OverLimit as error:
-        st.warning(str(error), icon=":material/edit:")
+if st.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
+    live.start(
+        QUEUE,
+        Request(
+            model=model.spec.name,
+            prompt=prompt,
+            max_new_tokens=n_new,
+            temperature=temperature,
+            top_k=top_k or None,
+            top_p=top_p if top_p < 1 else None,
+            seed=int(seed),
+        ),
+    )
 
 live.show(QUEUE)
 
@@ -71,13 +65,14 @@ with st.expander("How to read this", expanded=True):
         "- **Prefill** is the pass over the prompt, up to the first new token; every later step is "
         "**decode**. Both count in the total.\n"
         "- The clock runs around the model call only, on one thread that takes the two runs in "
-        "turn, after a short warm-up.\n"
+        "turn, after each kind of pass has run once to warm up.\n"
         "- Without the cache a step gets slower with every token: it runs them all. With it, a "
         "step reads the weights once and the stored keys and values.\n"
         "- The **largest logit difference** compares the two runs' scores for every token of the "
-        "vocabulary at every step. Rounding leaves about 0.0001; more would be a bug.\n"
+        "vocabulary at every step. Rounding in float32 leaves about 0.0001; much more would be a "
+        "bug.\n"
         "- Small models and short texts gain little, and other visitors' work slows both."
     )
 
 with st.expander("The code that runs the steps"):
-    source.stream()
+    source.show("attention_core/generation.py", "_steps")

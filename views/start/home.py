@@ -2,31 +2,31 @@
 
 import streamlit as st
 
-from ui import attention, controls, models, pictures
-from ui.limits import OverLimit
+from ui import attention, controls, messages, models, pictures
 
 st.title("Attention Lab")
 st.markdown(
     "See what attention computes. A PyTorch core written from scratch runs the weights of real "
-    "models on what you type, and **every number on these pages is read from its tensors**."
+    "models on what you type: **the weights, times and differences on these pages come from its "
+    "tensors and its clock**, none is made up."
 )
 
-encoder = models.preferred("encoder") or models.preferred("decoder")
-if encoder is None:
+if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 else:
     controls_column, picture = st.columns([2, 3], gap="large")
     with controls_column:
         text = controls.text("Type a sentence", "home_text", controls.ANIMAL)
-        choice = controls.head("home", "a", role="encoder", layer=3, head=1)
+        choice = controls.head("home_a", prefer="encoder", layer=3, head=1)
     with picture:
         try:
             with st.spinner(f"Loading {choice.entry.spec.title} …", show_time=True):
                 run = attention.run(choice.entry.spec.name, text)
-        except (OverLimit, ValueError) as error:
-            st.warning(str(error), icon=":material/edit:")
+        except models.LOAD_ERRORS as error:
+            messages.problem(error)
         else:
-            pictures.one_head(run, choice, key="home_map")
+            scale = pictures.colour_scale([(run, choice)])
+            pictures.one_head(run, choice, scale, key="home_map")
             pictures.strongest_pair(run, choice)
 
 st.header("Where to go")

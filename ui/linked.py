@@ -1,0 +1,39 @@
+"""Widgets whose value is in the page's address, so that every view is a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+
+def linked(
+    widget: Callable[..., Any], label: str, *arguments: Any, key: str, **options: Any
+) -> Any:
+    """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
+
+    Where a link gives it a value that it cannot take, the widget shows its default and says so.
+    """
+    # later the address follows the widget, so only the first look at it can hold nonsense
+    asked = None if key in st.session_state else st.query_params.get(key)
+    value = widget(label, *arguments, key=key, bind="query-params", **options)
+    if asked is not None and not says(asked, value):
+        st.toast(
+            f"The link gives “{label}” a value that it cannot take here; it is left out.",
+            icon=":material/link_off:",
+            duration="long",
+        )
+    return value
+
+
+def says(asked: str, value: object) -> bool:
+    """Whether the text of an address parameter means this value of a widget."""
+    if isinstance(value, bool):
+        return asked.lower() == str(value).lower()
+    if isinstance(value, int | float):
+        try:
+            return float(asked) == value
+        except ValueError:
+            return False
+    return asked == ("" if value is None else str(value))

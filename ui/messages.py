@@ -1,0 +1,23 @@
+"""Messages to the visitor that may hold text of others: a hub's, a file's, the visitor's own."""
+
+from __future__ import annotations
+
+import re
+
+import streamlit as st
+
+MAX_CHARACTERS = 300
+
+
+def problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:
+    """A warning that shows the message as text, cut to `MAX_CHARACTERS`, whatever is in it."""
+    st.warning(as_text(str(error)), icon=icon)
+
+
+def as_text(message: str) -> str:
+    """Markdown that reads as `message`: no image, link or formatting of it takes effect."""
+    if len(message) > MAX_CHARACTERS:
+        message = message[: MAX_CHARACTERS - 1] + "…"
+    escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(message.split()))
+    # addresses become links even when escaped, unless something stands in them
+    return escaped.replace(r"\:\/\/", "\\:\u200b\\/\\/").replace(r"www\.", "www\u200b\\.")
