@@ -16,43 +16,39 @@ from ui import warmup
 # slower. With short spins it takes twice the time then, and hardly more when the machine is idle.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-PAGES = {
-    "": [
-        st.Page(
-            "views/start/home.py",
-            title="Attention Lab",
-            icon=":material/home:",
-            url_path="home",
-            default=True,
-        ),
+# section -> (file, title, icon); the address of a page is its file's name
+SECTIONS = {
+    "": [("views/start/home.py", "Attention Lab", "home")],
+    "Learn": [
+        ("views/learn/why_attention.py", "Why attention", "conversion_path"),
+        ("views/learn/ladder.py", "Ladder", "stairs"),
+        ("views/learn/shapes.py", "Shapes", "deployed_code"),
+        ("views/learn/masking.py", "Masking and dropout", "visibility_off"),
+        ("views/learn/scaling.py", "Scaling", "square_foot"),
+        ("views/learn/against_pytorch.py", "Against PyTorch", "balance"),
+        ("views/learn/block.py", "Block", "stacks"),
+        ("views/learn/tokens.py", "Tokens", "match_word"),
     ],
-    "Compare": [
-        st.Page(
-            "views/compare/heads.py",
-            title="Heads",
-            icon=":material/grid_on:",
-            url_path="heads",
-        ),
-    ],
-    "Generate": [
-        st.Page(
-            "views/generate/generate.py",
-            title="Generate",
-            icon=":material/bolt:",
-            url_path="generate",
-        ),
-    ],
-    "Weights": [
-        st.Page(
-            "views/models/models.py",
-            title="Models",
-            icon=":material/database:",
-            url_path="models",
-        ),
-    ],
+    "Compare": [("views/compare/heads.py", "Heads", "grid_on")],
+    "Generate": [("views/generate/generate.py", "Generate", "bolt")],
+    "Weights": [("views/models/models.py", "Models", "database")],
 }
 
+
+def page(file: str, title: str, icon: str) -> st.Page:
+    """A page whose address is its file's name; home is the default."""
+    name = file.rpartition("/")[2].removesuffix(".py")
+    return st.Page(
+        file,
+        title=title,
+        icon=f":material/{icon}:",
+        url_path=name.replace("_", "-"),
+        default=name == "home",
+    )
+
+
 st.set_page_config(page_title="Attention Lab", page_icon="ui/favicon.png", layout="wide")
-page = st.navigation(PAGES)
+PAGES = {section: [page(*entry) for entry in entries] for section, entries in SECTIONS.items()}
+current = st.navigation(PAGES)
 warmup.start()
-page.run()
+current.run()

@@ -25,7 +25,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from attention_core import Transformer, stream
-from benchmarks.timing import Samples, interleave, machine, paired_ratio, table
+from attention_core.timing import Samples, interleave, paired_ratio
+from benchmarks.timing import machine, table
 from pretrained.weights import core_from_reference
 
 PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"

@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from attention_core.layers import project
-from benchmarks.timing import Samples, interleave, machine, paired_ratio, seconds_of, table
+from attention_core.timing import Samples, interleave, paired_ratio, seconds_of
+from benchmarks.timing import machine, table
 
 # (d_in, d_out) of the attention output, QKV, MLP up, MLP down and the vocabulary in GPT-2 124M
 GPT2_SHAPES = ((768, 768), (768, 2304), (768, 3072), (3072, 768), (768, 50257))

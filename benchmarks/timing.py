@@ -1,85 +1,11 @@
-"""Interleaved timing and tables, shared by the benchmarks.
-
-What is compared is run in turns, so that a slower or busier minute of the machine falls on all of
-it. Read the ratios: they travel between machines, seconds do not.
-"""
+"""Tables of the benchmarks, and the machine they belong to."""
 
 from __future__ import annotations
 
 import platform
-import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
 
 import torch
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class Samples:
-    """One number a repeat, all of the same quantity."""
-
-    values: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse an empty series."""
-        if not self.values:
-            raise ValueError("at least 1 value is needed")
-
-    @property
-    def median(self) -> float:
-        """The middle value."""
-        return statistics.median(self.values)
-
-    @property
-    def low(self) -> float:
-        """The smallest value."""
-        return min(self.values)
-
-    @property
-    def high(self) -> float:
-        """The largest value."""
-        return max(self.values)
-
-    def __format__(self, spec: str) -> str:
-        """Median and range, each number in the format `spec`: `4.10 (3.98..4.31)`."""
-        return f"{self.median:{spec}} ({self.low:{spec}}..{self.high:{spec}})"
-
-
-def interleave(
-    runs: Mapping[str, Callable[[], Result]], *, repeats: int, warmups: int = 1
-) -> dict[str, list[Result]]:
-    """Call every run `repeats` times, in turns, and return what each call returned.
-
-    Every run goes first, second, ... equally often (up to one): the order rotates from one repeat
-    to the next. The results of `warmups` rounds before that are dropped.
-    """
-    if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}")
-    names = list(runs)
-    results: dict[str, list[Result]] = {name: [] for name in names}
-    for round_ in range(-warmups, repeats):
-        start = round_ % len(names)
-        for name in names[start:] + names[:start]:
-            result = runs[name]()
-            if round_ >= 0:
-                results[name].append(result)
-    return results
-
-
-def seconds_of(call: Callable[[], object]) -> float:
-    """The wall-clock seconds of one call on the CPU."""
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
-def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Samples:
-    """`numerator / denominator`, repeat by repeat: what ran in the same round is compared."""
-    return Samples(tuple(n / d for n, d in zip(numerator, denominator, strict=True)))
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

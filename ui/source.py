@@ -6,6 +6,7 @@ The file is parsed, not imported: showing code must not load torch.
 from __future__ import annotations
 
 import ast
+import textwrap
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,20 +37,49 @@ def show(file: str, name: str) -> None:
     st.code(source.text, language="python")
 
 
+def step(file: str, name: str, containing: str) -> None:
+    """The one statement of a function that contains some text: the line that made a tensor."""
+    source = read(file, name, containing)
+    lines = f"line {source.first_line}"
+    if source.last_line > source.first_line:
+        lines = f"lines {source.first_line} to {source.last_line}"
+    st.markdown(f":small[`{source.file}`, {lines}]")
+    st.code(source.text, language="python")
+
+
 @cache
-def read(file: str, name: str) -> Source:
+def read(file: str, name: str, containing: str | None = None) -> Source:
     """The definition of `name` ("attend", "KVCache.update") in a file of the project.
 
-    Raises: LookupError if the file does not define it.
+    With `containing`, only the statement of it that contains this text, its indentation removed.
+    Raises: LookupError if the file does not define it, or not exactly one statement contains it.
     """
     text = (_ROOT / file).read_text(encoding="utf-8")
     try:
         node = _definition(ast.parse(text), name.split("."))
     except LookupError:
         raise LookupError(f"{file} does not define {name}") from None
+    lines = text.splitlines()
+    if containing is not None:
+        first, last = _statement(node, lines, containing)
+        return Source(file, first, textwrap.dedent("\n".join(lines[first - 1 : last])))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    lines = text.splitlines()[first - 1 : node.end_lineno]
-    return Source(file, first, "\n".join(lines))
+    return Source(file, first, "\n".join(lines[first - 1 : node.end_lineno]))
+
+
+def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, int]:
+    """First and last line of the one statement that contains a text; a docstring is none."""
+    found = {
+        (part.lineno, part.end_lineno or part.lineno)
+        for part in ast.walk(node)
+        if isinstance(part, ast.stmt)
+        and not hasattr(part, "body")
+        and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        and containing in "\n".join(lines[part.lineno - 1 : part.end_lineno])
+    }
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} statements contain {containing!r}, not 1")
+    return found.pop()
 
 
 def _definition(scope: ast.AST, path: list[str]) -> ast.FunctionDef | ast.ClassDef:

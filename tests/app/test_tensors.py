@@ -1,0 +1,55 @@
+"""The panels of small tensors: what reaches the browser, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ui.tensors import MAX_CELLS, Panel, pack, tensors
+
+
+def test_every_part_arrives_aligned_and_exact():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 3, 5)).astype("f4")
+    cells = np.arange(30).reshape(2, 3, 5)
+    other = rng.normal(size=7)
+    data = pack(
+        [
+            Panel("a", values, ("batch", "token", "column"), rows=["é", "שלום", "c"], cells=cells),
+            Panel("b", other, ("column",), groups=np.full(7, -1)),
+        ],
+        colour="value",
+    )
+    length = int.from_bytes(data[:4], "little")
+    assert length % 4 == 0
+    header = json.loads(data[4 : 4 + length])
+    assert [panel["shape"] for panel in header["panels"]] == [[2, 3, 5], [7]]
+    assert header["panels"][0]["rows"] == ["é", "שלום", "c"]
+    assert header["panels"][0]["shapeText"] == "(batch 2, token 3, column 5)"
+    numbers = data[4 + length :]
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 30).reshape(2, 3, 5), values)
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<i4", 30, 120), np.arange(30))
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 7, 240), other.astype("f4"))
+    assert len(numbers) == 4 * (30 + 30 + 7 + 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"values": np.zeros((1, 1, 1, 1, 1))}, "5 dimensions"),
+        ({"axes": ("token",)}, "2 dimensions but 1 axes"),
+        ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
+        ({"rows": ["one"]}, "1 labels for an axis of 2"),
+        ({"columns": ["one"]}, "1 labels for an axis of 3"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options: dict, message: str):
+    given = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
+    with pytest.raises(ValueError, match=message):
+        Panel("p", **given)
+
+
+def test_too_many_cells_are_refused():
+    panel = Panel("p", np.zeros((MAX_CELLS + 1, 1)), ("token", "column"))
+    with pytest.raises(ValueError, match=f"{MAX_CELLS + 1} cells"):
+        tensors([panel], key="k")

@@ -1,0 +1,135 @@
+"""Small tensors drawn with their values: nested blocks, one grid of cells for the last two axes.
+
+A 4-D tensor is drawn as blocks within blocks (batch > head > grid); every value that is read is
+the float32 that the tensor holds. Cells of several tensors that carry the same identity are one
+element on its way: they share a colour, and pointing at one lights up all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+
+MAX_CELLS = 20_000  # of all panels of one picture together
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "tensor_panels", html=_asset("tensors.html"), css=_asset("tensors.css"),
+    js=_asset("tensors.js"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One tensor of 1 to 4 dimensions.
+
+    name: what stands above it ("keys"). axes: the name of each dimension ("batch", "head", "token",
+    "column"). rows, columns: labels of the last two axes (tokens, mostly); positions if absent.
+    cells: an identity for every cell, the tensor's shape, -1 for none. groups: a coarser identity,
+    the number of the group's first cell, for tensors whose cells are no longer those of the input
+    but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
+    where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. note: a
+    sentence below it.
+
+    Raises: ValueError for more or fewer axes than dimensions, shapes that differ, or more than 4
+    dimensions.
+    """
+
+    name: str
+    values: np.ndarray
+    axes: tuple[str, ...]
+    rows: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
+    cells: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    mark: tuple[tuple[int, ...], ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn."""
+        shape = self.values.shape
+        if not 1 <= len(shape) <= 4:
+            raise ValueError(f"{self.name} has {len(shape)} dimensions, 1 to 4 can be drawn")
+        if len(self.axes) != len(shape):
+            raise ValueError(f"{self.name} has {len(shape)} dimensions but {len(self.axes)} axes")
+        for what in (self.cells, self.groups):
+            if what is not None and what.shape != shape:
+                raise ValueError(f"{self.name} is {shape} but its identities are {what.shape}")
+        for labels, size in ((self.columns, shape[-1]), (self.rows, shape[-2:][0])):
+            if labels is not None and len(labels) != size:
+                raise ValueError(f"{self.name} has {len(labels)} labels for an axis of {size}")
+
+    @property
+    def shape_text(self) -> str:
+        """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
+        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
+        return f"({sizes})"
+
+
+def tensors(
+    panels: Sequence[Panel],
+    *,
+    key: str,
+    colour: Literal["value", "identity"] = "value",
+    decimals: int = 2,
+    palette: tuple[int, int] = (1, 1),
+    link: str = "",
+) -> None:
+    """Draw the panels beside each other, wrapping where the page is narrow.
+
+    colour: "value" goes from blue (negative) to orange (positive), with one scale for each panel;
+    "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
+    (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`.
+    link: pictures on one page with the same link light up together.
+
+    Raises: ValueError when there are more than `MAX_CELLS` cells.
+    """
+    count = sum(panel.values.size for panel in panels)
+    if count > MAX_CELLS:
+        raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
+    options = {"colour": colour, "decimals": decimals, "palette": palette, "link": link}
+    _component(data=pack(panels, **options), key=key, height="content")
+
+
+def pack(panels: Sequence[Panel], **options: Any) -> bytes:
+    """Header length (4 bytes, little endian), JSON header, then the numbers of each panel.
+
+    They are its values as float32 and, where it has them, its cells and groups as int32; all parts
+    are aligned to 4 bytes.
+    """
+    parts: list[bytes] = []
+    described = []
+    for panel in panels:
+        parts.append(np.ascontiguousarray(panel.values, dtype="<f4").tobytes())
+        for identities in (panel.cells, panel.groups):
+            if identities is not None:
+                parts.append(np.ascontiguousarray(identities, dtype="<i4").tobytes())
+        described.append(
+            {
+                "name": panel.name,
+                "shape": panel.values.shape,
+                "axes": panel.axes,
+                "rows": None if panel.rows is None else list(panel.rows),
+                "columns": None if panel.columns is None else list(panel.columns),
+                "cells": panel.cells is not None,
+                "groups": panel.groups is not None,
+                "mark": panel.mark,
+                "note": panel.note,
+                "shapeText": panel.shape_text,
+            }
+        )
+    header = json.dumps({**options, "panels": described}).encode()
+    header += b" " * (-len(header) % 4)
+    return b"".join([len(header).to_bytes(4, "little"), header, *parts])

@@ -1,0 +1,379 @@
+// Small tensors as nested grids. All text reaches the page through textContent or fillText.
+
+const FONT = "12px sans-serif", SMALL = "11px sans-serif";
+const CELL_HEIGHT = 22, SMALL_CELL = 9, MAX_LABEL = 84, TITLE = 16, BLOCK_GAP = 10, FRAME = 5;
+const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
+
+function unpack(data) {
+  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let at = 4 + length;
+  const take = (Kind, count) => {
+    const part = new Kind(bytes.buffer, at, count);
+    at += 4 * count;
+    return part;
+  };
+  for (const panel of header.panels) {
+    const count = panel.shape.reduce((a, b) => a * b, 1);
+    panel.values = take(Float32Array, count);
+    panel.cells = panel.cells ? take(Int32Array, count) : null;
+    panel.groups = panel.groups ? take(Int32Array, count) : null;
+    // a vector is drawn as one row
+    panel.grid = panel.shape.length === 1 ? [1, panel.shape[0]] : panel.shape.slice(-2);
+    panel.outer = panel.shape.slice(0, -2);
+    panel.marked = new Set(panel.mark.map((index) => flat(panel.shape, index)));
+    const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
+    panel.largest = Math.max(...finite, 1e-12);
+  }
+  return header;
+}
+
+function flat(shape, index) {
+  return index.reduce((at, i, axis) => at * shape[axis] + i, 0);
+}
+
+function unflat(shape, at) {
+  const index = [];
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index.unshift(at % shape[axis]);
+    at = Math.floor(at / shape[axis]);
+  }
+  return index;
+}
+
+function written(value, decimals) {
+  if (Number.isNaN(value)) return "nan";
+  if (value === Infinity) return "∞";
+  if (value === -Infinity) return "−∞";
+  const size = Math.abs(value);
+  const long = size >= 10000 || (size > 0 && size < 0.5 * 10 ** -decimals);
+  const text = long ? value.toExponential(0) : value.toFixed(size >= 100 ? 0 : decimals);
+  return text.replace("-", "−");
+}
+
+const isolated = (label) => `\u2068${label}\u2069`;
+
+function shorten(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let kept = [...text];
+  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
+  return kept.join("") + "…";
+}
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".tensors");
+  const holder = parentElement.querySelector(".panels");
+  const readout = parentElement.querySelector(".readout");
+  const picture = unpack(data);
+  const remove = [];
+  let lit = null; // { cell, group } of the element pointed at, here or in a linked picture
+  let focus = null; // { panel, at } when it is pointed at here
+
+  function listen(target, name, handler) {
+    target.addEventListener(name, handler);
+    remove.push(() => target.removeEventListener(name, handler));
+  }
+
+  // ---- layout: where every block and cell of a panel lies, in CSS pixels
+
+  function arrange(panel, context, room) {
+    context.font = FONT;
+    const [rows, columns] = panel.grid;
+    const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
+    const label = panel.rows ? Math.ceil(Math.min(width(panel.rows), MAX_LABEL)) + 6 : 0;
+    const head = panel.columns ? TITLE : 0;
+    context.font = SMALL;
+    const numbers = Math.ceil(width([...panel.values].map((v) => written(v, picture.decimals)))) + 8;
+    const named = panel.columns ? Math.min(Math.ceil(width(panel.columns)) + 6, 56) : 0;
+    const wanted = Math.max(numbers, named, CELL_HEIGHT);
+    const blocks = panel.outer.length ? panel.outer[panel.outer.length - 1] : 1;
+    const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
+    const title = panel.outer.length ? TITLE : 0;
+    const asBlock = (cell) => label + columns * cell;
+    // numbers are written where a block with them fits the page; else cells are small squares
+    const numbered = asBlock(wanted) + 2 * FRAME <= room;
+    const cellWidth = numbered ? wanted : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
+    const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, cellWidth);
+    const blockWidth = asBlock(cellWidth), blockHeight = title + head + rows * cellHeight;
+    const across = Math.max(1, Math.min(blocks, Math.floor((room - 2 * FRAME + BLOCK_GAP) / (blockWidth + BLOCK_GAP))));
+    const lines = Math.ceil(blocks / across);
+    const stackTitle = stacks > 1 || panel.outer.length > 1 ? TITLE : 0;
+    const stackHeight = stackTitle + lines * (blockHeight + BLOCK_GAP) - BLOCK_GAP + 2 * FRAME;
+    const frame = panel.outer.length > 1 ? FRAME : 0;
+    return {
+      label, head, title, cellWidth, cellHeight, numbered, blockWidth, blockHeight, across,
+      stackTitle, stackHeight, frame, blocks, stacks,
+      width: across * (blockWidth + BLOCK_GAP) - BLOCK_GAP + 2 * frame + 1,
+      height: stacks * (stackHeight + BLOCK_GAP) - BLOCK_GAP + 1,
+    };
+  }
+
+  function corner(panel, block) {
+    const l = panel.layout;
+    const stack = Math.floor(block / l.blocks), place = block % l.blocks;
+    return {
+      x: l.frame + (place % l.across) * (l.blockWidth + BLOCK_GAP),
+      y: stack * (l.stackHeight + BLOCK_GAP) + l.stackTitle + l.frame +
+        Math.floor(place / l.across) * (l.blockHeight + BLOCK_GAP),
+    };
+  }
+
+  function box(panel, at) {
+    const l = panel.layout, [rows, columns] = panel.grid;
+    const { x, y } = corner(panel, Math.floor(at / (rows * columns)));
+    const inside = at % (rows * columns);
+    return {
+      x: x + l.label + (inside % columns) * l.cellWidth,
+      y: y + l.title + l.head + Math.floor(inside / columns) * l.cellHeight,
+    };
+  }
+
+  // ---- colours
+
+  function rgb(text) {
+    const found = text.match(/[\d.]+/g);
+    return found ? found.slice(0, 3).map(Number) : [128, 128, 128];
+  }
+
+  function mix(from, to, share) {
+    return from.map((value, i) => Math.round(value + (to[i] - value) * share));
+  }
+
+  function hsl(hue, saturation, light) {
+    const a = saturation * Math.min(light, 1 - light);
+    const channel = (n) => {
+      const k = (n + hue / 30) % 12;
+      return Math.round(255 * (light - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+    };
+    return [channel(0), channel(8), channel(4)];
+  }
+
+  function fill(panel, at, paper) {
+    if (picture.colour === "identity") {
+      const [rows, width] = picture.palette;
+      const exact = panel.cells && panel.cells[at] >= 0;
+      const id = exact ? panel.cells[at] : panel.groups ? panel.groups[at] : -1;
+      if (id < 0) return mix(paper, [128, 128, 128], 0.25);
+      const hue = (Math.floor(id / width) / rows) * 330;
+      const light = exact && width > 1 ? 0.42 + 0.34 * ((id % width) / (width - 1)) : 0.6;
+      return hsl(hue, 0.6, light);
+    }
+    const value = panel.values[at];
+    if (!Number.isFinite(value)) return mix(paper, [128, 128, 128], 0.3);
+    const share = Math.min(Math.abs(value) / panel.largest, 1) * 0.85;
+    // Okabe and Ito's blue and orange: told apart by colour-blind people
+    return mix(paper, value < 0 ? [0, 114, 178] : [230, 159, 0], share);
+  }
+
+  const bright = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 140;
+
+  function isLit(panel, at) {
+    if (!lit) return false;
+    if (panel.cells && lit.cell >= 0) return panel.cells[at] === lit.cell;
+    if (panel.cells || panel.groups) {
+      return lit.group >= 0 && panel.groups !== null && panel.groups[at] === lit.group;
+    }
+    return focus !== null && focus.panel === panel && focus.at === at;
+  }
+
+  // ---- drawing
+
+  function draw(panel) {
+    const room = root.clientWidth;
+    if (room === 0) return; // not laid out yet: the observer calls again
+    const context = panel.canvas.getContext("2d");
+    panel.layout = arrange(panel, context, room);
+    const l = panel.layout, [rows, columns] = panel.grid;
+    const ratio = window.devicePixelRatio || 1;
+    panel.canvas.width = Math.round(l.width * ratio);
+    panel.canvas.height = Math.round(l.height * ratio);
+    panel.canvas.style.width = `${l.width}px`;
+    panel.canvas.style.height = `${l.height}px`;
+    context.scale(ratio, ratio);
+    const ink = getComputedStyle(panel.canvas).color;
+    const paper = bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255];
+    context.textBaseline = "middle";
+    const blocks = l.blocks * l.stacks;
+    for (let block = 0; block < blocks; block++) labels(panel, context, ink, block);
+    for (let at = 0; at < panel.values.length; at++) {
+      const { x, y } = box(panel, at);
+      const colour = fill(panel, at, paper);
+      context.fillStyle = `rgb(${colour.join(" ")})`;
+      context.fillRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
+      if (l.numbered) {
+        context.font = SMALL;
+        context.textAlign = "right";
+        context.fillStyle = bright(colour) ? "#10141a" : "#ffffff";
+        context.fillText(written(panel.values[at], picture.decimals), x + l.cellWidth - 5, y + l.cellHeight / 2);
+      }
+    }
+    for (let at = 0; at < panel.values.length; at++) {
+      if (panel.marked.has(at)) frame(context, panel, at, [[ink, 2]]);
+      if (isLit(panel, at)) frame(context, panel, at, [["black", 4], ["white", 2]]);
+    }
+    // where the first cell lies and how large cells are, for whoever reads the picture by program
+    const first = box(panel, 0);
+    Object.assign(panel.canvas.dataset, {
+      left: first.x, top: first.y, cellWidth: l.cellWidth, cellHeight: l.cellHeight,
+    });
+  }
+
+  function frame(context, panel, at, strokes) {
+    const { x, y } = box(panel, at), l = panel.layout;
+    for (const [tone, width] of strokes) {
+      context.strokeStyle = tone;
+      context.lineWidth = width;
+      context.strokeRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
+    }
+  }
+
+  function labels(panel, context, ink, block) {
+    const l = panel.layout, [rows, columns] = panel.grid, { x, y } = corner(panel, block);
+    context.fillStyle = ink;
+    context.font = SMALL;
+    context.textAlign = "left";
+    const names = panel.axes, place = block % l.blocks;
+    if (l.title) context.fillText(`${names[panel.outer.length - 1]} ${place}`, x, y + TITLE / 2);
+    if (l.stackTitle && place === 0) {
+      const stack = block / l.blocks, top = stack * (l.stackHeight + BLOCK_GAP);
+      context.fillText(`${names[0]} ${stack}`, 0, top + TITLE / 2);
+      context.strokeStyle = ink;
+      context.globalAlpha = 0.5;
+      context.strokeRect(0.5, top + l.stackTitle + 0.5, l.width - 1, l.stackHeight - l.stackTitle - 1);
+      context.globalAlpha = 1;
+    }
+    context.font = FONT;
+    if (panel.rows) {
+      context.textAlign = "right";
+      const every = Math.ceil(13 / l.cellHeight);
+      for (let row = 0; row < rows; row += every) {
+        const text = shorten(context, panel.rows[row], l.label - 6);
+        context.fillText(text, x + l.label - 5, y + l.title + l.head + (row + 0.5) * l.cellHeight);
+      }
+    }
+    if (panel.columns) {
+      context.textAlign = "center";
+      context.font = SMALL;
+      const every = Math.ceil(16 / l.cellWidth);
+      for (let column = 0; column < columns; column += every) {
+        const text = shorten(context, panel.columns[column], every * l.cellWidth - 2);
+        context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, y + l.title + TITLE / 2);
+      }
+    }
+  }
+
+  // ---- reading a value
+
+  function tell() {
+    if (focus === null) {
+      readout.textContent = HINT;
+      return;
+    }
+    const { panel, at } = focus;
+    const index = unflat(panel.shape, at);
+    const named = index.map((i, axis) => {
+      const last = panel.shape.length - 1;
+      const texts = axis === last ? panel.columns : axis === last - 1 ? panel.rows : null;
+      return texts ? `${panel.axes[axis]} ${i} “${isolated(texts[i])}”` : `${panel.axes[axis]} ${i}`;
+    });
+    const value = panel.values[at];
+    const shown = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : written(value, 0);
+    readout.textContent = `${panel.name}[${index.join(", ")}] = ${shown} (${named.join(", ")})`;
+  }
+
+  function light(panel, at) {
+    focus = panel === null ? null : { panel, at };
+    const group = panel !== null && panel.groups ? panel.groups[at] : -1;
+    lit = panel === null ? null : { cell: panel.cells ? panel.cells[at] : -1, group };
+    tell();
+    picture.panels.forEach(draw);
+    if (picture.link) {
+      window.dispatchEvent(new CustomEvent("attention-lab-light", { detail: { link: picture.link, lit, from: root } }));
+    }
+  }
+
+  listen(window, "attention-lab-light", ({ detail }) => {
+    if (!picture.link || detail.link !== picture.link || detail.from === root) return;
+    lit = detail.lit;
+    focus = null;
+    picture.panels.forEach(draw);
+  });
+
+  function at(panel, event) {
+    const bounds = panel.canvas.getBoundingClientRect(), l = panel.layout;
+    const px = event.clientX - bounds.left, py = event.clientY - bounds.top;
+    for (let block = 0; block < l.blocks * l.stacks; block++) {
+      const { x, y } = corner(panel, block);
+      const column = Math.floor((px - x - l.label) / l.cellWidth);
+      const row = Math.floor((py - y - l.title - l.head) / l.cellHeight);
+      if (row >= 0 && column >= 0 && row < panel.grid[0] && column < panel.grid[1]) {
+        return (block * panel.grid[0] + row) * panel.grid[1] + column;
+      }
+    }
+    return -1;
+  }
+
+  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  function onKey(panel, event) {
+    if (event.key === "Escape") return light(null, 0);
+    const step = STEPS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    if (focus === null || focus.panel !== panel) return light(panel, 0);
+    const columns = panel.grid[1], next = focus.at + step[0] * columns + step[1];
+    if (next >= 0 && next < panel.values.length) light(panel, next);
+  }
+
+  function build(panel) {
+    const figure = document.createElement("figure");
+    figure.className = "panel";
+    const part = (tag, className, text) => {
+      const element = document.createElement(tag);
+      element.className = className;
+      element.textContent = text;
+      figure.append(element);
+      return element;
+    };
+    part("div", "name", panel.name);
+    part("div", "shape", panel.shapeText);
+    const scroll = part("div", "scroll", "");
+    panel.canvas = document.createElement("canvas");
+    panel.canvas.tabIndex = 0;
+    panel.canvas.setAttribute("role", "img");
+    panel.canvas.setAttribute("aria-label", `${panel.name} ${panel.shapeText}. Use the arrow keys to read values.`);
+    scroll.append(panel.canvas);
+    if (panel.note) part("div", "note", panel.note);
+    holder.append(figure);
+    const point = (event) => {
+      const found = panel.layout ? at(panel, event) : -1;
+      if (found >= 0 && !(focus && focus.panel === panel && focus.at === found)) light(panel, found);
+    };
+    listen(panel.canvas, "pointermove", point);
+    listen(panel.canvas, "pointerdown", point);
+    listen(panel.canvas, "pointerleave", (event) => event.pointerType === "mouse" && light(null, 0));
+    listen(panel.canvas, "keydown", (event) => onKey(panel, event));
+    listen(panel.canvas, "transitionend", () => draw(panel)); // the theme changed
+  }
+
+  holder.replaceChildren();
+  picture.panels.forEach(build);
+  readout.textContent = HINT;
+
+  let drawnWidth = 0;
+  const observer = new ResizeObserver(() => {
+    // only for a new width: drawing itself changes the height
+    if (root.clientWidth !== drawnWidth) {
+      drawnWidth = root.clientWidth;
+      picture.panels.forEach(draw);
+    }
+  });
+  observer.observe(root);
+  picture.panels.forEach(draw);
+
+  return () => {
+    observer.disconnect();
+    remove.forEach((undo) => undo());
+  };
+}

@@ -1,0 +1,5 @@
+"""Being written."""
+
+import streamlit as st
+
+st.title("Against pytorch")
