@@ -1,0 +1,86 @@
+"""Measurements of time: one at a time in the whole process, and each kept for all visitors.
+
+A page measures on a button, never on a slider move. The button's callback takes a number that no
+measurement had before, and the page asks for the result under its settings and that number:
+
+    def again() -> None:
+        st.session_state["page_round"] = measure.fresh()
+
+    st.button("Measure again", on_click=again)
+    settings = ("page", width, n_tokens)
+    result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
+    st.text(f"Measured at {result.at:%H:%M:%S} UTC")
+
+`make()` runs while nothing else is being measured; it is called again only for settings or a round
+that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, TypeVar, cast
+
+from ui.bounded import BoundedCache
+
+Value = TypeVar("Value")
+
+FIRST = 0  # the round that all visitors share
+MAX_KEPT = 64  # results; a page's result is a few kilobytes at most
+
+_turn = threading.Lock()
+_rounds = itertools.count(FIRST + 1)
+
+
+@dataclass(frozen=True)
+class Measured(Generic[Value]):
+    """What a measurement returned, and when it ended (UTC)."""
+
+    value: Value
+    at: datetime
+
+
+_kept: BoundedCache[Measured[object]] = BoundedCache(MAX_KEPT, lambda _: 1)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While this is held nobody else in this process measures: times would disturb each other.
+
+    Not reentrant: `kept` holds it already while it calls `make`.
+    """
+    with _turn:
+        yield
+
+
+def fresh() -> int:
+    """A round that no measurement in this process had: what is then asked for is measured anew."""
+    return next(_rounds)
+
+
+def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured[Value]:
+    """The result for these settings and this round, measured alone if it is not kept.
+
+    settings: begins with the page's name, so that two pages cannot meet. Errors of `make` are not
+    kept. Results are shared between visitors: treat them as read-only.
+    """
+
+    def measure() -> Measured[object]:
+        with alone():
+            return Measured(make(), datetime.now(UTC))
+
+    return cast(Measured[Value], _kept.get((settings, round_), measure))
+
+
+def is_kept(settings: Hashable, round_: int) -> bool:
+    """Whether `kept` would return at once."""
+    return (settings, round_) in _kept
+
+
+def clear() -> None:
+    """Forget every result (tests)."""
+    _kept.clear()
