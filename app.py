@@ -9,7 +9,7 @@ import os
 
 import streamlit as st
 
-from ui import warmup
+from ui import footer, warmup
 
 # GNU OpenMP reads this when torch is first imported, later. By default its threads spin for long
 # at every barrier: beside one other busy process, generation on two cores becomes 20 to 100 times
@@ -52,3 +52,4 @@ PAGES = {section: [page(*entry) for entry in entries] for section, entries in SE
 current = st.navigation(PAGES)
 warmup.start()
 current.run()
+footer.next_lesson(PAGES["Learn"], current)

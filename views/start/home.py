@@ -29,16 +29,30 @@ else:
             pictures.one_head(run, choice, scale, key="home_map")
             pictures.strongest_pair(run, choice)
 
-st.header("Where to go")
-MAP = {
+LEARN = {
+    "views/learn/why_attention.py": "What a recurrent network forgets, and how attention does not.",
+    "views/learn/ladder.py": "From dot products to multi-head attention, rung by rung.",
+    "views/learn/shapes.py": "The eleven shapes of multi-head attention, cell by cell.",
+    "views/learn/masking.py": "Why the future is masked with minus infinity; what dropout keeps.",
+    "views/learn/scaling.py": "What dividing by the root of the head size does to the softmax.",
+    "views/learn/against_pytorch.py": "Our classes against PyTorch's own: outputs, time, memory.",
+    "views/learn/block.py": "The whole layer: residuals, normalisation, feed-forward, predictions.",
+    "views/learn/tokens.py": "How three models cut your text, byte by byte.",
+}
+EXPLORE = {
     "views/compare/heads.py": "Any two heads of any models on one sentence, side by side.",
     "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
     "views/models/models.py": "Which weights are here, and how to get more.",
 }
-for column, (page, what) in zip(st.columns(len(MAP)), MAP.items(), strict=True):
-    with column, st.container(border=True):
-        st.page_link(page)
-        st.write(what)
+for heading, pages in (("Learn, in this order", LEARN), ("Explore", EXPLORE)):
+    st.header(heading)
+    for first in range(0, len(pages), 4):
+        for column, (page, what) in zip(
+            st.columns(4), list(pages.items())[first : first + 4], strict=False
+        ):
+            with column, st.container(border=True, height="stretch"):
+                st.page_link(page)
+                st.write(what)
 
 st.header("Weights on this machine")
 pictures.weights_table()
