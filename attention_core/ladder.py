@@ -39,9 +39,9 @@ class SelfAttentionV1(nn.Module):
         self.W_key = nn.Parameter(torch.rand(d_in, d_out))
         self.W_value = nn.Parameter(torch.rand(d_in, d_out))
 
-    def record(self, x: Tensor) -> AttentionRecord:
-        """The forward pass with every intermediate."""
-        return attend(x @ self.W_query, x @ self.W_key, x @ self.W_value)
+    def record(self, x: Tensor, *, scale: float | None = None) -> AttentionRecord:
+        """The forward pass with every intermediate; `scale` as in `attend`."""
+        return attend(x @ self.W_query, x @ self.W_key, x @ self.W_value, scale=scale)
 
     def forward(self, x: Tensor) -> Tensor:
         """Context vectors: (..., T, d_in) -> (..., T, d_out)."""

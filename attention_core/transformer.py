@@ -211,9 +211,13 @@ class Transformer(nn.Module):
             device=weight.device,
         )
 
+    def token_vectors(self, token_ids: Tensor) -> Tensor:
+        """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
+        return nn.functional.embedding(token_ids, self._token_table())
+
     def _embed(self, token_ids: Tensor, positions: Tensor, segment_ids: Tensor | None) -> Tensor:
         """Token, position and segment embeddings added up: (B, T) -> (B, T, C)."""
-        x = nn.functional.embedding(token_ids, self._token_table())
+        x = self.token_vectors(token_ids)
         if self.segments is not None:
             # without segment ids every token belongs to the first segment
             x = x + (self.segments[0] if segment_ids is None else self.segments[segment_ids])
