@@ -40,6 +40,7 @@ def test_every_part_arrives_aligned_and_exact():
         ({"axes": ("token",)}, "2 dimensions but 1 axes"),
         ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
         ({"rows": ["one"]}, "1 labels for an axis of 2"),
+        ({"positions": (range(3), range(2))}, r"is \(2, 3\) but its positions are \(3, 2\)"),
         ({"columns": ["one"]}, "1 labels for an axis of 3"),
     ],
 )

@@ -40,8 +40,9 @@ class Panel:
     cells: an identity for every cell, the tensor's shape, -1 for none. groups: a coarser identity,
     the number of the group's first cell, for tensors whose cells are no longer those of the input
     but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
-    where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. note: a
-    sentence below it.
+    where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
+    where the panel is a window of a larger tensor, the indices in it along each axis; they are
+    written instead of the window's own. note: a sentence below it.
 
     Raises: ValueError for more or fewer axes than dimensions, shapes that differ, or more than 4
     dimensions.
@@ -55,6 +56,7 @@ class Panel:
     cells: np.ndarray | None = None
     groups: np.ndarray | None = None
     mark: tuple[tuple[int, ...], ...] = ()
+    positions: tuple[Sequence[int], ...] | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -67,6 +69,10 @@ class Panel:
         for what in (self.cells, self.groups):
             if what is not None and what.shape != shape:
                 raise ValueError(f"{self.name} is {shape} but its identities are {what.shape}")
+        if self.positions is not None and tuple(map(len, self.positions)) != shape:
+            raise ValueError(
+                f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
+            )
         for labels, size in ((self.columns, shape[-1]), (self.rows, shape[-2:][0])):
             if labels is not None and len(labels) != size:
                 raise ValueError(f"{self.name} has {len(labels)} labels for an axis of {size}")
@@ -126,6 +132,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "cells": panel.cells is not None,
                 "groups": panel.groups is not None,
                 "mark": panel.mark,
+                "positions": panel.positions and [list(axis) for axis in panel.positions],
                 "note": panel.note,
                 "shapeText": panel.shape_text,
             }

@@ -42,6 +42,9 @@ function unflat(shape, at) {
   return index;
 }
 
+// the index along one axis: where the panel is a window, that in the whole tensor
+const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
+
 function written(value, decimals) {
   if (Number.isNaN(value)) return "nan";
   if (value === Infinity) return "∞";
@@ -235,10 +238,11 @@ export default function (component) {
     context.font = SMALL;
     context.textAlign = "left";
     const names = panel.axes, place = block % l.blocks;
-    if (l.title) context.fillText(`${names[panel.outer.length - 1]} ${place}`, x, y + TITLE / 2);
+    const inner = panel.outer.length - 1;
+    if (l.title) context.fillText(`${names[inner]} ${real(panel, inner, place)}`, x, y + TITLE / 2);
     if (l.stackTitle && place === 0) {
       const stack = block / l.blocks, top = stack * (l.stackHeight + BLOCK_GAP);
-      context.fillText(`${names[0]} ${stack}`, 0, top + TITLE / 2);
+      context.fillText(`${names[0]} ${real(panel, 0, stack)}`, 0, top + TITLE / 2);
       context.strokeStyle = ink;
       context.globalAlpha = 0.5;
       context.strokeRect(0.5, top + l.stackTitle + 0.5, l.width - 1, l.stackHeight - l.stackTitle - 1);
@@ -276,11 +280,12 @@ export default function (component) {
     const named = index.map((i, axis) => {
       const last = panel.shape.length - 1;
       const texts = axis === last ? panel.columns : axis === last - 1 ? panel.rows : null;
-      return texts ? `${panel.axes[axis]} ${i} “${isolated(texts[i])}”` : `${panel.axes[axis]} ${i}`;
+      const name = `${panel.axes[axis]} ${real(panel, axis, i)}`;
+      return texts ? `${name} “${isolated(texts[i])}”` : name;
     });
     const value = panel.values[at];
     const shown = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : written(value, 0);
-    readout.textContent = `${panel.name}[${index.join(", ")}] = ${shown} (${named.join(", ")})`;
+    readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})`;
   }
 
   function light(panel, at) {
