@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -160,10 +161,9 @@ def projections(rung: Rung, head: int = 0) -> tuple[Tensor, Tensor]:
 def draw_fused(
     d_in: int, d_out: int, n_tokens: int, n_heads: int, *, causal: bool
 ) -> MultiHeadAttention:
-    """Weight splits with the article's draw: one matrix for all three, in the order key, query, value.
+    """Weight splits as the article draws them: one matrix, cut in the order key, query, value.
 
-    The article cuts its `nn.Linear(d_in, 3 * d_out)` into keys, queries and values; drawn in another
-    order the same seed gives other numbers.
+    It cuts `nn.Linear(d_in, 3 * d_out)` so; cut in another order the same seed gives other numbers.
     Raises: ValueError if n_heads does not divide d_out.
     """
     fused = nn.Linear(d_in, 3 * d_out, bias=False)
@@ -220,8 +220,9 @@ def _causal(name: str, x: Tensor, settings: RungSettings, seed: int) -> Rung:
 
 def _wrapper(x: Tensor, settings: RungSettings, seed: int) -> Rung:
     wrapper = _draw_wrapper(x, settings, seed)
+    heads = cast(list[CausalAttention], list(wrapper.heads))
     alone = []
-    for head in wrapper.heads:
+    for head in heads:
         single = CausalAttention(
             x.shape[1], settings.d_out, x.shape[0], 0.0, causal=settings.causal
         )
@@ -229,7 +230,7 @@ def _wrapper(x: Tensor, settings: RungSettings, seed: int) -> Rung:
         alone.append(single(x))
     output = wrapper(x)
     difference = _largest(output, torch.cat(alone, dim=-1))
-    record = _stacked([head.record(x) for head in wrapper.heads])
+    record = _stacked([head.record(x) for head in heads])
     return Rung(WRAPPER, x, _parameters(wrapper), record, output, difference, seed)
 
 
