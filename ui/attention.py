@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import pretrained
-from pretrained import Tokens
+from pretrained import Pretrained, Tokens
 from ui import models
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
+
+if TYPE_CHECKING:
+    from attention_core import AttentionRecord
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,8 @@ def run(name: str, text: str) -> AttentionRun:
 def _forward(name: str, text: str) -> AttentionRun:
     import torch
 
-    model = models.get(name)
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "a head map")
-    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
-    with _gate, torch.inference_mode():
-        ids = torch.tensor([tokens.ids], device=model.device)
-        records = model.core(ids, record=True).records
-        weights = torch.stack([record.weights[0] for record in records]).float().cpu().numpy()
+    model, tokens, records = recorded(name, text)
+    weights = torch.stack([record.weights[0] for record in records]).float().cpu().numpy()
     weights.setflags(write=False)
     return AttentionRun(
         model=name,
@@ -66,6 +62,25 @@ def _forward(name: str, text: str) -> AttentionRun:
         weights=weights,
         causal=model.core.config.causal,
     )
+
+
+def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionRecord, ...]]:
+    """One forward pass, not kept: the model, the tokens, and the record of every layer.
+
+    Raises: OverLimit for a text that is too long, ValueError for one without any token.
+    """
+    import torch
+
+    check_text(text)
+    model = models.get(name)
+    tokens = model.tokenizer.encode(text)
+    check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "a head map")
+    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
+    if not tokens.ids:
+        raise ValueError("There is no token in this text: type a word or more.")
+    with _gate, torch.inference_mode():
+        ids = torch.tensor([tokens.ids], device=model.device)
+        return model, tokens, model.core(ids, record=True).records
 
 
 def clear() -> None:
