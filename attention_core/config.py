@@ -30,7 +30,7 @@ class TransformerConfig:
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
     norm_order: Literal["pre", "post"] = "pre"
-    activation: Literal["gelu", "gelu_tanh", "silu"] = "gelu_tanh"
+    activation: Literal["gelu", "gelu_tanh", "relu", "silu"] = "gelu_tanh"
     gated: bool = False  # a gate beside the up projection (SwiGLU)
     attention_bias: bool = True
     mlp_bias: bool = True

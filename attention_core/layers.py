@@ -12,6 +12,7 @@ from attention_core.config import TransformerConfig
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
     "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+    "relu": nn.functional.relu,
     "silu": nn.functional.silu,
 }
 
@@ -92,9 +93,13 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Widen to d_ff, bend, and come back; with a gate, SwiGLU (arXiv:2002.05202)."""
+        return self.down(self.hidden(x))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """What `down` reads, behind the activation: (..., C) -> (..., d_ff)."""
         if self.gate is None:
-            return self.down(self.activation(self.up(x)))
-        return self.down(self.activation(self.gate(x)) * self.up(x))
+            return self.activation(self.up(x))
+        return self.activation(self.gate(x)) * self.up(x)
 
 
 def make_norm(config: TransformerConfig) -> nn.Module:

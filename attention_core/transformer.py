@@ -70,6 +70,18 @@ class Attention(nn.Module):
         cache: KVCache | None,
     ) -> AttentionRecord:
         """Attend and project: x (B, T, C); the record's `output` is (B, T, C)."""
+        record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
+        return replace(record, output=self.out(merge_heads(record.context)))
+
+    def heads(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        cache: KVCache | None,
+    ) -> AttentionRecord:
+        """Every head's attention, before they are merged: x (B, T, C)."""
         q, k, v = self.qkv(x).split((self.q_width, self.kv_width, self.kv_width), dim=-1)
         q = split_heads(q, self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
         k = split_heads(k, self.n_kv_heads)  # (B, T, H_kv*D) -> (B, H_kv, T, D)
@@ -78,8 +90,7 @@ class Attention(nn.Module):
             q, k = rotate(q, rotation), rotate(k, rotation)
         if cache is not None:
             k, v = cache.update(self.layer, k, v)  # (B, H_kv, T, D) -> (B, H_kv, S, D)
-        record = attend(q, k, v, mask=mask)
-        return replace(record, output=self.out(merge_heads(record.context)))
+        return attend(q, k, v, mask=mask)
 
 
 class Block(nn.Module):
