@@ -1,4 +1,4 @@
-"""A small matrix of the visitor's own: a table to edit, and the same numbers as text in the address.
+"""A visitor's own small matrix: a table to edit, and the same numbers as text in the address.
 
 A table cannot be bound to the address, a text can: an edit of the table writes the text, and a text
 that was typed, or came with a link, fills the table.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ EMPTY = "?"  # a cell without a number, as text
 
 
 def parse(text: str) -> np.ndarray:
-    """Numbers as (rows, columns) float32: blanks or commas between them, ; or a new line after a row.
+    """Rows of numbers as float32: blanks or commas between them, ; or a new line after a row.
 
     Raises: ValueError that names the row and column at fault, both counted from 0.
     """
@@ -122,7 +123,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
     return values
 
 
-def _edited(frame: pd.DataFrame, changes: dict) -> pd.DataFrame:
+def _edited(frame: pd.DataFrame, changes: dict[str, Any]) -> pd.DataFrame:
     """The table after the changes that Streamlit reports: edited, deleted, then added rows."""
     rows = frame.astype(object).to_dict("index")
     for row, cells in changes.get("edited_rows", {}).items():
