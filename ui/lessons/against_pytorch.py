@@ -18,7 +18,7 @@ from ui.tensors import Panel
 if TYPE_CHECKING:
     from attention_core.timing import Samples
 
-WIDTHS = (2, 6, 8, 12, 24, 48, 64, 96, 192, 384, 768)
+WIDTHS = (2, 6, 8, 12, 24, 48, 64, 96, 192, 384)
 HEADS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
 MAX_TOKENS, MAX_BATCH, MAX_SEED = 64, 4, 9999
 
@@ -31,6 +31,7 @@ WINDOW = 6
 
 # Okabe and Ito, in the order of the kinds: readable by colour-blind people on white and on dark.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00"]
+_TICKS = [step * 10.0**power for power in range(-2, 4) for step in (1, 2, 5)]  # ms
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
 
 
@@ -99,11 +100,10 @@ def _side(setting: Setting) -> Side:
     products = [
         {
             "way": kind,
-            "q, k, v by formula": peers.qkv_products(kind, setting.heads),
-            "output": 1,
-            "projections counted": counted[kind].projections,
-            "score and sum products counted": counted[kind].batched,
-            "kernel calls counted": counted[kind].kernels,
+            "q, k, v + output": f"{peers.qkv_products(kind, setting.heads)} + 1",
+            "counted": counted[kind].projections,
+            "scores, sums": counted[kind].batched,
+            "kernel calls": counted[kind].kernels,
         }
         for kind in peers.KINDS
     ]
@@ -224,7 +224,7 @@ class Series:
         ]
         kinds = list(next(iter(self.seconds.values())))
         scale = {"type": "log", "nice": False}
-        legend = {"orient": "top", "columns": 2, "labelLimit": 300, "title": None}
+        legend = {"orient": "top", "columns": 1, "labelLimit": 300, "title": None}
         colour = {
             "field": "way",
             "type": "nominal",
@@ -235,7 +235,7 @@ class Series:
         lowest = min(samples.low for samples in every) * 1e3
         highest = max(samples.high for samples in every) * 1e3
         return {
-            "height": 380,
+            "height": 460,
             "data": {"values": values},
             "encoding": {
                 "x": {
@@ -263,7 +263,7 @@ class Series:
                             "type": "quantitative",
                             "title": "milliseconds a call (logarithmic)",
                             "scale": {**scale, "domain": [lowest * 0.9, highest * 1.1]},
-                            "axis": {"format": "~g", "tickCount": 6},
+                            "axis": {"format": "~g", "values": _TICKS},
                         },
                         "y2": {"field": "high"},
                     },

@@ -65,8 +65,8 @@ if side is not None:
     st.header("How many products")
     st.table(side.products.set_index("way"))
     st.markdown(
-        f"The wrapper multiplies three times for each head: 3 × {heads} = {3 * heads}. Weight "
-        "splits need 3 products, a fused matrix needs 1."
+        f"For q, k, v the wrapper multiplies three times a head: 3 × {heads} = {3 * heads}. Weight "
+        "splits need 3 products, a fused matrix 1. The other columns were counted in a real call."
     )
     source.step("attention_core/peers.py", "FusedAttention.forward", "self.qkv(x)")
 
@@ -105,7 +105,8 @@ with columns[2]:
 progress = st.empty()
 asked = st.session_state.get("against_pytorch_request", lesson.FIRST)
 measured = lesson.series(asked, progress.text)
-progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.")
+hint = " Press Measure for the sizes above and more heads." if asked == lesson.FIRST else ""
+progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
 st.vega_lite_chart(measured.value.chart(theme.ink()), key="against_pytorch_chart")
 st.dataframe(measured.value.table, hide_index=True)
 st.download_button(
@@ -121,9 +122,9 @@ with st.expander("How to read this", expanded=True):
     st.markdown(
         "- **Differences** near 1e-7 are rounding: sums in another order. A wrong mask or weight "
         "would show in the first decimals.\n"
-        "- **Projections counted** are the products that reached PyTorch's dispatcher in a call "
-        "with gradients: q, k, v, and one for the output. The kernel does scores, softmax and sum "
-        "in one call.\n"
+        "- **Counted**: products by a weight matrix that reached PyTorch's dispatcher in a call "
+        "with gradients. **Scores, sums**: products of queries with keys and of weights with "
+        "values. The kernel does both, and the softmax, in one call.\n"
         "- **Times**: a point is the median, the bar goes from fastest to slowest. All ways run in "
         "turns. The wrapper grows with its heads: many small products, one after the other. The "
         "others change little.\n"
