@@ -23,15 +23,6 @@ DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation ta
 
 # What the address calls the rungs; the names of attention_core.rungs.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
-TITLES = {
-    "simplified": "1 simplified",
-    "v1": "2 trainable v1",
-    "v2": "3 trainable v2",
-    "causal": "4 causal",
-    "dropout": "5 dropout",
-    "wrapper": "6 wrapper",
-    "splits": "7 weight splits",
-}
 NEW = {
     "simplified": "Every token is its own query, key and value. Nothing is learned or scaled.",
     "v1": "Three trainable matrices make queries, keys and values; scores are divided by √D.",
@@ -339,27 +330,27 @@ def questions() -> list[Question]:
     one, two = simple.record.scores, v1.record.scores
     equal = [bool(torch.allclose(scores, scores.T, atol=1e-6)) for scores in (one, two)]
     names = {
-        (True, True): "on both rungs",
-        (True, False): "on rung 1 only",
-        (False, True): "on rung 2 only",
+        (True, True): "on simplified and on v1",
+        (True, False): "on simplified only",
+        (False, True): "on v1 only",
         (False, False): "on neither",
     }
     factor = _first_overflow(x)
     broken = bool(naive_softmax(one[1] * factor).isnan().any())
     return [
         Question(
-            ask="Rung 1, six tokens: to which token does “starts” give its largest weight?",
+            ask="Simplified, six tokens: to which token does “starts” give its largest weight?",
             right=tokens[best],
             wrong=tuple(token for token in tokens if token != tokens[best]),
             because=f"It gives {weights[best]:.4f} to “{tokens[best]}” and {weights[2]:.4f} to "
             "itself: a longer vector wins more dot products.",
         ),
         Question(
-            ask="Where is the score of “journey” for “with” that of “with” for “journey”?",
+            ask="On which rung is the score of “journey” for “with” that of “with” for “journey”?",
             right=names[equal[0], equal[1]],
             wrong=tuple(name for both, name in names.items() if both != tuple(equal)),
-            because=f"Rung 1: {one[1, 3]:.4f} and {one[3, 1]:.4f}. "
-            f"Rung 2: {two[1, 3]:.4f} and {two[3, 1]:.4f}.",
+            because=f"Simplified: {one[1, 3]:.4f} and {one[3, 1]:.4f}. "
+            f"v1: {two[1, 3]:.4f} and {two[3, 1]:.4f}.",
         ),
         Question(
             ask=f"The scores of “journey”, times {factor}: what does naive softmax give?",

@@ -11,12 +11,7 @@ from ui.tensors import Panel, tensors
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
 
-INPUTS = {
-    "journey": "six tokens of a lecture",
-    "boy": "nine tokens of a lecture",
-    "matrix": "my own matrix",
-    "sentence": "my own sentence",
-}
+SIX, NINE, MATRIX, SENTENCE = "six tokens", "nine tokens", "my matrix", "my sentence"
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
 
 
@@ -30,9 +25,9 @@ def position(label: str, key: str, count: int, default: int) -> int:
 
 def chosen_sentence() -> ladder.Sentence | None:
     """The rows that the page works on; None, after a message, where there are none."""
-    if kind in ("journey", "boy"):
-        return ladder.example(kind)
-    if kind == "matrix":
+    if kind in (SIX, NINE):
+        return ladder.example("journey" if kind == SIX else "boy")
+    if kind == MATRIX:
         rows = matrix.editor("ladder_matrix", "1 0 0; 0 2 0; 1 1 0; 0 0 -1")
         return None if rows is None else ladder.matrix(rows)
     if not models.ready():
@@ -51,11 +46,11 @@ def chosen_sentence() -> ladder.Sentence | None:
 
 name = linked(
     st.segmented_control, "Rung", ladder.RUNGS, default="simplified", required=True,
-    format_func=ladder.TITLES.get, key="ladder_rung", wrap=True,
+    key="ladder_rung", wrap=True,
 )  # fmt: skip
 kind = linked(
-    st.segmented_control, "Input", list(INPUTS), default="journey", required=True,
-    format_func=INPUTS.get, key="ladder_input", wrap=True,
+    st.segmented_control, "Input", [SIX, NINE, MATRIX, SENTENCE], default=SIX, required=True,
+    key="ladder_input", wrap=True,
 )  # fmt: skip
 sentence = chosen_sentence()
 
@@ -89,7 +84,7 @@ if sentence is not None:
     except ValueError as error:
         messages.problem(error)
 if rung is not None and sentence is not None:
-    st.header(ladder.TITLES[name][2:].capitalize())
+    st.header(f"Rung {ladder.RUNGS.index(name) + 1} of {len(ladder.RUNGS)}: {name}")
     what, check = st.columns([2, 1])
     what.markdown(f"**New:** {ladder.NEW[name]}")
     difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
