@@ -45,13 +45,13 @@ def free_port() -> int:
 class Site:
     """A server process and its address."""
 
-    def __init__(self, log: Path, **environment: str) -> None:
+    def __init__(self, log: Path, script: str = "app.py", **environment: str) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = log.open("wb")
         self._process = subprocess.Popen(
             [
-                sys.executable, "-m", "streamlit", "run", "app.py",
+                sys.executable, "-m", "streamlit", "run", script,
                 f"--server.port={port}", "--server.address=127.0.0.1",
                 "--server.fileWatcherType=none",
             ],
