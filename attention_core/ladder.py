@@ -189,12 +189,19 @@ class MultiHeadAttention(nn.Module):
         """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
         return self._merge(self._attend(x).context)
 
+    def mask(self, x: Tensor) -> Tensor | None:
+        """(T, T), True where a query may look; None if it may look everywhere.
+
+        Raises: ValueError if T exceeds the context length.
+        """
+        return _mask(x, self.context_length, self.causal)
+
     def _attend(self, x: Tensor) -> AttentionRecord:
         return attend(
             split_heads(self.W_query(x), self.num_heads),
             split_heads(self.W_key(x), self.num_heads),
             split_heads(self.W_value(x), self.num_heads),
-            mask=_mask(x, self.context_length, self.causal),
+            mask=self.mask(x),
             dropout_p=self.dropout if self.training else 0.0,
         )
 
@@ -213,8 +220,9 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """Undo `split_heads`: (B, H, T, D) -> (B, T, H*D)."""
-    return x.transpose(1, 2).flatten(-2)  # (B, H, T, D) -> (B, T, H, D) -> (B, T, C)
+    """Undo `split_heads`: (B, H, T, D) -> (B, T, H*D), in reading order in memory."""
+    x = x.transpose(1, 2).contiguous()  # (B, H, T, D) -> (B, T, H, D)
+    return x.flatten(-2)  # (B, T, H, D) -> (B, T, C)
 
 
 def _mask(x: Tensor, context_length: int, causal: bool) -> Tensor | None:
