@@ -44,3 +44,5 @@ CAT_TOKENS = ("The", "cat", "sleeps")
 
 # Seeds that the lectures set before they draw their matrices.
 SEED_V1, SEED_V2, SEED_ARTICLE = 123, 789, 123
+# The article's matrix for dropout: drawn with this seed, dropped by the same stream.
+SEED_DROPOUT, DROPOUT_SHAPE = 123, (5, 3)

@@ -1,0 +1,87 @@
+"""Ways to hide the future, side by side: after the softmax, before it, and with a finite number.
+
+Dimension letters: T queries, S keys.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from attention_core.attend import attention_weights, mask_scores
+
+
+def cut(weights: Tensor, mask: Tensor) -> Tensor:
+    """Set forbidden weights to zero after the softmax; rows then sum to less than 1."""
+    return weights * mask
+
+
+def renormalise(weights: Tensor) -> Tensor:
+    """Divide every row (..., T, S) by its sum, so that it sums to 1 again; a row of zeros is nan.
+
+    After `cut` this is softmax over the allowed keys alone: the common denominator cancels.
+    Source: notebook and course on causal attention.
+    """
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def leaked(weights: Tensor, mask: Tensor) -> Tensor:
+    """The weight that each query gives to forbidden keys: (..., T, S) -> (..., T)."""
+    return weights.masked_fill(mask, 0.0).sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class MaskWays:
+    """One head's scores masked in several ways; every tensor is (..., T, S).
+
+    unmasked: softmax over all keys. zeroed: that with the future set to zero. renormalised: its
+    rows divided by their sums. before: minus infinity before the softmax. filled_scores, filled:
+    the finite fill before the softmax, and its weights. leaked: (..., T), what each query of
+    `filled` gives to the future. difference: the largest between `renormalised` and `before`.
+    """
+
+    unmasked: Tensor
+    zeroed: Tensor
+    renormalised: Tensor
+    masked_scores: Tensor
+    before: Tensor
+    filled_scores: Tensor
+    filled: Tensor
+    leaked: Tensor
+    difference: float
+
+
+def mask_ways(scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float = 0.0) -> MaskWays:
+    """Mask scores (..., T, S) in every way; `mask` is True where a query may look.
+
+    As in `attend` the scores are masked, then scaled. `fill` is the article's mistake: its 0.0 is a
+    score like any other, and the softmax gives it exp(0) / sum.
+    Raises: ValueError for a fill that is nan or plus infinity, a scale that is not positive, or a
+    mask with a query that may see no key.
+    """
+    if math.isnan(fill) or fill == math.inf:
+        raise ValueError(f"fill must be a number or minus infinity, got {fill}")
+    if not scale > 0.0:
+        raise ValueError(f"scale must be positive, got {scale}")
+    if not bool(mask.any(dim=-1).all()):
+        raise ValueError("every query needs a key that it may see")
+    unmasked = attention_weights(scores * scale)
+    zeroed = cut(unmasked, mask)
+    renormalised = renormalise(zeroed)
+    masked_scores = mask_scores(scores, mask)
+    before = attention_weights(masked_scores * scale, mask)
+    filled_scores = mask_scores(scores, mask, fill)
+    filled = attention_weights(filled_scores * scale, mask)
+    return MaskWays(
+        unmasked=unmasked,
+        zeroed=zeroed,
+        renormalised=renormalised,
+        masked_scores=masked_scores,
+        before=before,
+        filled_scores=filled_scores,
+        filled=filled,
+        leaked=leaked(filled, mask),
+        difference=float((renormalised - before).abs().max()),
+    )
