@@ -37,14 +37,13 @@ def show(file: str, name: str) -> None:
     st.code(source.text, language="python")
 
 
-def step(file: str, name: str, containing: str) -> None:
-    """The one statement of a function that contains some text: the line that made a tensor."""
-    source = read(file, name, containing)
-    lines = f"line {source.first_line}"
-    if source.last_line > source.first_line:
-        lines = f"lines {source.first_line} to {source.last_line}"
-    st.markdown(f":small[`{source.file}`, {lines}]")
-    st.code(source.text, language="python")
+def step(file: str, name: str, *containing: str) -> None:
+    """The statements of a function that contain these texts, one each: what made a tensor."""
+    sources = [read(file, name, text) for text in containing]
+    first, last = sources[0].first_line, sources[-1].last_line
+    lines = f"line {first}" if first == last else f"lines {first} to {last}"
+    st.markdown(f":small[`{file}`, {lines}]")
+    st.code("\n".join(source.text for source in sources), language="python")
 
 
 @cache

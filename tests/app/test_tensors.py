@@ -33,6 +33,14 @@ def test_every_part_arrives_aligned_and_exact():
     assert len(numbers) == 4 * (30 + 30 + 7 + 7)
 
 
+def test_labels_may_differ_from_block_to_block():
+    rows = (("a", "b", "c"), ("d", "e", "f"))
+    data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])
+    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    assert header["panels"][0]["rows"] == [["a", "b", "c"], ["d", "e", "f"]]
+    assert header["panels"][0]["columns"] is None
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -41,6 +49,8 @@ def test_every_part_arrives_aligned_and_exact():
         ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
         ({"rows": ["one"]}, "1 labels for an axis of 2"),
         ({"positions": (range(3), range(2))}, r"is \(2, 3\) but its positions are \(3, 2\)"),
+        ({"rows": [["a", "b"]]}, "labels for 1 of 2 blocks"),
+        ({"rows": [["a", "b"], ["c"]]}, "1 labels for an axis of 2"),
         ({"columns": ["one"]}, "1 labels for an axis of 3"),
     ],
 )

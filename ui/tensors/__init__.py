@@ -31,12 +31,17 @@ _component = st.components.v2.component(
 )  # fmt: skip
 
 
+Labels = Sequence[str] | Sequence[Sequence[str]]
+
+
 @dataclass(frozen=True)
 class Panel:
     """One tensor of 1 to 4 dimensions.
 
     name: what stands above it ("keys"). axes: the name of each dimension ("batch", "head", "token",
     "column"). rows, columns: labels of the last two axes (tokens, mostly); positions if absent.
+    blocks: labels of the axis before them. Labels that differ along the first axis (two sentences
+    in one batch) are one sequence for each of its indices.
     cells: an identity for every cell, the tensor's shape, -1 for none. groups: a coarser identity,
     the number of the group's first cell, for tensors whose cells are no longer those of the input
     but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
@@ -51,8 +56,9 @@ class Panel:
     name: str
     values: np.ndarray
     axes: tuple[str, ...]
-    rows: Sequence[str] | None = None
-    columns: Sequence[str] | None = None
+    rows: Labels | None = None
+    columns: Labels | None = None
+    blocks: Labels | None = None
     cells: np.ndarray | None = None
     groups: np.ndarray | None = None
     mark: tuple[tuple[int, ...], ...] = ()
@@ -73,9 +79,20 @@ class Panel:
             raise ValueError(
                 f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
             )
-        for labels, size in ((self.columns, shape[-1]), (self.rows, shape[-2:][0])):
-            if labels is not None and len(labels) != size:
-                raise ValueError(f"{self.name} has {len(labels)} labels for an axis of {size}")
+        named = (
+            (self.columns, shape[-1]),
+            (self.rows, shape[-2:][0]),
+            (self.blocks, shape[-3:][0]),
+        )
+        for labels, size in named:
+            if labels is None:
+                continue
+            nested = len(labels) > 0 and not isinstance(labels[0], str)
+            if nested and len(labels) != shape[0]:
+                raise ValueError(f"{self.name} has labels for {len(labels)} of {shape[0]} blocks")
+            for one in labels if nested else [labels]:
+                if len(one) != size:
+                    raise ValueError(f"{self.name} has {len(one)} labels for an axis of {size}")
 
     @property
     def shape_text(self) -> str:
@@ -127,8 +144,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "name": panel.name,
                 "shape": panel.values.shape,
                 "axes": panel.axes,
-                "rows": None if panel.rows is None else list(panel.rows),
-                "columns": None if panel.columns is None else list(panel.columns),
+                "rows": _listed(panel.rows),
+                "columns": _listed(panel.columns),
+                "blocks": _listed(panel.blocks),
                 "cells": panel.cells is not None,
                 "groups": panel.groups is not None,
                 "mark": panel.mark,
@@ -140,3 +158,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
     header = json.dumps({**options, "panels": described}).encode()
     header += b" " * (-len(header) % 4)
     return b"".join([len(header).to_bytes(4, "little"), header, *parts])
+
+
+def _listed(labels: Labels | None) -> list[Any] | None:
+    if labels is None:
+        return None
+    return [one if isinstance(one, str) else list(one) for one in labels]

@@ -45,6 +45,9 @@ function unflat(shape, at) {
 // the index along one axis: where the panel is a window, that in the whole tensor
 const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
 
+// labels that differ along the first axis are nested: those of one of its indices
+const labelsOf = (labels, first) => (labels && Array.isArray(labels[0]) ? labels[first] : labels);
+
 function written(value, decimals) {
   if (Number.isNaN(value)) return "nan";
   if (value === Infinity) return "∞";
@@ -85,12 +88,12 @@ export default function (component) {
     context.font = FONT;
     const [rows, columns] = panel.grid;
     const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
-    const label = panel.rows ? Math.ceil(Math.min(width(panel.rows), MAX_LABEL)) + 6 : 0;
+    const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
     const head = panel.columns ? TITLE : 0;
     context.font = SMALL;
     const numbers = Math.ceil(width([...panel.values].map((v) => written(v, picture.decimals)))) + 8;
-    const named = panel.columns ? Math.min(Math.ceil(width(panel.columns)) + 6, 56) : 0;
-    const wanted = Math.max(numbers, named, CELL_HEIGHT);
+    const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
+    const wanted = Math.max(numbers, labelled, CELL_HEIGHT);
     const blocks = panel.outer.length ? panel.outer[panel.outer.length - 1] : 1;
     const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
     const title = panel.outer.length ? TITLE : 0;
@@ -238,8 +241,13 @@ export default function (component) {
     context.font = SMALL;
     context.textAlign = "left";
     const names = panel.axes, place = block % l.blocks;
-    const inner = panel.outer.length - 1;
-    if (l.title) context.fillText(`${names[inner]} ${real(panel, inner, place)}`, x, y + TITLE / 2);
+    const inner = panel.outer.length - 1, first = inner > 0 ? Math.floor(block / l.blocks) : block;
+    const rowTexts = labelsOf(panel.rows, first), columnTexts = labelsOf(panel.columns, first);
+    if (l.title) {
+      const own = panel.blocks ? ` ${labelsOf(panel.blocks, first)[place]}` : "";
+      const title = `${names[inner]} ${real(panel, inner, place)}${own}`;
+      context.fillText(shorten(context, title, l.blockWidth), x, y + TITLE / 2);
+    }
     if (l.stackTitle && place === 0) {
       const stack = block / l.blocks, top = stack * (l.stackHeight + BLOCK_GAP);
       context.fillText(`${names[0]} ${real(panel, 0, stack)}`, 0, top + TITLE / 2);
@@ -253,7 +261,7 @@ export default function (component) {
       context.textAlign = "right";
       const every = Math.ceil(13 / l.cellHeight);
       for (let row = 0; row < rows; row += every) {
-        const text = shorten(context, panel.rows[row], l.label - 6);
+        const text = shorten(context, rowTexts[row], l.label - 6);
         context.fillText(text, x + l.label - 5, y + l.title + l.head + (row + 0.5) * l.cellHeight);
       }
     }
@@ -262,7 +270,7 @@ export default function (component) {
       context.font = SMALL;
       const every = Math.ceil(16 / l.cellWidth);
       for (let column = 0; column < columns; column += every) {
-        const text = shorten(context, panel.columns[column], every * l.cellWidth - 2);
+        const text = shorten(context, columnTexts[column], every * l.cellWidth - 2);
         context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, y + l.title + TITLE / 2);
       }
     }
@@ -279,7 +287,7 @@ export default function (component) {
     const index = unflat(panel.shape, at);
     const named = index.map((i, axis) => {
       const last = panel.shape.length - 1;
-      const texts = axis === last ? panel.columns : axis === last - 1 ? panel.rows : null;
+      const texts = labelsOf([panel.columns, panel.rows, panel.blocks][last - axis] || null, index[0]);
       const name = `${panel.axes[axis]} ${real(panel, axis, i)}`;
       return texts ? `${name} “${isolated(texts[i])}”` : name;
     });
