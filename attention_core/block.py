@@ -328,7 +328,7 @@ class Exchange:
 
 
 def exchange(function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]) -> Exchange:
-    """Reorder the tokens before and after a function of them; x is (T, ...), function (B, T, ...) -> (B, T, C).
+    """Reorder the tokens of x (T, ...) before, and after, a function (B, T, ...) -> (B, T, C).
 
     Raises: ValueError if `order` does not hold every position once.
     """

@@ -33,3 +33,5 @@ def check_tokens(n_tokens: int, limit: int, purpose: str) -> None:
             f"The text is {n_tokens} tokens long, {n_tokens - limit} over the limit of {limit} "
             f"for {purpose}. Shorten it; what you typed is still in the box."
         )
+STREAM_CACHE_BYTES = 128 * 1024**2
+LAYER_CACHE_BYTES = 128 * 1024**2

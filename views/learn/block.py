@@ -1,5 +1,147 @@
-"""Being written."""
+"""Block: one layer of a transformer step by step, its parameters, and what a stack of them does."""
 
 import streamlit as st
 
+from ui import controls, messages, models, source, theme
+from ui.lessons import block as lesson
+from ui.lessons import block_charts as charts
+from ui.lessons import block_parts as parts
+from ui.linked import linked
+from ui.pictures import isolated
+from ui.quiz import quiz
+from ui.tensors import tensors
+
+CORE, LENS = "attention_core/block.py", "attention_core/lens.py"
+
+
+def one_layer(text: str) -> None:
+    """Every tensor of one layer."""
+    layer = parts.layer(text)
+    chosen = parts.number("Step", "block_step", len(layer.steps), 2)
+    step = layer.steps[chosen]
+    st.subheader(f"Step {chosen}: {step.name} {step.shape}")
+    panels, identities = lesson.panels(layer, step)
+    colour = "identity" if identities else "value"
+    tensors(panels, key="block_window", colour=colour, palette=lesson.PALETTE)
+    source.step(*step.source)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        table = layer.table.style.format(precision=3)
+        st.dataframe(table, hide_index=True, height=388, key="block_steps")
+    with right:
+        chart = charts.norms(layer.labels, step.norms, ink=theme.ink())
+        st.vega_lite_chart(chart, key="block_norms")
+    st.text(layer.summary)
+
+
+def order(text: str) -> None:
+    """The same weights at every position."""
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        choice = parts.choose_layer()
+    with middle:
+        how = linked(st.selectbox, "New order", lesson.ORDERS, key="block_order")
+    with right:
+        seed = linked(
+            st.slider, "Shuffle number", 0, lesson.MAX_SEED, 1, key="block_seed",
+            disabled=how != "shuffled",
+        )  # fmt: skip
+    found = lesson.reordered(choice, text, how, seed)
+    st.text("New order: " + " ".join(isolated(found.labels[i]) for i in found.order))
+    st.dataframe(found.table, hide_index=True, key="block_order_table")
+    part = linked(st.selectbox, "Look at", list(found.windows), index=3, key="block_part")
+    tensors(found.windows[part], key="block_order_window")
+    source.show(CORE, "exchange")
+
+
+def counts(text: str) -> None:
+    """Parameters per part."""
+    choice = linked(st.selectbox, "Model to count", lesson.countable(), key="block_count")
+    found = lesson.counts(choice)
+    names, numbers = list(found.parts), list(found.parts.values())
+    chart = charts.bars(names, numbers, title="parameters", ink=theme.ink(), height=280)
+    st.vega_lite_chart(chart, key="block_counts")
+    st.dataframe(found.table, hide_index=True, key="block_count_table")
+    parts.download(found.table, "parameters")
+    kind = "loaded weights" if found.loaded else "tensors of this model's shapes, without values"
+    st.markdown(f":small[Counted from {kind}.]")
+    source.show(CORE, "parameters_by_part")
+
+
+def stream(text: str) -> None:
+    """The residual stream."""
+    name, done = parts.run(None, text)
+    at = parts.position(done)
+    st.vega_lite_chart(charts.stream_chart(done, at, ink=theme.ink()), key="block_stream_chart")
+    table = lesson.stream_table(done)
+    st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
+    parts.download(table, "residual_stream")
+    source.show(LENS, "token_norms")
+
+
+def lens(text: str) -> None:
+    """The logit lens."""
+    name, done = parts.run("decoder", text)
+    found = lesson.lens(name, text, parts.position(done))
+    st.text(
+        f"In the end “{isolated(found.final)}” is the likeliest next token: first after "
+        f"{found.first_named} layers, and always from {found.settled} on."
+    )
+    st.vega_lite_chart(charts.lens_chart(found, ink=theme.ink()), key="block_lens_chart")
+    table = found.table.style.format({"its probability": "{:.4f}"})
+    st.dataframe(table, hide_index=True, height=420, key="block_lens")
+    parts.download(found.table, "logit_lens")
+    source.show(LENS, "logit_lens")
+
+
+def next_token(text: str) -> None:
+    """The last row."""
+    name, done = parts.run("decoder", text)
+    found = lesson.next_token(name, text)
+    chart = charts.bars(
+        found.tokens, found.probabilities, title="probability of the next token", ink=theme.ink(),
+        largest=1.0,
+    )  # fmt: skip
+    st.vega_lite_chart(chart, key="block_next")
+    st.text(
+        f"The last row's logits alone, and the last row of all logits: they differ by at most "
+        f"{found.difference:.1e}; the largest logit is {found.largest:.1f}. All rows need "
+        f"{found.ratio:.1f} times the operations of one."
+    )
+    st.dataframe(found.rows, hide_index=True, key="block_rows")
+    source.show(LENS, "last_row_alone")
+
+
+SECTIONS = {
+    parts.STEPS: one_layer,
+    parts.ORDER: order,
+    parts.COUNTS: counts,
+    parts.STREAM: stream,
+    parts.LENS: lens,
+    parts.NEXT: next_token,
+}
+
 st.title("Block")
+st.markdown(
+    "A layer lets tokens exchange information (attention), then works on each alone "
+    "(feed-forward). Both only **add** to the stream that runs through. Stack a few: a transformer."
+)
+section = linked(
+    st.segmented_control, "Section", list(SECTIONS), default=parts.STEPS, required=True,
+    key="block_section",
+)  # fmt: skip
+typed = ""
+if section != parts.COUNTS:
+    typed = controls.text("Sentence", "block_text", lesson.PARIS)
+if section in (parts.STREAM, parts.LENS, parts.NEXT) and not models.ready(
+    None if section == parts.STREAM else "decoder"
+):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    try:
+        SECTIONS[section](typed)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        parts.read(section)
+quiz("block", lesson.questions())
