@@ -26,6 +26,11 @@ class Dropped:
     kept: Tensor
     after: Tensor
 
+    @property
+    def row_sums(self) -> Tensor:
+        """What each row sums to after the draw: (..., T, 1)."""
+        return self.after.sum(dim=-1, keepdim=True)
+
 
 def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
     """Keep every cell with probability 1 - p, and scale what is kept by 1 / (1 - p).

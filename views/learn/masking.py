@@ -1,5 +1,155 @@
-"""Being written."""
+"""Masking and dropout: how the future is hidden, and what dropping weights leaves unchanged."""
 
 import streamlit as st
 
-st.title("Masking")
+from ui import controls, messages, models, pictures, source, theme
+from ui.lessons import masking
+from ui.linked import linked
+from ui.quiz import quiz
+from ui.tensors import Panel, tensors
+
+st.title("Masking and dropout")
+st.markdown(
+    "A text model learns to guess the next token, so no token may see the ones behind it. "
+    "Minus infinity hides them completely; anything else leaks."
+)
+
+SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
+FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
+WEIGHTS, MATRIX = "the masked weights", "the article's matrix"
+MASKING, ATTEND = "attention_core/masking.py", "attention_core/attend.py"
+
+
+def chosen_scores() -> masking.Scores | None:
+    """The scores that the page masks; None, after a message, where there are none."""
+    if kind in (SIX, NINE):
+        return masking.example("journey" if kind == SIX else "boy")
+    if not models.ready():
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
+        return None
+    text = linked(st.text_input, "Sentence, up to 12 tokens", controls.NEXT_DAY,
+                  key="masking_text", max_chars=300)  # fmt: skip
+    choice = controls.head("masking", prefer="decoder", layer=3, head=1)
+    try:
+        with st.spinner(f"Running {choice.entry.spec.title} …", show_time=True):
+            return masking.of_head(choice.entry.spec.name, choice.layer, choice.head, text)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        return None
+
+
+def next_token(count: int) -> None:
+    """One token more; after the last one, from the first again."""
+    st.session_state["masking_tokens"] = st.session_state["masking_tokens"] % count + 1
+
+
+def redraw() -> None:
+    """The next seed."""
+    st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1) % 100_000
+
+
+def show_all(scores: masking.Scores) -> None:
+    """The page below its input."""
+    labels, count = scores.labels, len(scores.labels)
+    st.header("The triangle grows")
+    if st.session_state.get("masking_tokens", 1) > count:
+        st.session_state["masking_tokens"] = count
+    slider, button = st.columns([4, 1], vertical_alignment="bottom")
+    with slider:
+        so_far = linked(st.select_slider, "Tokens so far", range(1, count + 1), min(4, count),
+                        key="masking_tokens", disabled=count == 1)  # fmt: skip
+    button.button("Next token", on_click=next_token, args=(count,), key="masking_next")
+    triangle, words = st.columns(2, gap="large")
+    with triangle, st.container(height=24 * count + 150, border=False):
+        tensors([masking.growing(scores, so_far)], key="masking_triangle")
+    with words:
+        st.dataframe(masking.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
+        st.text(f"“{pictures.isolated(labels[so_far - 1])}” arrives: one new row. Earlier rows "
+                "keep their numbers.")  # fmt: skip
+
+    st.header("Two orders, one result")
+    found = masking.ways(scores)
+    panels = (
+        masking.square("softmax over all", found.unmasked, labels),
+        masking.square("future set to 0", found.zeroed, labels),
+        masking.square("divided by the row's sum", found.renormalised, labels),
+        masking.square("−∞ before the softmax", found.before, labels),
+    )
+    tensors(panels, key="masking_orders")
+    st.metric("Largest difference of the last two", f"{found.difference:.1e}")
+    for column, step in zip(st.columns(2), (
+        (MASKING, "renormalise", "return"), (ATTEND, "mask_scores", "return"),
+    ), strict=True):  # fmt: skip
+        with column:
+            source.step(*step)
+    with st.expander("The sums of the rows"):
+        st.dataframe(masking.sums(found, labels), hide_index=True)
+
+    st.header("What another number lets through")
+    fill = linked(st.select_slider, "Write this into forbidden scores", FILLS, "0",
+                  key="masking_fill")  # fmt: skip
+    found = masking.ways(scores, float(fill))
+    tensors([
+        masking.square("scores, filled", found.filled_scores, labels),
+        masking.square("weights", found.filled, labels),
+        Panel("leaked", found.leaked[:, None].numpy(), ("query", "sum"), labels),
+    ], key="masking_leak")  # fmt: skip
+    st.metric("Weight given to the future, all rows", f"{float(found.leaked.sum()):.4g}")
+    table = masking.leaks(found, labels)
+    with st.expander("The leak as a table"):
+        st.dataframe(table, hide_index=True)
+        st.download_button("Download (CSV)", table.to_csv(index=False).encode(), "leak.csv",
+                           "text/csv", key="masking_csv", on_click="ignore")  # fmt: skip
+    show_dropout(found.before.numpy(), labels)
+
+
+def show_dropout(weights, labels) -> None:
+    """Dropout of the masked weights, or of the article's matrix."""
+    st.header("Dropout")
+    left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
+    with left:
+        what = linked(st.segmented_control, "Drop from", [WEIGHTS, MATRIX], default=MATRIX,
+                      required=True, key="masking_what")  # fmt: skip
+    with middle:
+        p = linked(st.slider, "Probability p", 0.1, 0.9, 0.5, 0.1, key="masking_p")
+    with right:
+        seed = linked(st.number_input, "Seed", 0, 99_999, 123, key="masking_seed")
+    button.button("Draw again", on_click=redraw, key="masking_redraw")
+    one = masking.draw(weights if what == WEIGHTS else None, p, seed)
+    names = labels if what == WEIGHTS else None
+    axes = ("query", "key") if what == WEIGHTS else ("row", "column")
+    tensors([
+        Panel("before", one.before.numpy(), axes, names, names),
+        Panel("kept (1) or dropped (0)", one.kept.numpy(), axes, names, names),
+        Panel("after", one.after.numpy(), axes, names, names),
+        Panel("sums of the rows", one.row_sums.numpy(), (axes[0], "sum"), names),
+    ], key="masking_dropped")  # fmt: skip
+    kept = int(one.kept.sum())
+    st.markdown(f"Kept **{kept}** of {one.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
+    source.step("attention_core/dropping.py", "drop", "after =")
+
+    st.header("Many draws average out")
+    table = masking.average(one.before.numpy(), p, seed)
+    st.vega_lite_chart(masking.convergence(table, ink=theme.ink()), key="masking_chart")
+    with st.expander("The numbers of the chart"):
+        st.dataframe(table, hide_index=True)
+        st.download_button("Download (CSV)", table.to_csv(index=False).encode(), "dropout.csv",
+                           "text/csv", key="masking_draws_csv", on_click="ignore")  # fmt: skip
+
+
+kind = linked(st.segmented_control, "Scores of", [SIX, NINE, SENTENCE], default=NINE,
+              required=True, key="masking_input")  # fmt: skip
+scores = chosen_scores()
+if scores is not None:
+    show_all(scores)
+    with st.expander("How to read this", expanded=True):
+        st.markdown(
+            "- **Rows** ask, **columns** are asked. exp(−∞) is exactly 0, so a forbidden key gets "
+            "nothing and the rest still sums to 1.\n"
+            "- **Zeroing afterwards** breaks the sums; dividing repairs them, because the common "
+            "denominator cancels.\n"
+            "- **0.0 is a score** like any other: exp(0) = 1. It hides nothing.\n"
+            "- **Dropout** acts while training only. A single row no longer sums to 1, but the "
+            "average of n draws nears the undropped weights as 1/√n."
+        )
+quiz("masking", masking.questions())
