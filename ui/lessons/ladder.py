@@ -158,12 +158,10 @@ def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> lis
 
     made = _PROJECTED[name]
     x = by_token("x", rung.x)
-    found = [Stage((x, *_matrices(rung)), made)] if rung.matrices else []
-    first = () if rung.matrices else (x,)
     qkv = (by_token("q", record.q), by_token("k", record.k), by_token("v", record.v))
     scaled_note = f"times {record.scale:.4f}"
-    found += [
-        Stage((*first, *qkv), made),
+    found = [
+        Stage((x, *_matrices(rung), *qkv), made),
         Stage(
             (square("scores", record.scores),),
             (ATTEND, "attention_scores", "return q @ k"),

@@ -85,10 +85,10 @@ if sentence is not None:
         messages.problem(error)
 if rung is not None and sentence is not None:
     st.header(f"Rung {ladder.RUNGS.index(name) + 1} of {len(ladder.RUNGS)}: {name}")
-    what, check = st.columns([2, 1])
-    what.markdown(f"**New:** {ladder.NEW[name]}")
+    what, check = st.columns([3, 2])
+    what.markdown(f"**New:** {ladder.NEW[name]}\n\n**Check:** equal to {ladder.CHECKS[name]}.")
     difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
-    check.metric(f"Largest difference to {ladder.CHECKS[name]}", difference)
+    check.metric("Largest difference in the check", difference)
 
     count = len(sentence.labels)
     left, right, third = st.columns(3)
