@@ -8,8 +8,8 @@ Dimension letters: B batch, T tokens, H heads, H_kv key/value heads, D head size
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import cast
 
@@ -49,6 +49,12 @@ class Named:
     def shape(self) -> tuple[int, ...]:
         """The tensor's shape."""
         return tuple(self.tensor.shape)
+
+    def moved(self, source: Named, move: Callable[[Tensor], Tensor]) -> Named:
+        """What this would be if `move` had moved `source`: its numbers and their places alike."""
+        cells = None if source.cells is None else move(source.cells)
+        groups = None if source.groups is None else move(source.groups)
+        return replace(self, tensor=move(source.tensor), cells=cells, groups=groups)
 
 
 @dataclass(frozen=True)
