@@ -63,7 +63,7 @@ class Softmaxes:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """The softmaxes by the names they have on screen."""
-        named = {"softmax": self.plain, f"÷ {self.temperature:g}": self.tempered}
+        named = {"as they are": self.plain, f"÷ {self.temperature:g}": self.tempered}
         return named if self.by_sum is None else named | {"over their sum": self.by_sum}
 
     @property
@@ -139,7 +139,7 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
 def softmax_chart(result: Softmaxes, ink: str) -> dict[str, Any]:
     """Bars: one group a logit, one bar a softmax."""
     rows = [
-        {"logit": f"{place}: {logit:g}", "softmax": name, "weight": float(values[place])}
+        {"logit": f"{place}: {logit:g}", "scores": name, "weight": float(values[place])}
         for name, values in result.columns.items()
         for place, logit in enumerate(result.logits)
     ]
@@ -156,16 +156,16 @@ def softmax_chart(result: Softmaxes, ink: str) -> dict[str, Any]:
                 "title": "place: logit",
                 "axis": {"labelAngle": 0 if len(result.logits) < 6 else -60},
             },
-            "xOffset": {"field": "softmax", "sort": names},
+            "xOffset": {"field": "scores", "sort": names},
             "y": {
                 "field": "weight",
                 "type": "quantitative",
                 "title": "weight",
                 "scale": {"domain": [0, 1]},
             },
-            "color": _colour("softmax", names, columns=1),
+            "color": _colour("scores", names, "square"),
             "tooltip": [
-                {"field": "softmax"},
+                {"field": "scores"},
                 {"field": "logit"},
                 {"field": "weight", "format": ".6f"},
             ],
@@ -363,13 +363,13 @@ def _divisors() -> list[str]:
     return list(DIVISORS)
 
 
-def _colour(field: str, names: list[str], columns: int = 4) -> dict[str, Any]:
+def _colour(field: str, names: list[str], symbol: str = "stroke") -> dict[str, Any]:
     return {
         "field": field,
         "type": "nominal",
-        "title": None if field == "softmax" else field,
+        "title": field,
         "scale": {"domain": names, "range": _COLOURS[: len(names)]},
-        "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1},
+        "legend": _legend(symbol),
     }
 
 
@@ -379,7 +379,13 @@ def _dash() -> dict[str, Any]:
         "type": "nominal",
         "title": "divided by",
         "scale": {"domain": _divisors(), "range": _DASHES},
+        "legend": _legend("stroke"),
     }
+
+
+def _legend(symbol: str) -> dict[str, Any]:
+    # the same for colours and dashes, so that both become one legend
+    return {"orient": "top", "columns": 4, "symbolType": symbol, "symbolStrokeWidth": 3}
 
 
 def _config(ink: str) -> dict[str, Any]:

@@ -56,18 +56,17 @@ else:
             st.info("These scores add up to 0: nothing can be divided by that.")
         elif result.logits.sum() < 0:
             st.info("Their sum is negative: divided by it, the smallest score wins.")
+        source.step(CORE, "softmax_at", "logits / temperature")
     with right:
         st.vega_lite_chart(lesson.softmax_chart(result, theme.ink()), key="scaling_softmax_chart")
         st.table(lesson.row_numbers(result), border="horizontal", hide_index=True)
-    with left:
-        source.step(CORE, "softmax_at", "logits / temperature")
 
 st.header("2. How large is q·k?")
 columns = st.columns([3, 1, 2], gap="medium")
 with columns[0]:
     d_k = linked(st.select_slider, "d_k", lesson.D_KS, 64, key="scaling_d_k")
 with columns[1]:
-    seed = linked(st.number_input, "Seed", 0, 9999, 0, key="scaling_seed")
+    seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
 with columns[2]:
     measure = linked(st.selectbox, "Right-hand chart", lesson.MEASURES, key="scaling_measure")
 for column, chart, name in zip(
@@ -80,7 +79,7 @@ for column, chart, name in zip(
     strict=True,
 ):
     column.vega_lite_chart(chart, key=f"scaling_{name}_chart")
-st.dataframe(lesson.numbers(lesson.at(seed, d_k)), hide_index=True, key="scaling_numbers")
+st.dataframe(lesson.numbers(lesson.at(seed, d_k)), hide_index=True)
 st.markdown(
     f":small[{lesson.N_DRAWS} draws of standard-normal Q and K with {lesson.N_TOKENS} rows each, "
     "read to their first d_k columns. Variance: mean over the draws; spread: its standard "
@@ -153,7 +152,7 @@ else:
                 )  # fmt: skip
         st.table(head.summary, border="horizontal", hide_index=True)
         with st.expander("Every row"):
-            st.dataframe(head.rows.round(4), hide_index=True, height=320, key="scaling_rows")
+            st.dataframe(head.rows.round(4), hide_index=True, height=320)
         source.step(CORE, "weights_at_scale", "masked * scale")
 
 with st.expander("How to read this", expanded=True):
