@@ -80,7 +80,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
     """
     typed: str = linked(
         st.text_area,
-        "The same numbers as text",
+        "My matrix, as text or in the table below",
         default,
         key=key,
         height=80,

@@ -103,12 +103,13 @@ def growing(scores: Scores, n_tokens: int) -> Panel:
     part = Scores(scores.labels[:n_tokens], scores.values[:n_tokens, :n_tokens], scores.scale)
     newest = tuple((n_tokens - 1, column) for column in range(n_tokens))
     masked = ways(part).masked_scores
-    return square("scores with the mask", masked, part.labels, mark=newest)
+    return square("scores with the mask", masked, part.labels, columns=part.labels, mark=newest)
 
 
 def square(title: str, values: Any, labels: Sequence[str], **options: Any) -> Panel:
-    """A panel of queries by keys."""
-    return Panel(title, values.numpy(), ("query", "key"), labels, labels, **options)
+    """A panel of queries by keys; keys by their positions, so that two panels fit a line."""
+    options.setdefault("columns", [str(position) for position in range(len(labels))])
+    return Panel(title, values.numpy(), ("query", "key"), labels, **options)
 
 
 def sight(labels: Sequence[str]) -> pd.DataFrame:
@@ -187,7 +188,7 @@ def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
     )
 
 
-def convergence(table: pd.DataFrame, *, ink: str, height: int = 320) -> dict[str, Any]:
+def convergence(table: pd.DataFrame, *, ink: str, height: int = 440) -> dict[str, Any]:
     """The deviations against the number of draws, both axes logarithmic and fixed."""
     rows = [
         {"draws": int(row["draws"]), "what": name, "deviation": float(row[name])}
@@ -195,12 +196,12 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 320) -> dict[str
         for name in (_LARGEST, _MEAN, _EXPECTED)
         if row[name] > 0.0  # a logarithmic axis has no place for an average that is exact
     ]
-    names = {"domain": [_LARGEST, _MEAN, _EXPECTED]}
     logarithmic = {"type": "log", "nice": False}
+    measured = {"filter": {"field": "what", "oneOf": [_LARGEST, _MEAN]}}
+    theory = {"filter": {"field": "what", "equal": _EXPECTED}}
     return {
         "height": height,
         "data": {"values": rows},
-        "mark": {"type": "line", "point": True, "clip": True},
         "encoding": {
             "x": {
                 "field": "draws",
@@ -212,7 +213,7 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 320) -> dict[str
             "y": {
                 "field": "deviation",
                 "type": "quantitative",
-                "title": "distance of the average (weight)",
+                "title": "distance (weight)",
                 "scale": {**logarithmic, "domain": [1e-4, 10]},
                 "axis": {"values": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10], "format": "~g"},
             },
@@ -221,15 +222,13 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 320) -> dict[str
                 "field": "what",
                 "type": "nominal",
                 "title": None,
-                "scale": {**names, "range": ["#D55E00", "#0072B2", ink]},
-                "legend": {"orient": "top", "columns": 1, "labelLimit": 300},
-            },
-            "strokeDash": {
-                "field": "what",
-                "type": "nominal",
-                "title": None,
-                "scale": {**names, "range": [[1, 0], [1, 0], [6, 4]]},
-                "legend": None,
+                "scale": {
+                    "domain": [_LARGEST, _MEAN, _EXPECTED],
+                    "range": ["#D55E00", "#0072B2", ink],
+                },
+                "legend": {
+                    "orient": "top", "columns": 1, "labelLimit": 300, "symbolType": "stroke",
+                },
             },
             "tooltip": [
                 {"field": "what", "title": "what"},
@@ -237,12 +236,19 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 320) -> dict[str
                 {"field": "deviation", "title": "deviation", "format": ".6f"},
             ],
         },
+        "layer": [
+            {"transform": [measured], "mark": {"type": "line", "point": True, "clip": True}},
+            {
+                "transform": [theory],
+                "mark": {"type": "line", "strokeDash": [6, 4], "clip": True},
+            },
+        ],
         "config": {
             "view": {"strokeWidth": 0},
             "axis": {"labelColor": ink, "titleColor": ink},
             "legend": {"labelColor": ink, "titleColor": ink},
         },
-    }
+    }  # fmt: skip
 
 
 def questions() -> list[Question]:

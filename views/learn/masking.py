@@ -64,8 +64,8 @@ def show_all(scores: masking.Scores) -> None:
         tensors([masking.growing(scores, so_far)], key="masking_triangle")
     with words:
         st.dataframe(masking.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
-        st.text(f"“{pictures.isolated(labels[so_far - 1])}” arrives: one new row. Earlier rows "
-                "keep their numbers.")  # fmt: skip
+        st.text(f"“{pictures.isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
+                f"{so_far - 1}. Earlier rows keep their numbers.")  # fmt: skip
 
     st.header("Two orders, one result")
     found = masking.ways(scores)
@@ -92,7 +92,7 @@ def show_all(scores: masking.Scores) -> None:
     tensors([
         masking.square("scores, filled", found.filled_scores, labels),
         masking.square("weights", found.filled, labels),
-        Panel("leaked", found.leaked[:, None].numpy(), ("query", "sum"), labels),
+        Panel("leaked", found.leaked[:, None].numpy(), ("query", "sum"), labels, ["Σ"]),
     ], key="masking_leak")  # fmt: skip
     st.metric("Weight given to the future, all rows", f"{float(found.leaked.sum()):.4g}")
     table = masking.leaks(found, labels)
@@ -117,12 +117,13 @@ def show_dropout(weights, labels) -> None:
     button.button("Draw again", on_click=redraw, key="masking_redraw")
     one = masking.draw(weights if what == WEIGHTS else None, p, seed)
     names = labels if what == WEIGHTS else None
+    keys = [str(key) for key in range(one.before.shape[1])]
     axes = ("query", "key") if what == WEIGHTS else ("row", "column")
     tensors([
-        Panel("before", one.before.numpy(), axes, names, names),
-        Panel("kept (1) or dropped (0)", one.kept.numpy(), axes, names, names),
-        Panel("after", one.after.numpy(), axes, names, names),
-        Panel("sums of the rows", one.row_sums.numpy(), (axes[0], "sum"), names),
+        Panel("before", one.before.numpy(), axes, names, keys),
+        Panel("kept (1) or dropped (0)", one.kept.numpy(), axes, names, keys),
+        Panel("after", one.after.numpy(), axes, names, keys),
+        Panel("sums of the rows", one.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
     ], key="masking_dropped")  # fmt: skip
     kept = int(one.kept.sum())
     st.markdown(f"Kept **{kept}** of {one.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
