@@ -43,7 +43,7 @@ def step(file: str, name: str, *containing: str) -> None:
     first, last = sources[0].first_line, sources[-1].last_line
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     st.markdown(f":small[`{file}`, {lines}]")
-    st.code("\n".join(source.text for source in sources), language="python")
+    st.code("\n".join(source.text for source in sources), language="python", wrap_lines=True)
 
 
 @cache

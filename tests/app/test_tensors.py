@@ -33,6 +33,12 @@ def test_every_part_arrives_aligned_and_exact():
     assert len(numbers) == 4 * (30 + 30 + 7 + 7)
 
 
+def test_a_window_names_the_shape_of_the_whole():
+    panel = Panel("p", np.zeros((2, 3)), ("token", "column"), whole=(7, 11))
+    assert panel.shape_text == "(token 7, column 11), drawn: (2, 3)"
+    assert Panel("p", np.zeros((2, 3)), ("token", "column")).shape_text == "(token 2, column 3)"
+
+
 def test_labels_may_differ_from_block_to_block():
     rows = (("a", "b", "c"), ("d", "e", "f"))
     data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])

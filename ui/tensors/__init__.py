@@ -47,7 +47,7 @@ class Panel:
     but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
     where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
     where the panel is a window of a larger tensor, the indices in it along each axis; they are
-    written instead of the window's own. note: a sentence below it.
+    written instead of the window's own. whole: the shape of that tensor. note: a sentence below it.
 
     Raises: ValueError for more or fewer axes than dimensions, shapes that differ, or more than 4
     dimensions.
@@ -63,6 +63,7 @@ class Panel:
     groups: np.ndarray | None = None
     mark: tuple[tuple[int, ...], ...] = ()
     positions: tuple[Sequence[int], ...] | None = None
+    whole: tuple[int, ...] | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -97,8 +98,10 @@ class Panel:
     @property
     def shape_text(self) -> str:
         """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
-        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
-        return f"({sizes})"
+        whole = self.values.shape if self.whole is None else self.whole
+        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, whole, strict=True))
+        drawn = "" if whole == self.values.shape else f", drawn: {self.values.shape}"
+        return f"({sizes}){drawn}"
 
 
 def tensors(
@@ -114,7 +117,8 @@ def tensors(
 
     colour: "value" goes from blue (negative) to orange (positive), with one scale for each panel;
     "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
-    (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`.
+    (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
+    up to seven hues are those that colour-blind people can tell apart.
     link: pictures on one page with the same link light up together.
 
     Raises: ValueError when there are more than `MAX_CELLS` cells.

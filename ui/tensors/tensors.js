@@ -2,6 +2,8 @@
 
 const FONT = "12px sans-serif", SMALL = "11px sans-serif";
 const CELL_HEIGHT = 22, SMALL_CELL = 9, MAX_LABEL = 84, TITLE = 16, BLOCK_GAP = 10, FRAME = 5;
+// Okabe and Ito's colours, which colour-blind people can tell apart, for few identities
+const TOLD_APART = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0], [240, 228, 66]];
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
 function unpack(data) {
@@ -162,9 +164,10 @@ export default function (component) {
       const exact = panel.cells && panel.cells[at] >= 0;
       const id = exact ? panel.cells[at] : panel.groups ? panel.groups[at] : -1;
       if (id < 0) return mix(paper, [128, 128, 128], 0.25);
-      const hue = (Math.floor(id / width) / rows) * 330;
-      const light = exact && width > 1 ? 0.42 + 0.34 * ((id % width) / (width - 1)) : 0.6;
-      return hsl(hue, 0.6, light);
+      const row = Math.floor(id / width), place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
+      if (rows > TOLD_APART.length) return hsl((row / rows) * 330, 0.6, 0.42 + 0.34 * place);
+      // from a little darker to much lighter
+      return place < 0.3 ? mix(TOLD_APART[row], [0, 0, 0], 0.3 - place) : mix(TOLD_APART[row], [255, 255, 255], 0.9 * (place - 0.3));
     }
     const value = panel.values[at];
     if (!Number.isFinite(value)) return mix(paper, [128, 128, 128], 0.3);
