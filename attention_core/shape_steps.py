@@ -142,7 +142,8 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
     merged = by_token.contiguous().view(batch_size, n_tokens, d_out)  # 11
     output = attention.out_proj(merged)  # 11, the projection
 
-    weighing = {"masked": masked, "scaled": scaled, "weights": softmaxed}
+    weighing = {"scaled": scaled, "weights": softmaxed}
+    weighing = weighing if mask is None else {"masked": masked, **weighing}
     return _assemble(
         _Sizes(d_in, n_heads, n_heads, head_dim, mask is not None, dropout),
         x=x,
@@ -193,6 +194,7 @@ def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeSt
         turned = {"queries, turned": queries, "keys, turned": keys}
     mask = causal_mask(n_tokens, n_tokens, device=x.device) if config.causal else None
     record = attend(queries, keys, values, mask=mask)  # 7 to 9
+    weighing = {"scaled": record.scaled_scores, "weights": record.weights}
     by_token = record.context.transpose(1, 2)  # 10
     merged = by_token.contiguous().view(batch_size, n_tokens, widths[0])  # 11
     output = attention.out(merged)  # 11, the projection
@@ -205,11 +207,7 @@ def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeSt
         projected=(flat, unrolled, grouped),
         turned=turned,
         scores=record.scores,
-        weighing={
-            "masked": record.masked_scores,
-            "scaled": record.scaled_scores,
-            "weights": record.weights,
-        },
+        weighing=weighing if mask is None else {"masked": record.masked_scores, **weighing},
         contexts=(record.context, by_token, merged),
         output=output,
     )
@@ -351,15 +349,15 @@ def _assemble(
     compared = tuple(turned) or three[:2]
     steps = (
         ("input", (entered,), ()),
-        ("choose d_out, heads, head_dim", (Named("columns", columns, ("head", "column")),), ()),
-        ("W_query, W_key, W_value", named_matrices, ((2, "columns"),)),
+        ("choose the sizes", (Named("columns", columns, ("head", "column")),), ()),
+        ("weight matrices", named_matrices, ((2, "columns"),)),
         (
             "queries, keys, values",
             split(projected[0], FLAT),
             ((1, "input"), *((3, matrix.name) for matrix in named_matrices)),
         ),
         (
-            "unroll the last dimension",
+            "unroll the columns",
             split(projected[1], BY_TOKEN),
             tuple((4, name) for name in three),
         ),

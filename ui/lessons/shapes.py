@@ -141,6 +141,7 @@ class Walk:
             cells=numbered(one.cells),
             groups=numbered(one.groups),
             positions=None if self.shown is None else tuple(picked),
+            whole=one.shape,
         )
 
     def _words(self) -> tuple[tuple[str, ...], ...]:

@@ -105,7 +105,7 @@ if walk is not None:
     with right:
         colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
     step = walk.steps[number - 1]
-    overview, what = st.columns([1, 1], gap="large")
+    overview, what = st.columns(2, gap="medium")
     with overview:
         st.code(walk.overview(number), language=None)
     with what:
@@ -144,7 +144,7 @@ if walk is not None:
         st.markdown(
             "`view` right after `transpose`. torch says:"
             if said
-            else "Here one number follows the other as before (one head, token or column): no error."
+            else "Here nothing had to move (one head, token or column): no error."
         )
         if said:
             st.code(said, language=None, wrap_lines=True)
