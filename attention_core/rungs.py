@@ -116,7 +116,8 @@ def in_plain_loops(x: Tensor) -> Tensor:
     rows: list[list[float]] = x.tolist()
     contexts = []
     for query in rows:
-        powers = [math.exp(sum(a * b for a, b in zip(query, key, strict=True))) for key in rows]
+        scores = [sum(a * b for a, b in zip(query, key, strict=True)) for key in rows]
+        powers = [math.exp(score - max(scores)) for score in scores]
         total = sum(powers)
         contexts.append(
             [

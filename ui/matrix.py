@@ -67,7 +67,9 @@ def _number(text: str, row: int, column: int) -> float:
 def written(frame: pd.DataFrame) -> str:
     """A table as text: the shortest decimals that mean the same float32; `?` where nothing is."""
     return "; ".join(
-        " ".join(EMPTY if pd.isna(cell) else f"{float(cell):.7g}" for cell in row)
+        " ".join(
+            EMPTY if pd.isna(cell) else str(np.float32(cell)).removesuffix(".0") for cell in row
+        )
         for row in frame.to_numpy(dtype=object)
     )
 
@@ -101,7 +103,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
     table_key = f"{key}_table_{number}"
 
     def take_over() -> None:
-        edited = _edited(frame, st.session_state[table_key])
+        edited = apply(frame, st.session_state[table_key])
         text = written(edited)
         st.session_state[key] = text
         st.session_state[state] = number, base, text
@@ -123,12 +125,14 @@ def editor(key: str, default: str) -> np.ndarray | None:
     return values
 
 
-def _edited(frame: pd.DataFrame, changes: dict[str, Any]) -> pd.DataFrame:
+def apply(frame: pd.DataFrame, changes: dict[str, Any]) -> pd.DataFrame:
     """The table after the changes that Streamlit reports: edited, deleted, then added rows."""
     rows = frame.astype(object).to_dict("index")
     for row, cells in changes.get("edited_rows", {}).items():
         rows[int(row)].update(cells)
     for row in changes.get("deleted_rows", []):
         del rows[int(row)]
-    added = [{name: cells.get(name) for name in frame.columns} for cells in changes["added_rows"]]
+    added = [
+        {name: cells.get(name) for name in frame.columns} for cells in changes.get("added_rows", [])
+    ]
     return pd.DataFrame([*rows.values(), *added], columns=frame.columns, dtype=object)
