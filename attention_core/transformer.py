@@ -47,6 +47,21 @@ class TransformerOutput:
     hidden_states: tuple[Tensor, ...] = ()
 
 
+@dataclass(frozen=True)
+class EmbeddingParts:
+    """How the input of layer 0 came about: `total` is the sum of the parts that the model has.
+
+    `position` is None for rotary positions, which act inside attention. `entering` is `total`
+    after the embedding norm, where there is one.
+    """
+
+    token: Tensor  # (B, T, C)
+    position: Tensor | None  # (T, C)
+    segment: Tensor | None  # (C), or (B, T, C) with segment ids
+    total: Tensor  # (B, T, C)
+    entering: Tensor  # (B, T, C)
+
+
 class Attention(nn.Module):
     """Projections around `attend`, with rotary positions and a cache where they are used."""
 
@@ -175,7 +190,7 @@ class Transformer(nn.Module):
         self._check(token_ids, offset, attention_mask, cache)
         n_new = token_ids.shape[1]
         positions = torch.arange(offset, offset + n_new, device=token_ids.device)
-        x = self._embed(token_ids, positions, segment_ids)
+        x = self.embed(token_ids, positions, segment_ids).entering
         mask = self._mask(n_new, offset + n_new, attention_mask, token_ids.device)
         rotation = None
         if self.config.positions == "rotary":
@@ -226,15 +241,24 @@ class Transformer(nn.Module):
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
         return nn.functional.embedding(token_ids, self._token_table())
 
-    def _embed(self, token_ids: Tensor, positions: Tensor, segment_ids: Tensor | None) -> Tensor:
-        """Token, position and segment embeddings added up: (B, T) -> (B, T, C)."""
-        x = self.token_vectors(token_ids)
+    def embed(
+        self, token_ids: Tensor, positions: Tensor, segment_ids: Tensor | None = None
+    ) -> EmbeddingParts:
+        """What is added up to the input of layer 0: (B, T) and positions (T) -> (B, T, C) each.
+
+        Without segment ids every token belongs to the first segment.
+        """
+        token = self.token_vectors(token_ids)
+        segment = position = None
+        total = token
         if self.segments is not None:
-            # without segment ids every token belongs to the first segment
-            x = x + (self.segments[0] if segment_ids is None else self.segments[segment_ids])
+            segment = self.segments[0] if segment_ids is None else self.segments[segment_ids]
+            total = total + segment
         if self.positions is not None:
-            x = x + self.positions[positions]
-        return x if self.embedding_norm is None else self.embedding_norm(x)
+            position = self.positions[positions]
+            total = total + position
+        entering = total if self.embedding_norm is None else self.embedding_norm(total)
+        return EmbeddingParts(token, position, segment, total, entering)
 
     def _token_table(self) -> Tensor:
         """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""
