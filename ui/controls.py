@@ -40,7 +40,7 @@ class HeadChoice:
         return f"{self.entry.spec.title}, layer {self.layer}, head {self.head}"
 
 
-def text(label: str, key: str, default: str, *, height: int = 80) -> str:
+def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool = False) -> str:
     """A text box with the lectures' sentences as presets below it."""
 
     def use_preset() -> None:
@@ -56,6 +56,7 @@ def text(label: str, key: str, default: str, *, height: int = 80) -> str:
         key=key,
         height=height,
         max_chars=MAX_TEXT_CHARACTERS,
+        disabled=disabled,
     )
     st.pills(
         "Or take a sentence from the lectures",
@@ -63,6 +64,7 @@ def text(label: str, key: str, default: str, *, height: int = 80) -> str:
         key=f"{key}_preset",
         on_change=use_preset,
         wrap=True,
+        disabled=disabled,
     )
     return typed
 
