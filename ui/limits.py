@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
 MAX_MAP_TOKENS = 128
+MAX_WORDS = 64  # of a sentence that is differentiated live
 MAX_PROMPT_TOKENS = 512
 MAX_NEW_TOKENS = 200
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS, MAX_MATRIX_VALUE = 12, 8, 100  # typed into a table
@@ -33,5 +34,7 @@ def check_tokens(n_tokens: int, limit: int, purpose: str) -> None:
             f"The text is {n_tokens} tokens long, {n_tokens - limit} over the limit of {limit} "
             f"for {purpose}. Shorten it; what you typed is still in the box."
         )
+
+
 STREAM_CACHE_BYTES = 128 * 1024**2
 LAYER_CACHE_BYTES = 128 * 1024**2
