@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,36 @@ class FastBpe:
         check_ids(ids, self.vocab_size)
         return b"".join(self._token_bytes(i) for i in ids)
 
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text, with the spaces before them: no merge crosses their borders.
+
+        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        """
+        self._check_byte_level()
+        alphabet = byte_alphabet()
+        pieces = self._tokenizer.pre_tokenizer.pre_tokenize_str(clean(text))
+        return tuple(bytes(alphabet[char] for char in piece).decode() for piece, _ in pieces)
+
+    @cached_property
+    def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
+        """The merge list of the file: which two neighbours join, and how early in the list.
+
+        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        """
+        self._check_byte_level()
+        merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
+        return read_merges(merge if isinstance(merge, str) else " ".join(merge) for merge in merges)
+
+    def id_of(self, piece: bytes) -> int | None:
+        """The id of some bytes; None if they are no token."""
+        spelling = {byte: char for char, byte in byte_alphabet().items()}
+        index: int | None = self._tokenizer.token_to_id("".join(spelling[byte] for byte in piece))
+        return index
+
+    def _check_byte_level(self) -> None:
+        if not self._byte_level or self._tokenizer.normalizer is not None:
+            raise ValueError("Only byte-level vocabularies without a normaliser have these steps.")
+
     def _token_bytes(self, index: int) -> bytes:
         if index in self._added:
             return self._added[index].encode()
@@ -89,6 +120,16 @@ class FastBpe:
         if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
             return bytes([int(token[3:5], 16)])
         return token.replace("▁", " ").encode()
+
+
+def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:
+    """Ranks of merges that are spelt in GPT-2's alphabet, two parts with a space between them."""
+    alphabet = byte_alphabet()
+    ranks = {}
+    for rank, line in enumerate(lines):
+        left, right = (bytes(alphabet[char] for char in part) for part in line.split(" "))
+        ranks[left, right] = rank
+    return ranks
 
 
 @lru_cache(maxsize=1)

@@ -8,11 +8,11 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pretrained.bpe import MAX_TOKENIZER_BYTES, check_ids
+from pretrained.bpe import MAX_TOKENIZER_BYTES, check_ids, read_merges
 from pretrained.checkpoint import read_json
 from pretrained.sources import package_folder
 from pretrained.tokens import Tokens, byte_spans, clean
@@ -37,8 +37,9 @@ class Gpt2Bpe:
     cls_id: int | None = None
     sep_id: int | None = None
 
-    def __init__(self, encoding: tiktoken.Encoding) -> None:
+    def __init__(self, encoding: tiktoken.Encoding, merges: Path, pattern: str) -> None:
         self._encoding = encoding
+        self._merges, self._pattern = merges, pattern
         self.vocab_size = encoding.n_vocab
         self.end_ids = frozenset({GPT2_END})
 
@@ -64,6 +65,25 @@ class Gpt2Bpe:
         """The bytes of some ids. Raises ValueError for an id outside the vocabulary."""
         check_ids(ids, self.vocab_size)
         return b"".join(self._encoding.decode_single_token_bytes(i) for i in ids)
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text, with the spaces before them: no merge crosses their borders."""
+        import regex  # what tiktoken's pattern is written for; tiktoken needs it too
+
+        return tuple(regex.findall(self._pattern, clean(text)))
+
+    @cached_property
+    def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
+        """The published merge list: which two neighbours join, and how early in the list."""
+        lines = self._merges.read_text(encoding="utf-8").splitlines()
+        return read_merges(line for line in lines if line and not line.startswith("#version"))
+
+    def id_of(self, piece: bytes) -> int | None:
+        """The id of some bytes; None if they are no token."""
+        try:
+            return self._encoding.encode_single_token(piece)
+        except KeyError:
+            return None
 
 
 def gpt2(folder: Path | None = None) -> Gpt2Bpe:
@@ -95,7 +115,7 @@ def _gpt2_from(merges: Path, vocabulary: Path) -> Gpt2Bpe:
         mergeable_ranks=ranks,
         special_tokens={"<|endoftext|>": GPT2_END},
     )
-    return Gpt2Bpe(encoding)
+    return Gpt2Bpe(encoding, merges, r50k_pat_str)
 
 
 @contextmanager

@@ -167,3 +167,18 @@ def for_folder(path: Path, config: Mapping[str, Any]) -> Tokenizer:
     if config["model_type"] == "gpt2" and gpt2_bpe.has_gpt2_vocabulary(path, config):
         return gpt2_bpe.gpt2(path)
     return bpe.FastBpe.from_folder(path, config)
+
+
+def for_source(path: Path) -> Tokenizer:
+    """The tokenizer of a model's source (`pretrained.find(name).path`), without its weights.
+
+    Raises ValueError when the files do not make one, and OSError when the bundled SmolLM2 cannot be
+    converted.
+    """
+    from pretrained import checkpoint
+
+    if next(path.glob("*.gguf"), None) is not None:
+        from pretrained import smollm2
+
+        path = smollm2.converted(path)
+    return for_folder(path, checkpoint.read_config(path))

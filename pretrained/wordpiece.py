@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +73,25 @@ class WordPiece:
             spans=place_added(encoding.offsets, added, len(text)),
             special=tuple(i in self._special for i in encoding.ids),
         )
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text as they are matched: lower-cased and without accents if need be.
+
+        Special tokens that were typed, such as [MASK], are no words.
+        """
+        names = (token.content for token in self._tokenizer.get_added_tokens_decoder().values())
+        pattern = "|".join(map(re.escape, names))
+        found: list[str] = []
+        for part in re.split(pattern, clean(text)) if pattern else [clean(text)]:
+            if self._tokenizer.normalizer is not None:
+                part = self._tokenizer.normalizer.normalize_str(part)
+            found += [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(part)]
+        return tuple(found)
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as the vocabulary spells it; None if it is no token."""
+        index: int | None = self._tokenizer.token_to_id(piece)
+        return index
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some ids, special tokens included; case and accents are gone.
