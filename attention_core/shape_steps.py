@@ -200,7 +200,7 @@ def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeSt
     output = attention.out(merged)  # 11, the projection
 
     return _assemble(
-        _Sizes(d_in, config.n_heads, config.kv_heads, head_dim, mask is not None),
+        _Sizes(d_in, config.n_heads, config.kv_heads, head_dim, mask is not None, fused=True),
         x=x,
         columns=columns,
         matrices=matrices,
@@ -293,6 +293,7 @@ class _Sizes:
     head_dim: int
     masked: bool
     dropout: float = 0.0
+    fused: bool = False  # one matrix product for queries, keys and values
 
 
 def _assemble(
@@ -385,13 +386,20 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
     moved = " Rotary positions then turn queries and keys." if turned else ""
     hide = "Where a query may not look, put -inf. Then divide" if sizes.masked else "Divide"
     dropped = (
-        f", then dropout: {sizes.dropout:.0%} become 0, the rest grow" if sizes.dropout else ""
+        f". Dropout then makes each 0 with probability {sizes.dropout:.1f} and the rest larger"
+        if sizes.dropout
+        else ""
+    )
+    products = (
+        "One product makes all three, for all heads"
+        if sizes.fused
+        else "Three wide products serve all heads"
     )
     return (
         f"Every token is a row of {sizes.d_in} numbers.",
         f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each.{shared}",
         f"One matrix holds the columns of all heads side by side, {head_dim} for each.{shared}",
-        f"Three wide products serve all heads; heads on their own would make {3 * heads}.",
+        f"{products}; heads on their own would make {heads + 2 * kv_heads}.",
         f"`view` cuts each row into pieces of {head_dim}. No number moves in memory.",
         "`transpose(1, 2)` swaps token and head: each head now holds a small matrix with one row "
         f"for each token.{moved}",
