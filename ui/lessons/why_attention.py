@@ -31,8 +31,8 @@ LENGTHS = [1, 2, 4, 8, 16, 32, 64]
 # For the reader: positions of a sequence, sequences drawn.
 READ_TOKENS, READ_SEQUENCES = 16, 3000
 
-FEW, MANY = (8, 16, 32, 64, 128), (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
-TIME_WIDTH, TIME_SEED = 64, 0
+FEW, MANY = (8, 32, 128, 512), (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
 
 # Okabe and Ito: readable by colour-blind people on white and on dark.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73"]
@@ -267,9 +267,8 @@ def _shares(
                     "y": {
                         "field": "share",
                         "type": "quantitative",
-                        "scale": {"type": "log"},
                         "title": "influence, × an equal share",
-                        "axis": {"format": "~g", "tickCount": 6},
+                        **_decades([row["share"] for row in rows]),
                     },
                     "color": _colour("network", [GRU, ATTENTION]),
                     "tooltip": [*tooltip, {"field": "share", "format": ".4~g"}],
@@ -307,6 +306,21 @@ def reading_chart(found: np.ndarray, ink: str) -> dict[str, Any]:
     }
 
 
+def _decades(values: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis over whole powers of ten, with few enough marks to read."""
+    low, high = (round_(np.log10(end)) for round_, end in
+                 ((np.floor, min(values)), (np.ceil, max(values))))  # fmt: skip
+    low, high = int(low), max(int(high), int(low) + 1)
+    every = -(-(high - low) // 7)
+    return {
+        "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
+        "axis": {
+            "values": [10.0**power for power in range(high, low - 1, -every)],
+            "format": "~g",
+        },
+    }
+
+
 def _colour(field: str, names: list[str]) -> dict[str, Any]:
     return {
         "field": field,
@@ -333,7 +347,7 @@ class Times:
     """Seconds of every run at every length: `seconds[name][length]`; on which processor."""
 
     seconds: dict[str, dict[int, Samples]]
-    ratio: Samples  # the loop over attention at the greatest length
+    ratio: Samples  # the loop over attention at `RATIO_AT` tokens
     lengths: tuple[int, ...]
     repeats: int
     threads: int
@@ -363,7 +377,7 @@ def times(round_: int) -> measure.Measured[Times]:
         from attention_core.bottleneck import sequence_runs
         from attention_core.timing import Samples, interleave, paired_ratio, seconds_of
 
-        lengths, repeats = (FEW, 3) if round_ == measure.FIRST else (MANY, 7)
+        lengths, repeats = (FEW, 5) if round_ == measure.FIRST else (MANY, 7)
         seconds: dict[str, dict[int, Samples]] = {}
         for length in lengths:
             runs = sequence_runs(length, TIME_WIDTH, TIME_SEED)
@@ -372,8 +386,9 @@ def times(round_: int) -> measure.Measured[Times]:
                 found = interleave(timed, repeats=repeats)
             for name, values in found.items():
                 seconds.setdefault(name, {})[length] = Samples(tuple(values))
-        loop, _, attention = found.values()
-        ratio = paired_ratio(loop, attention)
+            if length == RATIO_AT:
+                loop, _, attention = found.values()
+                ratio = paired_ratio(loop, attention)
         return Times(seconds, ratio, lengths, repeats, torch.get_num_threads())
 
     return measure.kept(("why_attention",), round_, make)
@@ -394,9 +409,10 @@ def times_chart(found: Times, ink: str) -> dict[str, Any]:
     ]
     y = {
         "type": "quantitative",
-        "scale": {"type": "log"},
         "title": "milliseconds (median and range)",
-        "axis": {"format": "~g"},
+        **_decades(
+            [end for all_ in found.seconds.values() for s in all_.values() for end in _range_ms(s)]
+        ),
     }
     common = {
         "x": {
@@ -426,6 +442,10 @@ def times_chart(found: Times, ink: str) -> dict[str, Any]:
         ],
         "config": _config(ink),
     }
+
+
+def _range_ms(samples: Samples) -> tuple[float, float]:
+    return samples.low * 1e3, samples.high * 1e3
 
 
 def _ms(samples: Samples) -> str:
@@ -472,8 +492,8 @@ def questions() -> list[Question]:
             f"{float(shares[ATTENTION][LENGTHS.index(32)]):.2f}.",
         ),
         Question(
-            ask=f"Hold = 5 lifts that share to {held:.2f}. How many dimensions of the sentence does a "
-            "linear reader recover from the state now?",
+            ask=f"Hold = 5 lifts that share to {held:.2f}. How many dimensions of the sentence "
+            "does a linear reader recover from the state now?",
             right=change[0],
             wrong=change[1],
             because=f"{after:.1f} now, {before:.1f} before, of a state of 32 numbers. What keeps "

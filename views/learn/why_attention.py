@@ -43,7 +43,7 @@ with second:
 with third:
     hold = linked(
         st.slider, "Hold: added to the update gate", 0.0, lesson.MAX_HOLD, 0.0, 0.5,
-        key="why_attention_hold",
+        key="why_attention_hold", format="%.1f",
     )  # fmt: skip
 with fourth:
     seed = linked(st.slider, "Seed", 0, lesson.MAX_SEED, 0, key="why_attention_seed")
@@ -58,10 +58,10 @@ except ValueError as error:
 else:
     cells = st.columns(4, gap="medium")
     sentence, handed_over = found.numbers
-    cells[0].metric("The sentence", f"{len(found.words)} × {asked.width} = {sentence} numbers")
-    cells[1].metric("Handed over by the GRU", f"{handed_over} numbers")
-    cells[2].metric("Word 0, GRU", f"{found.gru_share[0]:.2g} × equal share")
-    cells[3].metric("Word 0, attention", f"{found.attention_share[0]:.2g} × equal share")
+    cells[0].metric(f"The sentence: {len(found.words)} × {asked.width} numbers", sentence)
+    cells[1].metric("Numbers that the GRU hands over", handed_over)
+    cells[2].metric("Word 0 in the GRU, × equal share", f"{found.gru_share[0]:.2g}")
+    cells[3].metric("Word 0 in attention, × equal share", f"{found.attention_share[0]:.2g}")
     left, right = st.columns(2, gap="large")
     with left:
         st.vega_lite_chart(lesson.reach_chart(found, theme.ink()), key="why_attention_reach")
@@ -113,7 +113,7 @@ with right:
         f"Measure again, up to {lesson.MANY[-1]:,} tokens", icon=":material/timer:",
         key="why_attention_measure", on_click=again,
     )  # fmt: skip
-    st.metric(f"Loop over attention, {times.lengths[-1]:,} tokens", f"{times.ratio:.1f} ×")
+    st.metric(f"Loop over attention, {lesson.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
     st.markdown(
         f":small[Vectors of {lesson.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
         f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
