@@ -1,0 +1,111 @@
+"""The ladder in a browser: climb, point at a score, edit the matrix, share the link."""
+
+import re
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, set_slider
+from ui.lessons import ladder
+
+pytestmark = pytest.mark.browser
+
+MATRIX = "My matrix, as text or in the table below"
+
+
+def panel(page: Page, name: str) -> Locator:
+    return page.locator("figure.panel").filter(has=page.get_by_text(name, exact=True))
+
+
+def read(page: Page, name: str, row: int, column: int) -> str:
+    """Hover a cell of a tensor and read what its picture then says."""
+    figure = panel(page, name)
+    canvas = figure.locator("canvas")
+    canvas.scroll_into_view_if_needed()
+    left, top, width, height = (
+        float(canvas.get_attribute(f"data-{part}") or 0)
+        for part in ("left", "top", "cell-width", "cell-height")
+    )
+    canvas.hover(position={"x": left + (column + 0.5) * width, "y": top + (row + 0.5) * height})
+    said = page.locator(".tensors").filter(has=figure).locator(".readout")
+    expect(said).to_contain_text(f"{name}[{row}, {column}]")
+    return re.sub("[\u2068\u2069]", "", said.inner_text())
+
+
+def test_climbing_every_rung(page: Page, site: Site):
+    open_page(page, site, "/ladder", "Ladder")
+    for number, name in enumerate(ladder.RUNGS, start=1):
+        page.get_by_role("radio", name=name, exact=True).click()
+        expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
+        last = "output" if name in ("wrapper", "splits") else "context"
+        expect(panel(page, last)).to_be_visible()
+        expect(page.get_by_text("Largest difference in the check")).to_be_visible()
+    expect(page).to_have_url(re.compile("ladder_rung=splits"))
+
+
+def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
+    open_page(page, site, "/ladder?ladder_rung=v1", "Ladder")
+    rung = ladder.climb("v1", ladder.example("journey"))
+    said = read(page, "scores", 4, 2)
+    score = float(rung.record.scores[4, 2])
+    assert "query 4 “one”, key 2 “starts”" in said
+    shown = float(said.split("= ")[1].split(" ")[0])
+    assert shown == pytest.approx(score, rel=1e-5)
+    set_slider(page, "Row i (query)", 0, 3)  # 1 -> 4
+    set_slider(page, "Row j (key)", 0, -1)  # 3 -> 2
+    expect(page.get_by_text(f"cell of the tensor {score:.6f}")).to_be_visible()
+    expect(page.get_by_text(f"Token 4 for token 2: {score:.4f}")).to_be_visible()
+
+
+def test_the_table_writes_the_text_and_the_link_fills_the_table(
+    page: Page, site: Site, browser: Browser
+):
+    open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
+    text = page.get_by_role("textbox", name=MATRIX)
+    expect(text).to_have_value("1 0 0; 0 2 0; 1 1 0; 0 0 -1")
+    expect(panel(page, "x")).to_be_visible()
+    table = page.get_by_test_id("stDataFrame").first
+    cell = page.locator("#portal input")
+    # row 1, column 1: behind the row markers and the index
+    table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": 88})
+    cell.fill("7.5")
+    cell.press("Enter")
+    expect(text).to_have_value("1 0 0; 0 7.5 0; 1 1 0; 0 0 -1")
+    expect(page).to_have_url(re.compile(r"ladder_matrix=.*7\.5"))
+    # a second edit adds to the first, and what was edited is drawn
+    table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": 123})
+    cell.fill("-3")
+    cell.press("Enter")
+    both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
+    expect(text).to_have_value(both)
+    assert "= 7.5 " in read(page, "x", 1, 1)
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    expect(panel(other, "x")).to_be_visible()
+    expect(other.get_by_role("textbox", name=MATRIX)).to_have_value(both)
+    assert "= -3 " in read(other, "x", 2, 1)
+    other.context.close()
+
+
+def test_a_matrix_that_is_none_stays_in_its_box(page: Page, site: Site):
+    bad = "1 2; <img src=x onerror=alert(1)> 3"
+    query = urllib.parse.urlencode({"ladder_input": "my matrix", "ladder_matrix": bad})
+    open_page(page, site, f"/ladder?{query}", "Ladder")
+    expect(page.get_by_role("alert").filter(has_text="Row 1 has")).to_be_visible()
+    expect(page.get_by_role("textbox", name=MATRIX)).to_have_value(bad)
+    assert page.locator("img[src='x']").count() == 0
+    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/ladder?ladder_rung=wrapper&ladder_heads=4", "/masking"])
+def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str):
+    page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+    page.set_default_timeout(60_000)
+    page.goto(site.url + path)
+    expect(page.locator("figure.panel canvas").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert page.evaluate(inside)
+    page.context.close()

@@ -1,0 +1,49 @@
+"""Masking and dropout in a browser: the triangle grows, zero leaks, another draw."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_ladder import panel, read
+from tests.browser.test_site import open_page, set_slider
+from ui.lessons import masking
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_main_path(page: Page, site: Site):
+    open_page(page, site, "/masking", "Masking and dropout")
+    nine = masking.example("boy")
+    assert "= −∞" in read(page, "scores with the mask", 1, 3)
+    page.get_by_role("button", name="Next token").click()
+    expect(panel(page, "scores with the mask")).to_contain_text("(query 5, key 5)")
+    expect(page).to_have_url(re.compile("masking_tokens=5"))
+    expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
+
+    leak = float(masking.ways(nine).filled[0, 8])
+    said = read(page, "weights", 0, 8)
+    assert float(said.split("= ")[1].split(" ")[0]) == pytest.approx(leak, rel=1e-5)
+    set_slider(page, "Write this into forbidden scores", 0, 8)  # 0 -> -inf
+    expect(page).to_have_url(re.compile("masking_fill=-inf"))
+    metric = page.get_by_test_id("stMetric").filter(has_text="all rows")
+    expect(metric.get_by_test_id("stMetricValue")).to_have_text("0")
+
+    page.get_by_role("button", name="Draw again").click()
+    expect(page).to_have_url(re.compile("masking_seed=124"))
+    expected = float(masking.draw(None, 0.5, 124).after[0, 1])
+    said = read(page, "after", 0, 1)
+    assert float(said.split("= ")[1].split(" ")[0]) == pytest.approx(expected, rel=1e-5)
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
+
+
+def test_adding_a_token_moves_nothing_below(page: Page, site: Site):
+    open_page(page, site, "/masking?masking_tokens=2", "Masking and dropout")
+    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    expect(panel(page, "after")).to_be_visible()
+    below = page.get_by_role("heading", name="Two orders, one result")
+    before = below.evaluate("element => element.getBoundingClientRect().top")
+    page.get_by_role("button", name="Next token").click()
+    expect(panel(page, "scores with the mask")).to_contain_text("(query 3, key 3)")
+    assert below.evaluate("element => element.getBoundingClientRect().top") == before
