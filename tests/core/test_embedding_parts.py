@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from attention_core.embeddings import check_input
 from tests.core.conftest import TINY, build
 
 
@@ -40,3 +41,12 @@ def test_segments_can_be_given():
     )
     assert_close(first.entering, encoder.embed(ids, torch.arange(3)).entering)
     assert_close(second.segment[0, 0], encoder.segments[1])
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_input_is_put_together_again(name: str):
+    model = build(name)
+    ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(1))
+    check = check_input(model, ids)
+    assert_close(check.entered, model(ids, record=True).hidden_states[0], atol=0, rtol=0)
+    assert check.difference == float((check.again - check.entered).abs().max()) < 1e-5

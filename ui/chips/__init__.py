@@ -1,0 +1,58 @@
+"""A text drawn as its tokens: coloured chips whose details are read by pointing or by keyboard.
+
+All text reaches the page as text, never as markup: it may come from a visitor.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+
+MAX_CHIPS = 4_000
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "token_chips", html=_asset("chips.html"), css=_asset("chips.css"), js=_asset("chips.js")
+)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One token: what stands on the chip, and what is said of it when it is pointed at.
+
+    quiet: drawn without a colour (a token that was added). chosen: framed. line_after: the next
+    chip begins a new line.
+    """
+
+    label: str
+    detail: str
+    quiet: bool = False
+    chosen: bool = False
+    line_after: bool = False
+
+
+def chips(items: Sequence[Chip], *, title: str, key: str, hint: str = "") -> None:
+    """Draw the chips in reading order, wrapping where the page is narrow.
+
+    hint: what the line below says while nothing is pointed at.
+    Raises: ValueError when there are more than `MAX_CHIPS`.
+    """
+    if len(items) > MAX_CHIPS:
+        raise ValueError(f"{len(items)} chips are too many to draw; {MAX_CHIPS} is the limit")
+    _component(data=pack(items, title=title, hint=hint), key=key, height="content")
+
+
+def pack(items: Sequence[Chip], *, title: str, hint: str) -> bytes:
+    """What the browser receives: one JSON text in bytes."""
+    rows = [[item.label, item.detail, item.quiet, item.chosen, item.line_after] for item in items]
+    return json.dumps({"title": title, "hint": hint, "chips": rows}).encode()
