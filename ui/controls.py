@@ -94,9 +94,9 @@ def head(key: str, *, prefer: str, layer: int, head: int) -> HeadChoice:
     entry = model(f"{key}_model", None, prefer=prefer)
     left, right = st.columns(2)
     with left:
-        chosen_layer = _number("Layer", f"{key}_layer", entry.spec.n_layers, layer)
+        chosen_layer = number("Layer", f"{key}_layer", entry.spec.n_layers, layer)
     with right:
-        chosen_head = _number("Head", f"{key}_head", entry.spec.n_heads, head)
+        chosen_head = number("Head", f"{key}_head", entry.spec.n_heads, head)
     return HeadChoice(entry, chosen_layer, chosen_head)
 
 
@@ -125,7 +125,7 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
             st.session_state[name] = count - 1
 
 
-def _number(label: str, key: str, count: int, default: int) -> int:
+def number(label: str, key: str, count: int, default: int) -> int:
     """A slider over 0 .. count - 1.
 
     A slider over options: it stays the same widget when `count` changes, and so keeps its value and
