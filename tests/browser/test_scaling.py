@@ -1,0 +1,73 @@
+"""Scaling in a real browser: the article's logits, d_k, a head whose scale is removed, the link."""
+
+import re
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+
+import pretrained
+from tests.browser.conftest import Site
+from tests.browser.test_site import ENCODER, heatmap, open_page, read_cell, set_slider
+from ui import controls
+
+pytestmark = pytest.mark.browser
+
+
+def weights(scale: float) -> torch.Tensor:
+    """Layer 3, head 1 on the page's first sentence, without the site's code."""
+    model = pretrained.load(ENCODER)
+    with torch.inference_mode():
+        ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
+        record = model.core(ids, record=True).records[3]
+    return torch.softmax(record.q[0, 1] @ record.k[0, 1].T * scale, dim=-1)
+
+
+def test_the_main_path(page: Page, site: Site, browser: Browser):
+    open_page(page, site, "/scaling", "Scaling")
+    expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
+    page.get_by_test_id("stButtonGroup").get_by_text("20, 21.5, 26").click()
+    expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
+    expect(page.get_by_test_id("stTable").first).to_contain_text("0.9866")
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
+
+    set_slider(page, "d_k", 0, 5)  # 64 -> 1024
+    expect(page).to_have_url(re.compile("scaling_d_k=1024"))
+
+    figure = heatmap(page, "q·k × 1")
+    expect(figure).to_be_visible()
+    assert float(read_cell(figure, 8, 3).rsplit(" ", 1)[1]) == pytest.approx(
+        float(weights(1.0)[8, 3]), abs=1e-5
+    )
+    page.get_by_text("times a factor").click()
+    set_slider(page, "Factor", 0, -4)  # 4 -> 1/4
+    title = f"q·k × {32**-0.5 / 4:.4g}"
+    expect(heatmap(page, title)).to_be_visible()
+    shown = float(read_cell(heatmap(page, title), 8, 3).rsplit(" ", 1)[1])
+    assert shown == pytest.approx(float(weights(32**-0.5 / 4)[8, 3]), rel=1e-4)
+    expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))
+
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    expect(heatmap(other, title)).to_be_visible()
+    expect(other.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
+    other.context.close()
+
+
+def test_scores_that_are_none_are_refused(page: Page, site: Site):
+    open_page(page, site, "/scaling", "Scaling")
+    box = page.get_by_label("Scores (logits)")
+    box.fill("20 <b>two</b>")
+    box.press("Enter")
+    expect(page.get_by_text("is not a number")).to_be_visible()
+    expect(box).to_have_value("20 <b>two</b>")
+    expect(page.get_by_role("heading", name="2. How large is q·k?")).to_be_visible()
+
+
+def test_nothing_is_wider_than_a_phone(browser: Browser, site: Site):
+    page = browser.new_context(viewport={"width": 390, "height": 800}).new_page()
+    open_page(page, site, "/scaling", "Scaling")
+    expect(heatmap(page, "q·k × 1")).to_be_visible()
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.context.close()

@@ -1,0 +1,64 @@
+"""Why attention in a real browser: a sentence, the controls, a measurement, the link."""
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, set_slider, type_text
+
+pytestmark = pytest.mark.browser
+
+SENTENCE = "Seven small ships sailed past the old lighthouse"
+
+
+def metric(page: Page, label: str) -> Locator:
+    return page.get_by_test_id("stMetric").filter(has_text=label)
+
+
+def test_the_main_path(page: Page, site: Site, browser: Browser):
+    open_page(page, site, "/why-attention", "Why attention")
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
+    type_text(page, "Sentence", SENTENCE)
+    expect(metric(page, "The sentence: 8 × 16 numbers")).to_contain_text("128")
+    set_slider(page, "Numbers in the state", 0, -2)  # 32 -> 8
+    expect(metric(page, "Numbers that the GRU hands over")).to_contain_text("8")
+    before = metric(page, "Word 0 in the GRU").inner_text()
+    set_slider(page, "Hold", 0, 8)  # 0 -> 4
+    expect(page).to_have_url(re.compile("why_attention_hold=4"))
+    expect(metric(page, "Word 0 in the GRU")).not_to_have_text(before)
+    after = metric(page, "Word 0 in the GRU").inner_text()
+    shares = [float(text.split("\n")[-1]) for text in (before, after)]
+    assert shares[0] < 0.2 < shares[1]  # what is held is not forgotten
+
+    other = browser.new_context().new_page()
+    other.goto(page.url)
+    expect(metric(other, "Numbers that the GRU hands over")).to_contain_text("8")
+    expect(metric(other, "Word 0 in the GRU")).to_contain_text(after.split("\n")[-1])
+    expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
+    other.context.close()
+
+
+def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
+    open_page(page, site, "/why-attention", "Why attention")
+    measured = page.get_by_text(re.compile(r"measured at \d\d:\d\d:\d\d UTC"))
+    expect(measured).to_contain_text("5 repeats")
+    page.get_by_role("button", name="Measure again, up to 2,048 tokens").click()
+    expect(measured).to_contain_text("7 repeats")
+
+
+def test_the_notebook_s_sentence(page: Page, site: Site):
+    open_page(page, site, "/why-attention", "Why attention")
+    page.get_by_text("The notebook's six words").click()
+    expect(metric(page, "The sentence: 6 × 3 numbers")).to_contain_text("18")
+    expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
+
+
+def test_nothing_is_wider_than_a_phone(browser: Browser, site: Site):
+    page = browser.new_context(viewport={"width": 390, "height": 800}).new_page()
+    open_page(page, site, "/why-attention", "Why attention")
+    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
+    page.context.close()
