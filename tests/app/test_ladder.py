@@ -136,7 +136,7 @@ def test_a_score_by_hand(site: AppTest):
     site.select_slider("ladder_i").set_value(5)
     site.select_slider("ladder_j").set_value(2).run()
     shown = panels(site)
-    terms = site.dataframe[0].value
+    terms = site.dataframe[1].value
     np.testing.assert_allclose(terms["product"], shown["q"][5] * shown["k"][2], atol=1e-7)
     cell = float(shown["scores"][5, 2])
     assert terms["product"].sum() == pytest.approx(cell, abs=1e-6)
@@ -152,12 +152,31 @@ def test_a_score_by_hand(site: AppTest):
     assert f"reaches **{largest:.4f}**" in text
 
 
+@pytest.mark.parametrize("rung", ["simplified", "causal", "wrapper"])
+def test_a_query_is_a_search(site: AppTest, rung: str):
+    open_page(site, VIEW)
+    choose(site, rung)
+    site.select_slider("ladder_i").set_value(2).run()
+    shown, found = panels(site), site.dataframe[0].value
+    # one head, or head 0
+    weights, scores, values = (
+        shown[name].reshape(-1, *shown[name].shape[-2:])[0] for name in ("weights", "scores", "v")
+    )
+    assert sorted(found["position"]) == list(range(6))
+    assert (found["weight"].diff().dropna() <= 0).all()
+    np.testing.assert_array_equal(found["weight"], weights[2][found["position"]])
+    np.testing.assert_array_equal(found["score"], scores[2][found["position"]])
+    handed = np.array([[float(v) for v in cell.split()] for cell in found["value"]])
+    np.testing.assert_allclose(handed, values[found["position"]], atol=5e-4)
+    assert list(found["key"]) == [ladder.example("journey").labels[j] for j in found["position"]]
+
+
 def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
     open_page(site, VIEW)
     by_sum = NUMBERS["002_simplified_self_attention"]["weights_by_sum_row2"]
     for times, broken in ((1, 0), (50, 0), (60, 1), (100, 4), (10_000, 6)):
         site.select_slider("ladder_times").set_value(times).run()
-        table = site.dataframe[1].value
+        table = site.dataframe[2].value
         scores = panels(site)["scores"][1] * np.float32(times)
         stable = torch.softmax(torch.tensor(scores), -1).numpy()
         shown = table["stable softmax"].astype(float)
@@ -234,7 +253,7 @@ def test_rows_of_a_real_sentence(site: AppTest):
     torch.manual_seed(789)
     w_query = torch.nn.Linear(384, 2, bias=False).weight.detach()
     np.testing.assert_allclose(shown["q"], (rows @ w_query.T).numpy(), atol=1e-6)
-    assert len(site.dataframe[0].value) == 2
+    assert len(site.dataframe[1].value) == 2
 
 
 @pytest.mark.parametrize("text", ["", "word " * 40, "<img src=x onerror=alert(1)> **b**", "\u202e"])

@@ -253,6 +253,28 @@ def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float,
     return table, float(terms.sum()), float(rung.head(record.scores, head)[i, j])
 
 
+def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame:
+    """What query i finds: every key with its score, its weight and its value, best match first."""
+    weights, scores, values = (
+        rung.head(tensor, head)
+        for tensor in (rung.record.weights, rung.record.scores, rung.record.v)
+    )
+    order = weights[i].argsort(descending=True, stable=True).tolist()
+    more = " …" if values.shape[-1] > DRAWN else ""
+    return pd.DataFrame(
+        {
+            "position": order,
+            "key": [labels[j] for j in order],
+            "score": scores[i][order].numpy(),
+            "weight": weights[i][order].numpy(),
+            "value": [
+                "  ".join(f"{value:.3f}" for value in values[j, :DRAWN].tolist()) + more
+                for j in order
+            ],
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Asymmetry:
     """The scores of two tokens both ways, and the matrix between them.
@@ -263,7 +285,7 @@ class Asymmetry:
 
     there: float
     back: float
-    matrix: np.ndarray
+    matrix: Panel
     largest: float
 
 
@@ -273,10 +295,11 @@ def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
 
     scores = rung.head(rung.record.scores, head)
     between = score_matrix(*projections(rung, head))
+    drawn = between[:DRAWN, :DRAWN].numpy()
     return Asymmetry(
         there=float(scores[i, j]),
         back=float(scores[j, i]),
-        matrix=between[:DRAWN, :DRAWN].numpy(),
+        matrix=Panel("M", drawn, ("input", "input"), note=_cut(between.numpy(), drawn)),
         largest=float((between - between.T).abs().max()),
     )
 

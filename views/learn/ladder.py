@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from ui import controls, matrix, messages, models, source
+from ui import controls, matrix, messages, models, pictures, source
 from ui.lessons import ladder
 from ui.linked import linked
 from ui.quiz import quiz
-from ui.tensors import Panel, tensors
+from ui.tensors import tensors
 
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
@@ -117,6 +117,12 @@ if rung is not None and sentence is not None:
             "- The framed cell is row i, column j. Beside each tensor is the line that made it."
         )
 
+    st.header("A query is a search")
+    st.text(f"“{pictures.isolated(sentence.labels[i])}” asks with its query. The keys that answer, "
+            "best match first, and the values they hand over:")  # fmt: skip
+    found = ladder.search(rung, head, i, sentence.labels)
+    st.dataframe(found, hide_index=True, height=35 * (count + 1) + 3)
+
     st.header("One score by hand")
     table, total, cell = ladder.by_hand(rung, head, i, j)
     terms, both = st.columns(2, gap="large")
@@ -130,7 +136,7 @@ if rung is not None and sentence is not None:
             f"**{pair.back:.4f}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
             f"the identity, hence symmetric; here |M − Mᵀ| reaches **{pair.largest:.4f}**."
         )
-        tensors([Panel("M", pair.matrix, ("input", "input"))], key="ladder_between")
+        tensors([pair.matrix], key="ladder_between")
 
     st.header("From scores to weights")
     times = linked(st.select_slider, "Multiply row i of the scores by", TIMES, 100,

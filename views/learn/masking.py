@@ -68,6 +68,7 @@ def show_all(scores: masking.Scores) -> None:
                 f"{so_far - 1}. Earlier rows keep their numbers.")  # fmt: skip
 
     st.header("Two orders, one result")
+    st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
     found = masking.ways(scores)
     panels = (
         masking.square("softmax over all", found.unmasked, labels),
@@ -86,6 +87,8 @@ def show_all(scores: masking.Scores) -> None:
         st.dataframe(masking.sums(found, labels), hide_index=True)
 
     st.header("What another number lets through")
+    st.markdown("Only exp(−∞) is zero. Write a number instead, and every forbidden key gets its "
+                "exp(number) of the row.")  # fmt: skip
     fill = linked(st.select_slider, "Write this into forbidden scores", FILLS, "0",
                   key="masking_fill")  # fmt: skip
     found = masking.ways(scores, float(fill))
@@ -130,6 +133,10 @@ def show_dropout(weights, labels) -> None:
     source.step("attention_core/dropping.py", "drop", "after =")
 
     st.header("Many draws average out")
+    st.markdown(
+        "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
+        "without dropout, so nothing is scaled when the trained model runs."
+    )
     table = masking.average(one.before.numpy(), p, seed)
     st.vega_lite_chart(masking.convergence(table, ink=theme.ink()), key="masking_chart")
     with st.expander("The numbers of the chart"):
