@@ -6,6 +6,7 @@ Altair object against its schema costs the server more than ten times as much.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,5 +93,22 @@ def time_per_token(
             "view": {"strokeWidth": 0},
             "axis": {"labelColor": ink, "titleColor": ink},
             "legend": {"labelColor": ink, "titleColor": ink},
+        },
+    }
+
+
+def decades(values: Sequence[float]) -> dict[str, Any]:
+    """`scale` and `axis` of a logarithmic axis over whole powers of ten, with at most 8 marks.
+
+    The values must be positive.
+    """
+    low = math.floor(math.log10(min(values)))
+    high = max(math.ceil(math.log10(max(values))), low + 1)
+    every = math.ceil((high - low) / 7)
+    return {
+        "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
+        "axis": {
+            "values": [10.0**power for power in range(high, low - 1, -every)],
+            "format": "~g",
         },
     }
