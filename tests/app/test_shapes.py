@@ -168,6 +168,15 @@ def test_scores_belong_to_the_token_and_head_that_ask(site: AppTest):
     assert len(np.unique(weights.groups)) == H * T
 
 
+def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
+    panels = open_step(site, 5)
+    assert panels["step 5: keys"].about["rows"] == ["head 0", "head 1"]
+    assert panels["step 5: keys"].about["blocks"] == [["The", "cat", "sleeps"]]
+    site.slider("shapes_step").set_value(2).run()
+    assert drawn(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert b'"decimals": 0' in site.get("bidi_component")[0].proto.bytes
+
+
 def test_colours_by_value(site: AppTest):
     open_step(site, 5, shapes_colour="its value")
     data = site.get("bidi_component")[0].proto.bytes

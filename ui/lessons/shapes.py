@@ -127,6 +127,7 @@ class Walk:
         picked = self._picked(one)
         window = np.ix_(*picked)
         names = {axis: self._words() for axis in ("token", "query", "key")}
+        heads = tuple(f"head {head}" for head in picked[-2])
 
         def numbered(places: torch.Tensor | None) -> np.ndarray | None:
             return None if places is None else self._numbered(_array(places)[window])
@@ -135,7 +136,7 @@ class Walk:
             title,
             _array(one.tensor)[window],
             one.axes,
-            rows=names.get(one.axes[-2]),
+            rows=heads if one.axes[-2] == "head" else names.get(one.axes[-2]),
             columns=names.get(one.axes[-1]),
             blocks=names.get(one.axes[-3]) if len(one.axes) == 4 else None,
             cells=numbered(one.cells),
@@ -282,6 +283,11 @@ class Mistake:
     n_wrong: int
     n_later: int
     n_rows: int
+
+
+def decimals(panels: Sequence[Panel]) -> int:
+    """How many decimals to write: none where all numbers are whole."""
+    return 2 if any((one.values != np.round(one.values)).any() for one in panels) else 0
 
 
 def words(text: str) -> tuple[str, ...]:

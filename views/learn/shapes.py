@@ -37,7 +37,7 @@ def chosen_example() -> shapes.Walk:
     with texts[1]:
         second = linked(
             st.text_input, "Second sentence of the batch (empty: a batch of one)", "",
-            key="shapes_second", max_chars=300,
+            key="shapes_second", max_chars=300, placeholder="A dog barks",
         )  # fmt: skip
     if second.strip():
         sentences.append(second)
@@ -85,7 +85,7 @@ def picture(panels: list[Panel], walk: shapes.Walk, key: str) -> None:
     """Panels that light up together with all others of the page."""
     followed = any(one.cells is not None or one.groups is not None for one in panels)
     tensors(panels, key=key, colour="identity" if followed and colour == ORIGIN else "value",
-            palette=walk.palette, link="shapes")  # fmt: skip
+            decimals=shapes.decimals(panels), palette=walk.palette, link="shapes")  # fmt: skip
 
 
 kind = linked(
