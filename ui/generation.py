@@ -28,7 +28,7 @@ from ui.limits import (
 )
 
 if TYPE_CHECKING:
-    from attention_core import Sampling, Step
+    from attention_core import KVCache, Sampling, Step
     from pretrained import Pretrained, Tokenizer
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
@@ -117,6 +117,34 @@ class Run:
         return median(times) if times else None
 
 
+@dataclass(frozen=True)
+class CacheSize:
+    """Bytes of stored keys and values: of the cache's own tensors, and by the lectures' formula."""
+
+    measured: int
+    formula: int
+
+
+def cache_size(cache: KVCache) -> CacheSize:
+    """The size of what a cache holds now.
+
+    The formula: layers x batch x key/value heads x head size x tokens x 2 x bytes a value.
+    """
+    from attention_core.memory import kv_cache_bytes
+
+    keys, _ = cache.layer(0)
+    batch_size, n_kv_heads, n_tokens, head_size = keys.shape
+    formula = kv_cache_bytes(
+        n_layers=cache.n_layers,
+        n_kv_heads=n_kv_heads,
+        head_size=head_size,
+        n_tokens=n_tokens,
+        batch_size=batch_size,
+        bytes_per_value=keys.element_size(),
+    )
+    return CacheSize(cache.nbytes_used, formula)
+
+
 class Stopped(Exception):
     """Raised inside a forward pass when the visitor has stopped the job."""
 
@@ -133,6 +161,7 @@ class Job:
         self.cached = Run()
         self.uncached = Run()
         self.largest_difference: float | None = None
+        self.cache_size: CacheSize | None = None
         self._stop = threading.Event()
         self._seen = time.monotonic()
         self.finished = threading.Event()
@@ -258,6 +287,7 @@ class Job:
                 self.notice = f"{'The model' if both else 'One run'} ended its text here."
                 return
             self._keep(one, other)
+            self.cache_size = cache_size(cache)
 
     def _fitting(self, model: Pretrained, ids: Sequence[int]) -> int:
         """How many new tokens the context has room for; the last one is never run itself."""

@@ -86,7 +86,7 @@ def _texts(job: Job) -> None:
 
 
 def _numbers(job: Job) -> None:
-    cells = st.columns(4)
+    cells = st.columns(5)
     cells[0].metric("Speed-up in total", _or_dots(job.speed_up, "{:.2f} ×"))
     difference = job.largest_difference
     not_a_number = difference is not None and math.isnan(difference)
@@ -95,7 +95,16 @@ def _numbers(job: Job) -> None:
         "not a number" if not_a_number else _or_dots(difference, "{:.1e}"),
     )
     cells[2].metric("Same tokens", {True: "yes", False: "no", None: "…"}[job.same_tokens])
-    cells[3].metric("Device", job.device)
+    size = job.cache_size
+    cells[3].metric(
+        "Cache now",
+        "…" if size is None else f"{size.measured / 1e6:.2f} MB",
+        help=None
+        if size is None
+        else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
+        f"tokens × 2 × bytes per value is {size.formula:,}.",
+    )
+    cells[4].metric("Device", job.device)
     st.table(pd.DataFrame([_row(charts.CACHED, job.cached), _row(charts.UNCACHED, job.uncached)]))
 
 

@@ -14,7 +14,7 @@ from pretrained import Pretrained
 from tests.app.conftest import messages, open_page
 from ui import live, models
 from ui.charts import CACHED, UNCACHED, time_per_token
-from ui.generation import Job, JobQueue, Request, StepTime, Stopped
+from ui.generation import CacheSize, Job, JobQueue, Request, StepTime, Stopped
 from ui.limits import MAX_PROMPT_TOKENS, OverLimit
 
 PAGE = "views/generate/generate.py"
@@ -260,6 +260,9 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
     assert shown["Same tokens"] == "yes"
     assert shown["Device"] == job.device
+    # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
+    assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
+    assert shown["Cache now"] == "0.37 MB"
     text = "The next day is bright" + job.text(job.cached)
     assert [element.value for element in site.text][1:3] == [text, text]
     assert site.button("generate_stop").disabled
