@@ -282,13 +282,13 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
             for m in done
         ]  # fmt: skip
         tried = len(match.tried)
-        steps.append(
-            Step(
-                [*chips, *_rest(word, match.end)],
-                f"Step {number}: {_isolated(visible(match.piece))} is taken; {tried} longer "
-                f"piece{'s are' if tried != 1 else ' is'} not in the vocabulary.",
-            )
+        sentence = (
+            f"Step {number}: {_isolated(visible(match.piece))} is taken; {tried} longer "
+            f"piece{'s are' if tried != 1 else ' is'} not in the vocabulary."
         )
+        if match.piece == "[UNK]":
+            sentence = f"Step {number}: no piece fits, so the whole word becomes [UNK]."
+        steps.append(Step([*chips, *_rest(word, match.end)], sentence))
         rows.append(
             {
                 "step": number,
@@ -374,6 +374,7 @@ class Embedded:
                 name,
                 part[index, :width],
                 ("column",),
+                cells=np.arange(width),  # a column is one sum: its parts light up together
                 positions=(range(width),),
                 whole=(part.shape[1],),
             )

@@ -54,6 +54,9 @@ if readings.found:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
+    columns = st.columns(len(readings.found), gap="medium")
+    for column, reading in zip(columns, readings.found.values(), strict=True):
+        with column:
             st.dataframe(reading.table, hide_index=True, height=280)
     st.table(readings.summary(text).set_index("tokenizer"))
 
@@ -78,7 +81,12 @@ if readings.found:
         with right:
             number = controls.number("Step", "tokens_step", len(cut.steps), 3)
         step = cut.steps[number]
-        chips(lesson.word_chips(words, at), title="Words", key="tokens_words")
+        chips(
+            lesson.word_chips(words, at),
+            title=f"Words of {method}",
+            key="tokens_words",
+            hint="No token crosses the border of a word. The framed one is cut below.",
+        )
         chips(step.chips, title="Parts", key="tokens_step_chips", hint=step.sentence)
         st.dataframe(cut.table, hide_index=True, height=250)
         same = "the same" if cut.same else "NOT the same"
@@ -108,6 +116,7 @@ else:
             lesson.token_chips(embedded.tokens, place),
             title=f"{embedded.title}: the chosen token is framed",
             key="tokens_embedded_chips",
+            hint="Its vectors are drawn below: the first columns of each.",
         )
         tensors(embedded.panels(place), key="tokens_embedding", decimals=3)
         if embedded.position is None:
