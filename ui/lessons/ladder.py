@@ -238,7 +238,7 @@ def _cut(whole: np.ndarray, shown: np.ndarray) -> str:
     if whole.shape == shown.shape:
         return ""
     sizes = " × ".join(str(size) for size in whole.shape)
-    return f"The first {DRAWN} are drawn; the tensor is {sizes}, and all of it is used."
+    return f"The first {DRAWN} of {sizes}; all are used."
 
 
 def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float, float]:

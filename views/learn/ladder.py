@@ -36,6 +36,10 @@ def chosen_sentence() -> ladder.Sentence | None:
     entry = controls.model("ladder_model", None, prefer="encoder")
     text = linked(st.text_input, "Sentence, up to 12 tokens", "The cat sleeps on the mat",
                   key="ladder_text", max_chars=300)  # fmt: skip
+    st.markdown(
+        ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
+        "matrices are drawn from the seed, not the model's own: so scores stay near 0.]"
+    )
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
             return ladder.embedded(entry.spec.name, text)

@@ -87,8 +87,7 @@ def show_all(scores: masking.Scores) -> None:
         st.dataframe(masking.sums(found, labels), hide_index=True)
 
     st.header("What another number lets through")
-    st.markdown("Only exp(−∞) is zero. Write a number instead, and every forbidden key gets its "
-                "exp(number) of the row.")  # fmt: skip
+    st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
     fill = linked(st.select_slider, "Write this into forbidden scores", FILLS, "0",
                   key="masking_fill")  # fmt: skip
     found = masking.ways(scores, float(fill))
