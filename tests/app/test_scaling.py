@@ -14,6 +14,7 @@ import pretrained
 from tests.app.conftest import messages, open_page
 from tests.app.test_pages import maps
 from ui import controls
+from ui.charts import decades
 from ui.lessons import scaling as lesson
 
 VIEW = "views/learn/scaling.py"
@@ -248,3 +249,12 @@ def test_without_weights_the_first_two_sections_stay(site: AppTest):
     assert any("make run" in message for message in messages(site))
     assert len(site.get("vega_lite_chart")) == 3
     assert not maps(site)
+
+
+@pytest.mark.parametrize("values", [[1.0], [0.3, 2e-13], [1e-300], [1e300, 1.0], [0.999, 1.001]])
+def test_an_axis_of_decades_holds_its_values(values: list[float]):
+    axis = decades(values)
+    low, high = axis["scale"]["domain"]
+    assert low <= min(values) <= max(values) <= high
+    assert 2 <= len(axis["axis"]["values"]) <= 8
+    assert all(low <= mark <= high for mark in axis["axis"]["values"])

@@ -13,6 +13,7 @@ import pandas as pd
 import pretrained
 from ui import attention
 from ui.bounded import BoundedCache
+from ui.charts import decades
 from ui.controls import HeadChoice
 from ui.limits import RUN_CACHE_BYTES
 from ui.quiz import Question
@@ -292,23 +293,24 @@ def variance_chart(seed: int, d_k: int, ink: str) -> dict[str, Any]:
 
 def measure_chart(seed: int, d_k: int, measure: str, ink: str) -> dict[str, Any]:
     """One measure of the softmax's rows over d_k, a line for each divisor."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"d_k": found.d_k, "divided by": name, "value": _measure(found, measure)}
         for name, all_found in sweep(seed).items()
         for found in all_found
     ]
-    limits = {
-        ENTROPY: {"domain": [0, math.log(N_TOKENS)], "nice": False},
-        LARGEST: {"domain": [0, 1]},
-        GRADIENT: {"domain": [0, 1.5]},
-    }.get(measure, {"type": "log"})
-    units = {ENTROPY: f"nats, log {N_TOKENS} at the top", LARGEST: "weight"}
+    limits: dict[str, dict[str, Any]] = {
+        ENTROPY: {"scale": {"domain": [0, math.log(N_TOKENS)], "nice": False}},
+        LARGEST: {"scale": {"domain": [0, 1]}},
+        GRADIENT: {"scale": {"domain": [0, 1.5]}},
+    }
     y = {
         "field": "value",
         "type": "quantitative",
-        "scale": limits,
-        "title": f"{measure.split(',')[0]} ({units.get(measure, 'uniform row = 1')})",
-        "axis": {"format": "~g", "tickCount": 6},
+        "title": {
+            ENTROPY: f"entropy in nats (log {N_TOKENS} is the top)",
+            LARGEST: "largest weight",
+        }.get(measure, "gradient, × uniform row"),
+        **(limits.get(measure) or decades([row["value"] for row in rows])),
     }
     layers = [
         {

@@ -12,7 +12,9 @@ import pandas as pd
 
 from ui import measure
 from ui.bounded import BoundedCache
+from ui.charts import decades
 from ui.limits import MAX_WORDS, OverLimit, check_text
+from ui.pictures import isolated
 from ui.quiz import Question
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ LENGTHS = [1, 2, 4, 8, 16, 32, 64]
 READ_TOKENS, READ_SEQUENCES = 16, 3000
 
 FEW, MANY = (8, 32, 128, 512), (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+MAX_WORDS_ON_AXIS = 20
 TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
 
 # Okabe and Ito: readable by colour-blind people on white and on dark.
@@ -215,19 +218,25 @@ def _networks(asked: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
 
 def reach_chart(found: Reach, ink: str) -> dict[str, Any]:
     """The share of every position, a line for each network, on a logarithmic axis."""
+    few = len(found.words) <= MAX_WORDS_ON_AXIS
     rows = [
-        {"place": place, "word": word, "network": name, "share": float(shares[place])}
+        {
+            "token": f"{place} {isolated(word[:12])}" if few else str(place),
+            "word": word,
+            "network": name,
+            "share": float(shares[place]),
+        }
         for name, shares in ((GRU, found.gru_share), (ATTENTION, found.attention_share))
         for place, word in enumerate(found.words)
     ]
     x = {
-        "field": "place",
-        "type": "quantitative",
-        "title": "position of the token (the last one is read)",
-        "axis": {"tickMinStep": 1, "format": "d"},
-        "scale": {"domain": [0, max(len(found.words) - 1, 1)], "nice": False},
+        "field": "token",
+        "type": "ordinal",
+        "sort": None,
+        "title": "position of the word (the last one is read)",
+        "axis": {"labelAngle": -60 if few else 0, "labelOverlap": not few},
     }
-    tooltip = [{"field": "place"}, {"field": "word"}, {"field": "network"}]
+    tooltip = [{"field": "token"}, {"field": "word"}, {"field": "network"}]
     return _shares(rows, x, tooltip, ink)
 
 
@@ -268,7 +277,7 @@ def _shares(
                         "field": "share",
                         "type": "quantitative",
                         "title": "influence, × an equal share",
-                        **_decades([row["share"] for row in rows]),
+                        **decades([row["share"] for row in rows]),
                     },
                     "color": _colour("network", [GRU, ATTENTION]),
                     "tooltip": [*tooltip, {"field": "share", "format": ".4~g"}],
@@ -303,21 +312,6 @@ def reading_chart(found: np.ndarray, ink: str) -> dict[str, Any]:
             "tooltip": [{"field": "place"}, {"field": "found", "format": ".3f"}],
         },
         "config": _config(ink),
-    }
-
-
-def _decades(values: Sequence[float]) -> dict[str, Any]:
-    """A logarithmic axis over whole powers of ten, with few enough marks to read."""
-    low, high = (round_(np.log10(end)) for round_, end in
-                 ((np.floor, min(values)), (np.ceil, max(values))))  # fmt: skip
-    low, high = int(low), max(int(high), int(low) + 1)
-    every = -(-(high - low) // 7)
-    return {
-        "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
-        "axis": {
-            "values": [10.0**power for power in range(high, low - 1, -every)],
-            "format": "~g",
-        },
     }
 
 
@@ -410,7 +404,7 @@ def times_chart(found: Times, ink: str) -> dict[str, Any]:
     y = {
         "type": "quantitative",
         "title": "milliseconds (median and range)",
-        **_decades(
+        **decades(
             [end for all_ in found.seconds.values() for s in all_.values() for end in _range_ms(s)]
         ),
     }
