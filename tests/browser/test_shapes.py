@@ -48,6 +48,26 @@ def the_readouts(page: Page) -> str:
     return " ".join(page.locator(".readout").all_inner_texts())
 
 
+def test_a_number_lights_up_on_its_whole_way(page: Page, site: Site):
+    open_page(page, site, "/shapes", "Shapes")
+    page.get_by_text("One number's way: steps 4 to 11 together").click()
+    names = ["4 queries", "5 queries", "6 queries", "7 scores", "8 weights", "9 context",
+             "10 context", "11 merged"]  # fmt: skip
+    canvases = [panel(page, name).locator("canvas") for name in names]
+    for canvas in canvases:
+        expect(canvas).to_be_visible()
+        canvas.evaluate(_KEEP)
+    left, top, width, height = geometry(canvases[0])
+    # token 2, column 4: head 1, column 1
+    canvases[0].hover(position={"x": left + 4.5 * width, "y": top + 2.5 * height})
+    for canvas, name in list(zip(canvases, names, strict=True))[1:]:
+        x0, y0, x1, y1 = canvas.evaluate(_CHANGED)
+        _, _, width, height = geometry(canvas)
+        cells = 3 if name in ("7 scores", "8 weights") else 1  # a whole row asks with this number
+        assert x1 - x0 == pytest.approx(cells * width, abs=6), name
+        assert y1 - y0 == pytest.approx(height, abs=6), name
+
+
 def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: Site):
     open_page(page, site, "/shapes", "Shapes")
     now = panel(page, "step 6: queries").locator("canvas")

@@ -119,6 +119,11 @@ class Walk:
         """The tensors that a step makes."""
         return [self.panel(number, one.name) for one in self.steps[number - 1].tensors]
 
+    def way(self) -> list[Panel]:
+        """One number's way through steps 4 to 11: as a query, in what it asks, in the output."""
+        ways = ((step.number, step.tensors[-1 if step.number == 8 else 0]) for step in self.steps)
+        return [self._drawn(one, f"{number} {one.name}") for number, one in ways if number >= 4]
+
     def panel(self, number: int, name: str) -> Panel:
         """One tensor of a step, or the window of it that is drawn."""
         return self._drawn(self.steps[number - 1][name], f"step {number}: {name}")

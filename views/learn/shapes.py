@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import messages, models, player, source
+from ui import controls, messages, models, player, source
 from ui.lessons import shapes
 from ui.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.linked import linked
@@ -16,14 +16,6 @@ st.markdown(
     "Multi-head attention runs no loop over its heads: wide tensors are cut, turned and joined "
     "again. Follow every number through the eleven steps."
 )
-
-
-def position(label: str, key: str, count: int, default: int) -> int:
-    """A number from 0 to count - 1; one that is gone becomes the last."""
-    if st.session_state.get(key, 0) >= count:
-        st.session_state[key] = count - 1
-    return int(linked(st.select_slider, label, range(count), min(default, count - 1), key=key,
-                      disabled=count == 1))  # fmt: skip
 
 
 def chosen_example() -> shapes.Walk:
@@ -73,10 +65,10 @@ def chosen_layer(name: str) -> shapes.Walk:
                   max_chars=MAX_TEXT_CHARACTERS)  # fmt: skip
     left, right = st.columns(2)
     with left:
-        layer = position("Layer", "shapes_layer", shapes.n_layers(name), 3)
+        layer = controls.number("Layer", "shapes_layer", shapes.n_layers(name), 3)
     with right:
-        first = position(f"First of {shapes.WINDOW_HEADS} heads drawn", "shapes_head",
-                         len(shapes.first_heads(name)), 0)  # fmt: skip
+        first = controls.number(f"First of {shapes.WINDOW_HEADS} heads drawn", "shapes_head",
+                                len(shapes.first_heads(name)), 0)  # fmt: skip
     with st.spinner("Running the model …", show_time=True):
         return shapes.layer(name, text, layer, first)
 
@@ -122,6 +114,9 @@ if walk is not None:
     with after:
         st.markdown("**Made now**")
         picture(walk.after(number), walk, "shapes_after")
+
+    with st.expander("One number's way: steps 4 to 11 together"):
+        picture(walk.way(), walk, "shapes_way")
 
     if number == 6:
         st.header("Without the transpose")
