@@ -120,6 +120,12 @@ def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     open_page(site, VIEW, block_layer_of=lesson.DECODER_2017, block_text=TEXT)
     assert frame(site)["shape"][0] == "(token 4, width 512)"
     assert "Its memory: 8 encoder tokens" in site.text[-1].value
+    site.select_slider("block_step").set_value(6).run()
+    (_, queries), (memory, _), (_, heads) = panels(site)
+    assert queries.shape == (4, 6)
+    assert memory["rows"] == ["Nine", "grey", "geese", "fly", "over", "the"]
+    assert memory["note"] == "of (token 8, width 512)"
+    assert heads.shape == (2, 4, 6)
 
 
 def test_parts_seen_in_another_order(site: AppTest):

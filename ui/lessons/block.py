@@ -113,7 +113,8 @@ class Layer:
     n_heads: int
     head_size: int
     pre_norm: bool
-    memory: int | None  # tokens of the encoder, for a layer with cross-attention
+    memory: Step | None = None  # the encoder's output, for a layer with cross-attention
+    memory_labels: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
@@ -131,7 +132,7 @@ class Layer:
     def summary(self) -> str:
         """One line about the layer."""
         order = "pre" if self.pre_norm else "post"
-        memory = f" Its memory: {self.memory} encoder tokens." if self.memory else ""
+        memory = f" Its memory: {len(self.memory_labels)} encoder tokens." if self.memory else ""
         heads = f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} of {self.head_size}"
         return f"{self.title}: {order}-norm, {heads}.{memory}"
 
@@ -255,11 +256,18 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     layer = _layer_2017(kind, n_heads, d_ff)
     with torch.inference_mode():
         x = layer_input(words, WIDTH_2017)[None]
-        n_memory, shown, where = None, words, "_post_norm_steps"
+        encoded, shown, where = None, words, "_post_norm_steps"
         if kind == DECODER_2017:
             encoder = _layer_2017(ENCODER_2017, n_heads, d_ff)
             memory, _ = encoder(x, mask=None, rotation=None, cache=None)
-            n_memory, shown, where = len(words), words[: (len(words) + 1) // 2], _DECODER
+            encoded = Step(
+                "memory, from the encoder",
+                memory[0].numpy(),
+                (_AXES["T"], _AXES["C"]),
+                ("ui/lessons/block.py", "layer_2017", "memory, _ = encoder("),
+                (),
+            )
+            shown, where = words[: (len(words) + 1) // 2], _DECODER
             steps = layer.steps(x[:, : len(shown)], memory)
         else:
             steps = layer_steps(layer, x)
@@ -271,7 +279,8 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
         n_heads=n_heads,
         head_size=WIDTH_2017 // n_heads,
         pre_norm=False,
-        memory=n_memory,
+        memory=encoded,
+        memory_labels=_unique(words) if encoded else (),
     )
 
 
@@ -301,7 +310,6 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
         n_heads=config.n_heads,
         head_size=config.d_head,
         pre_norm=pre,
-        memory=None,
     )
 
 
@@ -349,11 +357,14 @@ def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
     shown = [layer.named(name) for name in step.made_of] + [step]
     if step.axes[-1] == _AXES["J"]:
         return [*_concatenation(layer, *shown)], True
-    return [_window(layer, part) for part in shown], False
+    windows = [_window(part, layer.labels) for part in shown]
+    if layer.memory is not None and step.name == "outputs of the cross-attention heads":
+        windows.insert(1, _window(layer.memory, layer.memory_labels))
+    return windows, False
 
 
-def _window(layer: Layer, step: Step) -> Panel:
-    tokens = layer.labels[:TOKENS_SHOWN]
+def _window(step: Step, labels: tuple[str, ...]) -> Panel:
+    tokens = labels[:TOKENS_SHOWN]
     values = step.values[..., :TOKENS_SHOWN, :COLUMNS_SHOWN]
     if values.ndim == 3:
         values = values[:2]

@@ -106,12 +106,18 @@ def stream_chart(done: Run, position: int, *, ink: str) -> dict[str, Any]:
         "type": "nominal",
         "title": None,
         "scale": {"domain": list(series), "range": [BLUE, VERMILLION, GREEN]},
-        "legend": {"orient": "top", "symbolOpacity": 1, "symbolType": "square"},
+        "legend": {"orient": "top", "columns": 2, "symbolOpacity": 1, "symbolType": "square"},
     }
     log = {"type": "log", "nice": True}
 
     def norm(field: str) -> dict[str, Any]:
-        return {"field": field, "type": "quantitative", "scale": log, "title": "norm (log scale)"}
+        return {
+            "field": field,
+            "type": "quantitative",
+            "scale": log,
+            "title": "norm (log scale)",
+            "axis": {"tickCount": 5, "format": "~s"},
+        }
 
     return {
         "height": 340,

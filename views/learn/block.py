@@ -27,7 +27,7 @@ def one_layer(text: str) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with left:
         table = layer.table.style.format(precision=3)
-        st.dataframe(table, hide_index=True, height=388, key="block_steps")
+        st.dataframe(table, hide_index=True, height="content", key="block_steps")
     with right:
         chart = charts.norms(layer.labels, step.norms, ink=theme.ink())
         st.vega_lite_chart(chart, key="block_norms")
