@@ -15,15 +15,17 @@ export default function (component) {
     const span = document.createElement("span");
     span.className = `chip ${quiet ? "quiet" : `tone${index % 4}`}${chosen ? " chosen" : ""}`;
     span.textContent = label;
-    span.dataset.index = index;
     span.setAttribute("role", "option");
     return lineAfter ? [span, document.createElement("br")] : [span];
   });
   row.replaceChildren(...spans.flat());
   const marks = spans.map(([span]) => span);
 
+  // new data makes new chips: what belongs to the old ones may hear an event once more
+  const alive = () => marks.length > 0 && marks[0].isConnected;
+
   function choose(index) {
-    if (index === lit) return;
+    if (index === lit || !alive()) return;
     if (lit >= 0) marks[lit].classList.remove("lit");
     lit = index;
     if (lit < 0) {
@@ -35,15 +37,15 @@ export default function (component) {
   }
 
   function onPointer(event) {
-    const mark = event.target.closest?.(".chip");
-    if (mark && row.contains(mark)) choose(Number(mark.dataset.index));
+    const index = marks.indexOf(event.target.closest?.(".chip"));
+    if (index >= 0) choose(index);
   }
   const onLeave = (event) => event.pointerType === "mouse" && choose(-1);
   const MOVES = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
   function onKey(event) {
     if (event.key === "Escape") return choose(-1);
     const move = MOVES[event.key];
-    if (!move || !marks.length) return;
+    if (!move || !alive()) return;
     event.preventDefault();
     // the first key press only shows where the reading begins
     choose(lit < 0 ? 0 : Math.min(Math.max(lit + move, 0), marks.length - 1));

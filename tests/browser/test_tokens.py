@@ -1,0 +1,76 @@
+"""Tokens in a browser: type, read a chip, step through a word, see what enters layer 0."""
+
+import re
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from pretrained import gpt2_bpe
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, set_slider, type_text
+
+pytestmark = pytest.mark.browser
+
+
+def row(page: Page, title: str) -> Locator:
+    return page.locator("figure.chips").filter(has_text=title)
+
+
+def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
+    open_page(page, site, "/tokens", "Tokens")
+    expect(row(page, "GPT-2 (BPE): 7 tokens")).to_be_visible()
+    text = "<b>Zwölf</b> שלום 👍"
+    type_text(page, "Text", text)
+    tokens = gpt2_bpe.gpt2().encode(text)
+    figure = row(page, f"GPT-2 (BPE): {len(tokens)} tokens")
+    expect(figure).to_be_visible()
+    chips = figure.locator(".chip")
+    expect(chips).to_have_count(len(tokens))
+    # markup of a visitor is text on the chips
+    expect(figure.locator("b")).to_have_count(0)
+    for index in (0, 3, len(tokens) - 1):
+        chips.nth(index).hover()
+        start, end = tokens.spans[index]
+        expect(figure.locator(".readout")).to_have_text(
+            f"token {index}: id {tokens.ids[index]}, characters {start} to {end}, "
+            f"bytes {tokens.raw[index].hex(' ')}"
+        )
+    assert f"tokens_text={urllib.parse.quote(text, safe='')}"[:25] in page.url
+
+
+def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
+    open_page(page, site, "/tokens", "Tokens")
+    figure = row(page, "GPT-2 (BPE): 7 tokens")
+    figure.locator(".row").focus()
+    for key, expected in (
+        ("ArrowRight", "token 0: id 464"),
+        ("ArrowRight", "token 1: id 1306"),
+        ("End", "token 6: id 27737"),
+        ("Home", "token 0: id 464"),
+        ("Escape", "Point at a token"),
+    ):
+        page.keyboard.press(key)
+        expect(figure.locator(".readout")).to_contain_text(expected)
+
+
+def test_stepping_moves_nothing_else(page: Page, site: Site):
+    open_page(page, site, "/tokens", "Tokens")
+    figure = row(page, "Parts")
+    expect(figure.locator(".chip")).to_have_text(["␣s", "un", "ny"])
+    below = page.get_by_role("heading", name="From id to input embedding")
+    expect(page.get_by_text("largest difference", exact=False)).to_be_visible()
+    before = below.evaluate("e => e.offsetTop")
+    set_slider(page, "Step", 0, 2)
+    expect(figure.locator(".chip")).to_have_text(["␣sunny"])
+    expect(figure.locator(".readout")).to_contain_text("merge 27,481 of the list")
+    assert below.evaluate("e => e.offsetTop") == before
+    expect(page).to_have_url(re.compile("tokens_step=5"))
+
+
+def test_a_link_opens_the_vectors_of_a_token(page: Page, site: Site):
+    link = "/tokens?tokens_model=smollm2-135m-instruct&tokens_place=2"
+    open_page(page, site, link, "Tokens")
+    expect(page.get_by_text("adds no position vector", exact=False)).to_be_visible()
+    chosen = row(page, "SmolLM2 135M Instruct").locator(".chosen")
+    expect(chosen).to_have_text(["␣day"])
