@@ -12,6 +12,7 @@ from ui.lessons import ladder
 
 pytestmark = pytest.mark.browser
 
+ATTEMPTS = 30  # the page may be painting
 MATRIX = "My matrix, as text or in the table below"
 
 
@@ -23,15 +24,32 @@ def read(page: Page, name: str, row: int, column: int) -> str:
     """Hover a cell of a tensor and read what its picture then says."""
     figure = panel(page, name)
     canvas = figure.locator("canvas")
-    canvas.scroll_into_view_if_needed()
-    left, top, width, height = (
-        float(canvas.get_attribute(f"data-{part}") or 0)
-        for part in ("left", "top", "cell-width", "cell-height")
-    )
-    canvas.hover(position={"x": left + (column + 0.5) * width, "y": top + (row + 0.5) * height})
     said = page.locator(".tensors").filter(has=figure).locator(".readout")
-    expect(said).to_contain_text(f"{name}[{row}, {column}]")
+    for _ in range(ATTEMPTS):
+        left, top, width, height = (
+            float(canvas.get_attribute(f"data-{part}") or 0)
+            for part in ("left", "top", "cell-width", "cell-height")
+        )
+        x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
+        canvas.hover(position={"x": x, "y": y})
+        try:
+            expect(said).to_contain_text(f"{name}[{row}, {column}]", timeout=2_000)
+        except AssertionError:  # it was drawn anew under the pointer
+            continue
+        break
     return re.sub("[\u2068\u2069]", "", said.inner_text())
+
+
+def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> str:
+    """Wait until a cell of a tensor holds a value; what its picture says of it."""
+    for _ in range(ATTEMPTS):
+        said = read(page, name, *cell)
+        shown = said.partition("= ")[2].split(" ")[0].replace("−", "-")
+        if shown and float(shown) == pytest.approx(value, rel=1e-5):
+            return said
+        page.mouse.move(0, 0)
+        page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))")
+    pytest.fail(f"{name}{cell} is {said!r}, not {value}")
 
 
 def test_climbing_every_rung(page: Page, site: Site):
@@ -48,11 +66,9 @@ def test_climbing_every_rung(page: Page, site: Site):
 def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
     open_page(page, site, "/ladder?ladder_rung=v1", "Ladder")
     rung = ladder.climb("v1", ladder.example("journey"))
-    said = read(page, "scores", 4, 2)
     score = float(rung.record.scores[4, 2])
+    said = expect_cell(page, "scores", (4, 2), score)
     assert "query 4 “one”, key 2 “starts”" in said
-    shown = float(said.split("= ")[1].split(" ")[0])
-    assert shown == pytest.approx(score, rel=1e-5)
     set_slider(page, "Row i (query)", 0, 3)  # 1 -> 4
     set_slider(page, "Row j (key)", 0, -1)  # 3 -> 2
     expect(page.get_by_text(f"cell of the tensor {score:.6f}")).to_be_visible()
@@ -80,12 +96,12 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(
     cell.press("Enter")
     both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
     expect(text).to_have_value(both)
-    assert "= 7.5 " in read(page, "x", 1, 1)
+    expect_cell(page, "x", (1, 1), 7.5)
     other = browser.new_context().new_page()
     other.goto(page.url)
     expect(panel(other, "x")).to_be_visible()
     expect(other.get_by_role("textbox", name=MATRIX)).to_have_value(both)
-    assert "= -3 " in read(other, "x", 2, 1)
+    expect_cell(other, "x", (2, 1), -3.0)
     other.context.close()
 
 

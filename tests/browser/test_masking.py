@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.test_ladder import panel, read
+from tests.browser.test_ladder import expect_cell, panel, read
 from tests.browser.test_site import open_page, set_slider
 from ui.lessons import masking
 
@@ -23,8 +23,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
 
     leak = float(masking.ways(nine).filled[0, 8])
-    said = read(page, "weights", 0, 8)
-    assert float(said.split("= ")[1].split(" ")[0]) == pytest.approx(leak, rel=1e-5)
+    expect_cell(page, "weights", (0, 8), leak)
     set_slider(page, "Write this into forbidden scores", 0, 8)  # 0 -> -inf
     expect(page).to_have_url(re.compile("masking_fill=-inf"))
     metric = page.get_by_test_id("stMetric").filter(has_text="all rows")
@@ -33,8 +32,7 @@ def test_the_main_path(page: Page, site: Site):
     page.get_by_role("button", name="Draw again").click()
     expect(page).to_have_url(re.compile("masking_seed=124"))
     expected = float(masking.draw(None, 0.5, 124).after[0, 1])
-    said = read(page, "after", 0, 1)
-    assert float(said.split("= ")[1].split(" ")[0]) == pytest.approx(expected, rel=1e-5)
+    expect_cell(page, "after", (0, 1), expected)
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
 
 

@@ -38,7 +38,7 @@ def chosen_sentence() -> ladder.Sentence | None:
                   key="ladder_text", max_chars=300)  # fmt: skip
     st.markdown(
         ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
-        "matrices are drawn from the seed, not the model's own: so scores stay near 0.]"
+        "matrices come from the seed, they are not the model's own.]"
     )
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
