@@ -28,11 +28,11 @@ def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
         at = 4 + length
         for panel in json.loads(data[4:at])["panels"]:
             count = int(np.prod(panel["shape"]))
-            assert not panel["cells"]
+            assert panel["cells"]
             assert not panel["groups"]
             values = np.frombuffer(data, "<f4", count, at).reshape(panel["shape"])
             found[f"{panel['name']} {panel['axes'][0]}"] = (panel, values)
-            at += 4 * count
+            at += 8 * count  # its values and its cells
     return found
 
 

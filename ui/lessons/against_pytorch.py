@@ -147,12 +147,14 @@ def _or_dash(count: int | None) -> str:
 
 
 def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
-    """The first rows and columns of a matrix, with its whole shape in the note."""
-    rows, columns = values.shape
-    shown = values[:WINDOW, :WINDOW]
-    whole = shown.shape == values.shape
-    note = "" if whole else f"a window of {rows} × {columns}"
-    return Panel(name, shown.copy(), axes, note=note)
+    """The first rows and columns of a matrix, under the whole one's shape.
+
+    Its cells carry their place, so that the same place lights up in the panels beside it.
+    """
+    shown = values[:WINDOW, :WINDOW].copy()
+    places = np.arange(shown.size).reshape(shown.shape)
+    window = tuple(range(size) for size in shown.shape)
+    return Panel(name, shown, axes, cells=places, positions=window, whole=values.shape)
 
 
 @dataclass(frozen=True)
