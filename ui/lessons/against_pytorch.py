@@ -237,7 +237,7 @@ class Series:
         lowest = min(samples.low for samples in every) * 1e3
         highest = max(samples.high for samples in every) * 1e3
         return {
-            "height": 460,
+            "height": 560,
             "data": {"values": values},
             "encoding": {
                 "x": {

@@ -108,7 +108,7 @@ measured = lesson.series(asked, progress.text)
 hint = " Press Measure for the sizes above and more heads." if asked == lesson.FIRST else ""
 progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
 st.vega_lite_chart(measured.value.chart(theme.ink()), key="against_pytorch_chart")
-st.dataframe(measured.value.table, hide_index=True)
+st.dataframe(measured.value.table, hide_index=True, height=425)
 st.download_button(
     "Download every measurement (CSV)",
     measured.value.rows.to_csv(index=False).encode(),
