@@ -8,7 +8,7 @@ import streamlit as st
 
 from pretrained import CatalogEntry, ModelSpec
 from ui import models
-from ui.limits import MAX_TEXT_CHARACTERS
+from ui.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from ui.linked import linked
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
@@ -111,6 +111,26 @@ def colours(key: str) -> str:
         "weights visible; automatic takes it for long texts.",
     )
     return chosen
+
+
+def seed(label: str, key: str, default: int, *, disabled: bool = False, help: str = "") -> int:
+    """A whole number from 0 to MAX_SEED.
+
+    The widget holds floats: with whole numbers, Streamlit fails on a link that says 1e400.
+    """
+    chosen: float = linked(
+        st.number_input,
+        label,
+        0.0,
+        float(MAX_SEED),
+        float(default),
+        1.0,
+        format="%.0f",
+        key=key,
+        disabled=disabled,
+        help=help or None,
+    )
+    return round(chosen)
 
 
 def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:

@@ -14,6 +14,7 @@ from attention_core.ladder import MultiHeadAttention
 from tests.app.conftest import messages, open_page
 from ui import measure
 from ui.lessons import against_pytorch as lesson
+from ui.limits import MAX_SEED
 
 VIEW = "views/learn/against_pytorch.py"
 KEY = "against_pytorch_"
@@ -123,7 +124,7 @@ def test_every_control_at_its_ends(site: AppTest, end: int):
     site.select_slider(KEY + "heads").set_value(lesson.HEADS[end])
     site.slider(KEY + "tokens").set_value((1, lesson.MAX_TOKENS)[end])
     site.slider(KEY + "batch").set_value((1, lesson.MAX_BATCH)[end])
-    site.number_input(KEY + "seed").set_value((0, lesson.MAX_SEED)[end])
+    site.number_input(KEY + "seed").set_value((0, MAX_SEED)[end])
     site.toggle(KEY + "causal").set_value(bool(end))
     site.toggle(KEY + "bias").set_value(bool(end)).run()
     assert not site.exception

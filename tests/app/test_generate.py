@@ -15,7 +15,7 @@ from tests.app.conftest import messages, open_page
 from ui import live, models
 from ui.charts import CACHED, UNCACHED, time_per_token
 from ui.generation import CacheSize, Job, JobQueue, Request, StepTime, Stopped
-from ui.limits import MAX_PROMPT_TOKENS, OverLimit
+from ui.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 
 PAGE = "views/generate/generate.py"
 MODEL = "smollm2-135m-instruct"
@@ -299,7 +299,7 @@ def test_controls_at_their_extremes(site: AppTest):
     site.slider("generate_temperature").set_value(2.0).run()
     site.slider("generate_top_k").set_value(200)
     site.slider("generate_top_p").set_value(0.05)
-    site.number_input("generate_seed").set_value(2**31 - 1).run()
+    site.number_input("generate_seed").set_value(MAX_SEED).run()
     assert run_job(site).state == "done"
 
 

@@ -122,7 +122,7 @@ def test_draw_again_is_another_seed_in_the_address(site: AppTest):
     np.testing.assert_array_equal(first["before"], first["−∞ before the softmax"])
     site.button("masking_redraw").click().run()
     assert site.number_input("masking_seed").value == 124
-    assert site.query_params["masking_seed"] == "124"
+    assert float(site.query_params["masking_seed"]) == 124
     second = panels(site)
     assert (second["after"] != first["after"]).any()
     np.testing.assert_array_equal(second["before"], first["before"])

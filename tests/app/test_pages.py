@@ -225,6 +225,21 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     assert labels == ["Model", "Layer", "Head", "Colours"]
 
 
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("nonsense", ["1e400", "-1", "nan", "../../etc/<b>passwd</b>"])
+def test_nonsense_everywhere_in_a_link(site: AppTest, view: str, nonsense: str):
+    """Every parameter of the page at once; text boxes may take it, no page may fail."""
+    open_page(site, view)
+    kinds = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio",
+             "text_input", "text_area", "button_group")  # fmt: skip
+    keys = [widget.key for kind in kinds for widget in site.get(kind) if widget.key]
+    linked = [key for key in keys if "_quiz_" not in key]
+    again = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    open_page(again, view, **dict.fromkeys(linked, nonsense))
+    assert not again.exception
+    assert again.title[0].value == site.title[0].value
+
+
 @pytest.mark.parametrize(
     ("asked", "value", "expected"),
     [

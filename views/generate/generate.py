@@ -30,8 +30,8 @@ with middle:
         "settings have no effect. Higher values flatten the distribution.",
     )  # fmt: skip
     draws = temperature > 0
-    seed = linked(
-        st.number_input, "Seed", 0, 2**31 - 1, 0, key="generate_seed", disabled=not draws,
+    seed = controls.seed(
+        "Seed", "generate_seed", 0, disabled=not draws,
         help="The same seed draws the same tokens again.",
     )  # fmt: skip
 with right:
@@ -54,7 +54,7 @@ if st.button("Generate", type="primary", icon=":material/play_arrow:", key="gene
             temperature=temperature,
             top_k=top_k or None,
             top_p=top_p if top_p < 1 else None,
-            seed=int(seed),
+            seed=seed,
         ),
     )
 

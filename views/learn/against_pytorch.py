@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import messages, quiz, source, theme
+from ui import controls, messages, quiz, source, theme
 from ui.lessons import against_pytorch as lesson
 from ui.linked import linked
 from ui.tensors import tensors
@@ -24,14 +24,7 @@ with columns[3]:
     batch = linked(st.slider, "Batch B", 1, lesson.MAX_BATCH, 2, key="against_pytorch_batch")
 columns = st.columns(4, vertical_alignment="bottom")
 with columns[0]:
-    seed = linked(
-        st.number_input,
-        "Seed of weights and input",
-        0,
-        lesson.MAX_SEED,
-        123,
-        key="against_pytorch_seed",
-    )
+    seed = controls.seed("Seed of weights and input", "against_pytorch_seed", 123)
 with columns[1]:
     causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
 with columns[2]:

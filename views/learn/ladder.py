@@ -15,14 +15,6 @@ SIX, NINE, MATRIX, SENTENCE = "six tokens", "nine tokens", "my matrix", "my sent
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
 
 
-def position(label: str, key: str, count: int, default: int) -> int:
-    """A position from 0 to count - 1; one that is gone becomes the last."""
-    if st.session_state.get(key, 0) >= count:
-        st.session_state[key] = count - 1
-    return int(linked(st.select_slider, label, range(count), min(default, count - 1), key=key,
-                      disabled=count == 1))  # fmt: skip
-
-
 def chosen_sentence() -> ladder.Sentence | None:
     """The rows that the page works on; None, after a message, where there are none."""
     if kind in (SIX, NINE):
@@ -73,8 +65,7 @@ if name == "dropout":
     with boxes[2]:
         options["dropout"] = linked(st.slider, "Dropout p", 0.0, 0.9, 0.5, 0.1, key="ladder_p")
     with boxes[3]:
-        options["draw"] = linked(st.number_input, "Seed of the dropout", 0, 99_999, 123,
-                                 key="ladder_draw")  # fmt: skip
+        options["draw"] = controls.seed("Seed of the dropout", "ladder_draw", 123)
 if multi:
     with boxes[2]:
         options["n_heads"] = linked(st.slider, "Heads", 1, 4, 2, key="ladder_heads")
@@ -97,13 +88,13 @@ if rung is not None and sentence is not None:
     count = len(sentence.labels)
     left, right, third = st.columns(3)
     with left:
-        i = position("Row i (query)", "ladder_i", count, 1)
+        i = controls.number("Row i (query)", "ladder_i", count, 1)
     with right:
-        j = position("Row j (key)", "ladder_j", count, 3)
+        j = controls.number("Row j (key)", "ladder_j", count, 3)
     head = 0
     if multi:
         with third:
-            head = position("Head to follow", "ladder_head", rung.n_heads, 0)
+            head = controls.number("Head to follow", "ladder_head", rung.n_heads, 0)
 
     for number, stage in enumerate(ladder.stages(rung, sentence.labels, (head, i, j))):
         picture, line = st.columns([3, 2])

@@ -4,6 +4,7 @@ import streamlit as st
 
 from ui import controls, messages, models, pictures, source, theme
 from ui.lessons import masking
+from ui.limits import MAX_SEED
 from ui.linked import linked
 from ui.quiz import quiz
 from ui.tensors import Panel, tensors
@@ -45,7 +46,7 @@ def next_token(count: int) -> None:
 
 def redraw() -> None:
     """The next seed."""
-    st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1) % 100_000
+    st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1.0) % (MAX_SEED + 1)
 
 
 def show_all(scores: masking.Scores) -> None:
@@ -115,7 +116,7 @@ def show_dropout(weights, labels) -> None:
     with middle:
         p = linked(st.slider, "Probability p", 0.1, 0.9, 0.5, 0.1, key="masking_p")
     with right:
-        seed = linked(st.number_input, "Seed", 0, 99_999, 123, key="masking_seed")
+        seed = controls.seed("Seed", "masking_seed", 123)
     button.button("Draw again", on_click=redraw, key="masking_redraw")
     one = masking.draw(weights if what == WEIGHTS else None, p, seed)
     names = labels if what == WEIGHTS else None

@@ -47,11 +47,9 @@ def chosen_example() -> shapes.Walk:
     with rest[1]:
         dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
     with rest[2]:
-        draw = linked(st.number_input, "Seed of the dropout", 0, 99_999, 0, key="shapes_draw",
-                      disabled=dropout == 0)  # fmt: skip
+        draw = controls.seed("Seed of the dropout", "shapes_draw", 0, disabled=dropout == 0)
     with rest[3]:
-        seed = linked(st.number_input, "Seed of all other numbers", 0, 99_999, 123,
-                      key="shapes_seed")  # fmt: skip
+        seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
     st.markdown(f":small[Embeddings and matrices are random, drawn with seed {seed}.]")
     return shapes.example(
         sentences, d_in=d_in, d_out=d_out, n_heads=n_heads, context_length=length,
