@@ -296,17 +296,31 @@ def test_no_request_leaves_the_machine(page: Page, site: Site):
     assert elsewhere == []
 
 
-@pytest.mark.parametrize("path", ["/", "/heads", "/generate", "/models"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str, scheme: str):
-    page = browser.new_context(
-        viewport={"width": 390, "height": 844}, color_scheme=scheme
-    ).new_page()
+PATHS = ["/", "/heads", "/generate", "/models", "/why-attention", "/ladder", "/shapes", "/masking",
+         "/scaling", "/against-pytorch", "/block", "/tokens"]  # fmt: skip
+
+
+def test_every_page_is_among_the_paths(page: Page, site: Site):
+    open_page(page, site, "/", "Attention Lab")
+    links = page.get_by_test_id("stSidebarNavLink")
+    expect(links).to_have_count(len(PATHS))
+    addresses = [links.nth(i).get_attribute("href") or "" for i in range(len(PATHS))]
+    assert sorted(urllib.parse.urlsplit(address).path or "/" for address in addresses) == sorted(
+        PATHS
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str):
+    page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
     page.set_default_timeout(60_000)
     page.goto(site.url + path)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     if path in ("/", "/heads"):
         expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+    elif path in ("/ladder", "/shapes", "/masking", "/block"):
+        expect(page.locator("figure.panel canvas").first).to_be_visible()
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert page.evaluate(inside)
     page.context.close()
