@@ -33,17 +33,20 @@ class Source:
 def show(file: str, name: str) -> None:
     """The source of a function or class, with a copy button, its file and its line numbers."""
     source = read(file, name)
-    st.markdown(f":small[`{source.file}`, lines {source.first_line} to {source.last_line}]")
-    st.code(source.text, language="python")
+    _code(file, source.first_line, source.last_line, source.text)
 
 
 def step(file: str, name: str, *containing: str) -> None:
     """The statements of a function that contain these texts, one each: what made a tensor."""
     sources = [read(file, name, text) for text in containing]
-    first, last = sources[0].first_line, sources[-1].last_line
+    text = "\n".join(source.text for source in sources)
+    _code(file, sources[0].first_line, sources[-1].last_line, text, wrap_lines=True)
+
+
+def _code(file: str, first: int, last: int, text: str, *, wrap_lines: bool = False) -> None:
+    """Code under a comment that says where it is: one element, so that pages repaint quickly."""
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
-    st.markdown(f":small[`{file}`, {lines}]")
-    st.code("\n".join(source.text for source in sources), language="python", wrap_lines=True)
+    st.code(f"# {file}, {lines}\n{text}", language="python", wrap_lines=wrap_lines)
 
 
 @cache

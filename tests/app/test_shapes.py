@@ -189,10 +189,9 @@ def test_colours_by_value(site: AppTest):
 @pytest.mark.parametrize("number", range(1, 12))
 def test_every_step_shows_lines_that_ran(site: AppTest, kind: str | None, number: int):
     open_step(site, number, **({"shapes_of": kind} if kind else {}))
-    place = next(e.value for e in site.markdown if "`attention_core/" in e.value)
-    file, first = re.search(r"`(.*?)`, lines? (\d+)", place).groups()  # type: ignore[union-attr]
+    place, *shown = site.code[1].value.splitlines()
+    file, first = re.fullmatch(r"# (.*?), lines? (\d+)(?: to \d+)?", place).groups()  # type: ignore[union-attr]
     lines = (Path(__file__).parents[2] / file).read_text(encoding="utf-8").splitlines()
-    shown = site.code[1].value.splitlines()
     assert lines[int(first) - 1].strip() == shown[0].strip()
     assert words(site) < MAX_WORDS
 
