@@ -58,15 +58,18 @@ def panel() -> None:
         ),
         key="models_download",
     )
+    # always there, so that nothing moves when another model is chosen
+    typed = st.text_input(
+        "Hub id of another model",
+        placeholder="organisation/model",
+        max_chars=100,
+        key="models_hub_id",
+        disabled=chosen != other,
+        help="Models of the GPT-2, BERT and Llama architectures with safetensors weights are "
+        "accepted; the size is checked before anything is fetched.",
+    )
     if chosen == other:
-        st.caption(
-            "Models of the GPT-2, BERT and Llama architectures with safetensors weights are "
-            "accepted; the size is checked before anything is fetched."
-        )
-        hub_id = st.text_input(
-            "Hub id", placeholder="organisation/model", max_chars=100, key="models_hub_id"
-        ).strip()
-        revision = "main"
+        hub_id, revision = typed.strip(), "main"
     else:
         hub_id, revision = missing[chosen].hub_id, missing[chosen].revision
     if st.button("Download", icon=":material/download:", disabled=not hub_id, key="models_start"):
