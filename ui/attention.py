@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import pretrained
 from pretrained import Pretrained, Tokens
 from ui import models
 from ui.bounded import BoundedCache
@@ -45,8 +44,7 @@ def run(name: str, text: str) -> AttentionRun:
     Raises: OverLimit for a text that is too long, ValueError for one without any token.
     """
     check_text(text)
-    key = (name, str(pretrained.find(name)), text)
-    return _runs.get(key, lambda: _forward(name, text))
+    return _runs.get((*models.key(name), text), lambda: _forward(name, text))
 
 
 def _forward(name: str, text: str) -> AttentionRun:
@@ -73,11 +71,8 @@ def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionR
 
     check_text(text)
     model = models.get(name)
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "a head map")
+    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
     with _gate, torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)
         return model, tokens, model.core(ids, record=True).records

@@ -12,8 +12,9 @@ from typing import Any
 
 CACHED, UNCACHED = "with the cache", "without the cache"
 
-# Okabe and Ito's blue and vermillion: readable by colour-blind people, on white and on dark.
-_COLOURS = ["#0072B2", "#D55E00"]
+# Okabe and Ito: readable by colour-blind people, on white and on dark.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
+SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
 
 def time_per_token(
@@ -60,7 +61,7 @@ def time_per_token(
                 "field": "run",
                 "type": "nominal",
                 "title": None,
-                "scale": {"domain": [CACHED, UNCACHED], "range": _COLOURS},
+                "scale": {"domain": [CACHED, UNCACHED], "range": [BLUE, VERMILLION]},
                 "legend": {"orient": "top"},
             },
             "tooltip": [
@@ -89,11 +90,16 @@ def time_per_token(
                 },
             },
         ],
-        "config": {
-            "view": {"strokeWidth": 0},
-            "axis": {"labelColor": ink, "titleColor": ink},
-            "legend": {"labelColor": ink, "titleColor": ink},
-        },
+        "config": config(ink),
+    }
+
+
+def config(ink: str, **legend: Any) -> dict[str, Any]:
+    """What all charts share: text in the colour `ink`, no frame; `legend` adds to the legend."""
+    return {
+        "view": {"strokeWidth": 0},
+        "axis": {"labelColor": ink, "titleColor": ink},
+        "legend": {"labelColor": ink, "titleColor": ink, **legend},
     }
 
 

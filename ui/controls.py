@@ -145,7 +145,7 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
             st.session_state[name] = count - 1
 
 
-def number(label: str, key: str, count: int, default: int) -> int:
+def number(label: str, key: str, count: int, default: int, help: str | None = None) -> int:
     """A slider over 0 .. count - 1.
 
     A slider over options: it stays the same widget when `count` changes, and so keeps its value and
@@ -160,6 +160,7 @@ def number(label: str, key: str, count: int, default: int) -> int:
         range(count),
         min(default, largest),
         key=key,
+        help=help,
         disabled=largest == 0,
     )
     return chosen

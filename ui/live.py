@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import streamlit as st
 
-from ui import charts, messages, theme
+from ui import charts, messages, tables, theme
 from ui.generation import Job, JobQueue, Request, Run
 from ui.limits import OverLimit
 
@@ -164,11 +164,6 @@ def _data(job: Job) -> None:
     with st.expander("Every step, and the data to take away"):
         st.dataframe(table, hide_index=True, height=320)
         settings = table.assign(settings=job.request.summary, device=job.device)
-        st.download_button(
-            "Download every step (CSV)",
-            settings.to_csv(index=False).encode(),
-            file_name="generation_steps.csv",
-            mime="text/csv",
-            key="generate_csv",
-            on_click="ignore",
+        tables.download(
+            "Download every step (CSV)", settings, "generation_steps.csv", key="generate_csv"
         )

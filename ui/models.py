@@ -7,9 +7,9 @@ import logging
 import threading
 
 import pretrained
-from pretrained import CatalogEntry, Pretrained, hub
+from pretrained import CatalogEntry, ModelSpec, Pretrained, Tokens, hub
 from ui.bounded import BoundedCache
-from ui.limits import MODEL_CACHE_BYTES
+from ui.limits import MODEL_CACHE_BYTES, check_tokens
 
 
 def _size(model: Pretrained) -> int:
@@ -33,6 +33,8 @@ NO_WEIGHTS = (
     "`ATTENTION_LAB_MODELS`, or download one on the *Models* page."
 )
 
+NO_TOKEN = "There is no token in this text: type a word or more."
+
 
 def ready(role: str | None = None) -> list[CatalogEntry]:
     """The models that can be loaded now, encoders and decoders or only one role."""
@@ -54,7 +56,6 @@ def preferred(role: str) -> str | None:
 
 def get(name: str) -> Pretrained:
     """The model, loaded on first use and shared; errors as of `pretrained.load`."""
-    source = pretrained.find(name)
 
     def load() -> Pretrained:
         model = pretrained.load(name)
@@ -63,17 +64,39 @@ def get(name: str) -> Pretrained:
         gc.freeze()
         return model
 
-    return _loaded.get(_key(name, source), load)
+    return _loaded.get(key(name), load)
 
 
 def is_loaded(name: str) -> bool:
     """Whether `get` would return at once."""
-    return _key(name, pretrained.find(name)) in _loaded
+    return key(name) in _loaded
 
 
-def _key(name: str, source: pretrained.Source | None) -> tuple[str, str]:
-    # weights that appear in a folder of higher rank are another model
-    return name, str(source)
+def key(name: str) -> tuple[str, str]:
+    """The name of a model and where its weights are, for what is kept of it.
+
+    Weights that appear in a folder of higher rank are another model.
+    """
+    return name, str(pretrained.find(name))
+
+
+def spec(name: str) -> ModelSpec:
+    """The sizes of a model that is ready."""
+    return {entry.spec.name: entry.spec for entry in ready()}[name]
+
+
+def encoded(
+    model: Pretrained, text: str, limit: int, purpose: str, *, empty: str = NO_TOKEN
+) -> Tokens:
+    """The tokens of a text, of which `purpose` ("a head map") takes at most `limit`.
+
+    Raises: OverLimit for more of them, ValueError with the message `empty` for none.
+    """
+    tokens = model.tokenizer.encode(text)
+    check_tokens(len(tokens.ids), limit, purpose)
+    if not tokens.ids:
+        raise ValueError(empty)
+    return tokens
 
 
 def clear() -> None:

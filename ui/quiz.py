@@ -36,6 +36,12 @@ class Question:
         return tuple(sorted(everything, key=lambda choice: crc32((self.ask + choice).encode())))
 
 
+def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ...]]:
+    """The choice whose number is nearest to the value, and the others."""
+    right = min(choices, key=lambda name: abs(choices[name] - value))
+    return right, tuple(name for name in choices if name != right)
+
+
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
     st.header("Predict, then look")

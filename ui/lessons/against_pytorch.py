@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ui import measure, warmup
+from ui import charts, measure, warmup
 from ui.bounded import BoundedCache
 from ui.quiz import Question
 from ui.tensors import Panel
@@ -30,8 +30,6 @@ MAX_WAIT_SECONDS = 10  # for the models that load after a start of the server
 # Rows and columns of the windows that are drawn, from the first batch element.
 WINDOW = 6
 
-# Okabe and Ito, in the order of the kinds: readable by colour-blind people on white and on dark.
-_COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00"]
 _TICKS = [step * 10.0**power for power in range(-2, 4) for step in (1, 2, 5)]  # ms
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
 
@@ -231,7 +229,7 @@ class Series:
         colour = {
             "field": "way",
             "type": "nominal",
-            "scale": {"domain": kinds, "range": _COLOURS},
+            "scale": {"domain": kinds, "range": charts.SERIES},
             "legend": legend,
         }
         every = [samples for by_kind in self.seconds.values() for samples in by_kind.values()]
@@ -288,11 +286,7 @@ class Series:
                     },
                 },
             ],
-            "config": {
-                "view": {"strokeWidth": 0},
-                "axis": {"labelColor": ink, "titleColor": ink},
-                "legend": {"labelColor": ink, "titleColor": ink},
-            },
+            "config": charts.config(ink),
         }
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-import pretrained
 from pretrained.tokens import printable
 from ui import models
 from ui.bounded import BoundedCache
@@ -183,15 +182,16 @@ def clear() -> None:
         kept.clear()
 
 
-def _weights(choice: str) -> str:
-    """Where a model's weights come from: other weights of the same name are another model."""
-    return "" if choice in (ENCODER_2017, DECODER_2017, BASE_2017) else str(pretrained.find(choice))
+def _key(choice: str) -> tuple[str, ...]:
+    """A layer or model of 2017 by its name, a model by its name and weights."""
+    untrained = choice in (ENCODER_2017, DECODER_2017, BASE_2017)
+    return (choice,) if untrained else models.key(choice)
 
 
 def run(name: str, text: str) -> Run:
     """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
     check_text(text)
-    return _runs.get((name, _weights(name), text), lambda: _run(name, text))
+    return _runs.get((*models.key(name), text), lambda: _run(name, text))
 
 
 def _run(name: str, text: str) -> Run:
@@ -200,11 +200,8 @@ def _run(name: str, text: str) -> Run:
     from attention_core.lens import residual_stream, token_norms
 
     model = models.get(name)
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "this page")
+    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page", empty=EMPTY)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    if not tokens.ids:
-        raise ValueError(EMPTY)
     with _gate, torch.inference_mode():
         stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))
         norms = [
@@ -416,7 +413,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 
     Errors as of `words_of` and `run`.
     """
-    key = (choice, _weights(choice), text, how, seed if how == "shuffled" else 0)
+    key = (_key(choice), text, how, seed if how == "shuffled" else 0)
     return _reorderings.get(key, lambda: _reordered(choice, text, how, seed))
 
 
@@ -511,7 +508,7 @@ def countable() -> list[str]:
 
 def counts(choice: str) -> Counts:
     """Parameters by part, of the loaded weights where they are here; errors as of loading."""
-    return _counts.get((choice, _weights(choice)), lambda: _count(choice))
+    return _counts.get(_key(choice), lambda: _count(choice))
 
 
 def _count(choice: str) -> Counts:
@@ -562,7 +559,7 @@ class LensTable:
 
 def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors as of `run`."""
-    key = (name, _weights(name), text, position)
+    key = (*models.key(name), text, position)
     return _lenses.get(key, lambda: _lens(name, text, position))
 
 
@@ -613,7 +610,7 @@ class NextToken:
 
 def next_token(name: str, text: str) -> NextToken:
     """What a decoder predicts behind a text. Errors as of `run`."""
-    return _next_tokens.get((name, _weights(name), text), lambda: _next_token(name, text))
+    return _next_tokens.get((*models.key(name), text), lambda: _next_token(name, text))
 
 
 def _next_token(name: str, text: str) -> NextToken:

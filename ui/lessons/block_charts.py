@@ -8,18 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ui.charts import BLUE, GREEN, VERMILLION, config
 from ui.lessons.block import LensTable, Run
-
-# Okabe and Ito: readable by colour-blind people on white and on dark.
-BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"
-
-
-def _config(ink: str) -> dict[str, Any]:
-    return {
-        "view": {"strokeWidth": 0},
-        "axis": {"labelColor": ink, "titleColor": ink},
-        "legend": {"labelColor": ink, "titleColor": ink},
-    }
 
 
 def bars(
@@ -62,7 +52,7 @@ def bars(
                 {"field": "value", "title": title, "format": ",.4~g" if largest else ",.6~g"},
             ],
         },
-        "config": _config(ink),
+        "config": config(ink),
     }
 
 
@@ -149,7 +139,7 @@ def stream_chart(done: Run, position: int, *, ink: str) -> dict[str, Any]:
                 "encoding": {"y": norm("token")},
             },
         ],
-        "config": _config(ink),
+        "config": config(ink),
     }
 
 
@@ -182,5 +172,5 @@ def lens_chart(found: LensTable, *, ink: str) -> dict[str, Any]:
                 {"field": "probability", "title": "probability", "format": ".4f"},
             ],
         },
-        "config": _config(ink),
+        "config": config(ink),
     }

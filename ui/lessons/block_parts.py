@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from ui import controls, models
@@ -55,22 +54,6 @@ def read(section: str) -> None:
         st.markdown(READ[section])
 
 
-def number(label: str, key: str, count: int, default: int, text: str | None = None) -> int:
-    """A slider over 0 .. count - 1 that stays the same widget when `count` changes."""
-    if st.session_state.get(key, 0) >= count:
-        st.session_state[key] = count - 1
-    chosen: int = linked(
-        st.select_slider,
-        label,
-        range(count),
-        min(default, count - 1),
-        key=key,
-        help=text,
-        disabled=count == 1,
-    )
-    return chosen
-
-
 def choose_layer() -> str:
     """A layer of 2017, or a model."""
     names = [entry.spec.name for entry in models.ready()]
@@ -104,9 +87,9 @@ def layer(text: str) -> lesson.Layer:
                 help="The width inside the feed-forward network.",
             )
         return lesson.layer_2017(choice, text, heads, hidden)
-    spec = next(entry.spec for entry in models.ready() if entry.spec.name == choice)
     with middle:
-        chosen = number("Layer", "block_layer", spec.n_layers, 0)
+        n_layers = models.spec(choice).n_layers
+        chosen = controls.number("Layer", "block_layer", n_layers, 0)
     return lesson.layer_of(choice, text, chosen)
 
 
@@ -120,18 +103,6 @@ def run(role: str | None, text: str) -> tuple[str, lesson.Run]:
 def position(done: lesson.Run) -> int:
     """A token, counted from the last."""
     n = len(done.labels)
-    back = number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
+    back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
     st.text(f"Position {n - 1 - back}: “{isolated(done.labels[n - 1 - back])}”")
     return n - 1 - back
-
-
-def download(table: pd.DataFrame, name: str) -> None:
-    """The table as a CSV file."""
-    st.download_button(
-        "Download this table (CSV)",
-        table.to_csv(index=False).encode(),
-        f"{name}.csv",
-        "text/csv",
-        key=f"block_{name}_csv",
-        on_click="ignore",
-    )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ui import models
-from ui.limits import MAX_SMALL_TOKENS, check_text, check_tokens
+from ui.limits import MAX_SMALL_TOKENS, check_text
 from ui.quiz import Question
 from ui.tensors import Panel
 
@@ -111,10 +111,7 @@ def embedded(model: str, text: str) -> Sentence:
 
     check_text(text)
     loaded = models.get(model)
-    tokens = loaded.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_SMALL_TOKENS, "a picture of every number")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
+    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
     with torch.inference_mode():
         ids = torch.tensor(tokens.ids, device=loaded.device)
         rows = loaded.core.token_vectors(ids).float().cpu().numpy()

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-import pretrained
-from ui import models
+from ui import charts, models
 from ui.bounded import BoundedCache
-from ui.limits import MAX_SMALL_TOKENS, check_text, check_tokens
+from ui.limits import MAX_SMALL_TOKENS, check_text
 from ui.quiz import Question
 from ui.tensors import Panel
 
@@ -67,7 +66,7 @@ def of_head(model: str, layer: int, head: int, text: str) -> Scores:
     loading a model raises.
     """
     check_text(text)
-    key = (model, str(pretrained.find(model)), text)
+    key = (*models.key(model), text)
     run = _runs.get(key, lambda: _forward(model, text))
     return Scores(run.labels, run.values[layer, head], run.scale)
 
@@ -76,10 +75,7 @@ def _forward(model: str, text: str) -> _AllScores:
     import torch
 
     loaded = models.get(model)
-    tokens = loaded.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_SMALL_TOKENS, "a picture of every number")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
+    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
     with torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=loaded.device)
         records = loaded.core(ids, record=True).records
@@ -217,14 +213,14 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 440) -> dict[str
                 "scale": {**logarithmic, "domain": [1e-4, 10]},
                 "axis": {"values": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10], "format": "~g"},
             },
-            # Okabe and Ito's vermillion and blue; the theory in the colour of the text
+            # the theory in the colour of the text
             "color": {
                 "field": "what",
                 "type": "nominal",
                 "title": None,
                 "scale": {
                     "domain": [_LARGEST, _MEAN, _EXPECTED],
-                    "range": ["#D55E00", "#0072B2", ink],
+                    "range": [charts.VERMILLION, charts.BLUE, ink],
                 },
                 "legend": {
                     "orient": "top", "columns": 1, "labelLimit": 300, "symbolType": "stroke",
@@ -243,11 +239,7 @@ def convergence(table: pd.DataFrame, *, ink: str, height: int = 440) -> dict[str
                 "mark": {"type": "line", "strokeDash": [6, 4], "clip": True},
             },
         ],
-        "config": {
-            "view": {"strokeWidth": 0},
-            "axis": {"labelColor": ink, "titleColor": ink},
-            "legend": {"labelColor": ink, "titleColor": ink},
-        },
+        "config": charts.config(ink),
     }  # fmt: skip
 
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-import pretrained
-from ui import attention
+from ui import attention, models
 from ui.bounded import BoundedCache
-from ui.charts import decades
+from ui.charts import SERIES, config, decades
 from ui.controls import HeadChoice
 from ui.limits import RUN_CACHE_BYTES
-from ui.quiz import Question
+from ui.quiz import Question, nearest
 
 if TYPE_CHECKING:
     from attention_core.scaling import ScaledScores
@@ -41,8 +40,7 @@ GRADIENT, MEDIAN = "gradient of the softmax, mean row", "gradient of the softmax
 REACHES = "gradient that reaches q·k, median row"
 MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
 
-# Okabe and Ito's colours, and a dash for each where lines lie on each other.
-_COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7"]
+# A dash for each colour where lines lie on each other.
 _DASHES = [[1, 0], [1, 0], [7, 4], [2, 4]]
 
 _sweeps: BoundedCache[dict[str, list[ScaledScores]]] = BoundedCache(64, lambda _: 1)
@@ -171,7 +169,7 @@ def softmax_chart(result: Softmaxes, ink: str) -> dict[str, Any]:
                 {"field": "weight", "format": ".6f"},
             ],
         },
-        "config": _config(ink),
+        "config": config(ink),
     }
 
 
@@ -355,7 +353,7 @@ def _over_d_k(
         "height": 320,
         "data": {"values": rows},
         "layer": [marked, *drawn],
-        "config": _config(ink),
+        "config": config(ink),
     }
 
 
@@ -370,7 +368,7 @@ def _colour(field: str, names: list[str], symbol: str = "stroke") -> dict[str, A
         "field": field,
         "type": "nominal",
         "title": field,
-        "scale": {"domain": names, "range": _COLOURS[: len(names)]},
+        "scale": {"domain": names, "range": SERIES[: len(names)]},
         "legend": _legend(symbol),
     }
 
@@ -388,14 +386,6 @@ def _dash() -> dict[str, Any]:
 def _legend(symbol: str) -> dict[str, Any]:
     # the same for colours and dashes, so that both become one legend
     return {"orient": "top", "columns": 4, "symbolType": symbol, "symbolStrokeWidth": 3}
-
-
-def _config(ink: str) -> dict[str, Any]:
-    return {
-        "view": {"strokeWidth": 0},
-        "axis": {"labelColor": ink, "titleColor": ink},
-        "legend": {"labelColor": ink, "titleColor": ink},
-    }
 
 
 # --- a real head ---------------------------------------------------------------------------------
@@ -470,7 +460,7 @@ def _vectors_of(name: str, text: str) -> _Vectors:
         )
         return _Vectors(q, k, tuple(tokens.labels), model.core.config.causal)
 
-    return _vectors.get((name, str(pretrained.find(name)), text), make)
+    return _vectors.get((*models.key(name), text), make)
 
 
 def _rows(found: _Vectors, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
@@ -537,13 +527,13 @@ def questions() -> list[Question]:
 
     wide = at(0, 256)
     most = math.log(N_TOKENS)
-    flat = _nearest(
+    flat = nearest(
         wide["d_k"].entropy,
         {"near 0": 0.0, "near half of log 32": most / 2, "near log 32": most},
     )
     sizes = {"about the same": 1.0, "about a third": 1 / 3, "less than a hundredth": 1e-3}
     large = at(0, 1024)["nothing"]
-    left = _nearest(math.log(_measure(large, MEDIAN)), {k: math.log(v) for k, v in sizes.items()})
+    left = nearest(math.log(_measure(large, MEDIAN)), {k: math.log(v) for k, v in sizes.items()})
     return [
         Question(
             ask="100 is added to all three logits 20, 21.5 and 22. What happens to the largest "
@@ -571,9 +561,3 @@ def questions() -> list[Question]:
             "average: the rows are saturated.",
         ),
     ]
-
-
-def _nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ...]]:
-    """The choice whose number is nearest to the value, and the others."""
-    right = min(choices, key=lambda name: abs(choices[name] - value))
-    return right, tuple(name for name in choices if name != right)

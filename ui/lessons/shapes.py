@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-import pretrained
 from ui import models
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, MAX_SMALL_TOKENS, OverLimit, check_text, check_tokens
@@ -388,7 +387,7 @@ def layer(name: str, text: str, number: int, first_head: int) -> Walk:
     from attention_core.shape_steps import layer_steps
 
     check_text(text)
-    run = _runs.get((name, str(pretrained.find(name)), text), lambda: _forward(name, text))
+    run = _runs.get((*models.key(name), text), lambda: _forward(name, text))
     core = models.get(name).core
     config = core.config
     with torch.inference_mode():
@@ -410,11 +409,8 @@ def _forward(name: str, text: str) -> _Run:
     import torch
 
     model = models.get(name)
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), MAX_MAP_TOKENS, "this page")
+    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
     with torch.inference_mode():
         output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
     return _Run(tokens.labels, output.hidden_states[:-1])
@@ -422,16 +418,12 @@ def _forward(name: str, text: str) -> _Run:
 
 def first_heads(name: str) -> range:
     """The heads with which a window of `WINDOW_HEADS` heads can begin."""
-    return range(max(1, _spec(name).n_heads - WINDOW_HEADS + 1))
+    return range(max(1, models.spec(name).n_heads - WINDOW_HEADS + 1))
 
 
 def n_layers(name: str) -> int:
     """How many layers a model has."""
-    return _spec(name).n_layers
-
-
-def _spec(name: str) -> pretrained.ModelSpec:
-    return {entry.spec.name: entry.spec for entry in models.ready()}[name]
+    return models.spec(name).n_layers
 
 
 @cache

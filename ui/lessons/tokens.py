@@ -21,8 +21,8 @@ from ui.limits import (
     MAX_MAP_TOKENS,
     MAX_TOKENIZER_CHARACTERS,
     OverLimit,
-    check_tokens,
 )
+from ui.pictures import isolated
 from ui.quiz import Question
 from ui.tensors import Panel
 
@@ -247,7 +247,7 @@ def _merges(reading: Reading, word: str) -> Cut:
             joined = " + ".join(visible(p) for p in before[step.merged : step.merged + 2])
             left = len(step.parts)
             sentence = (
-                f"Step {number}: {_isolated(joined)}, merge {step.rank:,} of the list, is the "
+                f"Step {number}: “{isolated(joined)}”, merge {step.rank:,} of the list, is the "
                 f"earliest that fits; {left} part{'s' * (left != 1)} left."
             )
         steps.append(Step(chips, sentence))
@@ -283,7 +283,7 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
         ]  # fmt: skip
         tried = len(match.tried)
         sentence = (
-            f"Step {number}: {_isolated(visible(match.piece))} is taken; {tried} longer "
+            f"Step {number}: “{isolated(visible(match.piece))}” is taken; {tried} longer "
             f"piece{'s are' if tried != 1 else ' is'} not in the vocabulary."
         )
         if match.piece == "[UNK]":
@@ -311,11 +311,6 @@ def _rest(word: str, start: int) -> list[Chip]:
 
     detail = "not matched yet"
     return [Chip(visible(char), detail, quiet=True) for char in word[start:]]
-
-
-def _isolated(text: str) -> str:
-    """Between marks that keep right-to-left text from reordering what is around it."""
-    return f"“\u2068{text}\u2069”"
 
 
 def word_chips(found: Sequence[str], chosen: int) -> list[Chip]:
@@ -391,7 +386,7 @@ def embedded(name: str, text: str) -> Embedded:
 
     Raises: OverLimit for too many tokens, ValueError for none; `models.LOAD_ERRORS`.
     """
-    return _embedded.get((name, str(pretrained.find(name)), text), lambda: _embed(name, text))
+    return _embedded.get((*models.key(name), text), lambda: _embed(name, text))
 
 
 def _embed(name: str, text: str) -> Embedded:
@@ -400,10 +395,8 @@ def _embed(name: str, text: str) -> Embedded:
     from attention_core.embeddings import check_input
 
     model = models.get(name)
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens), min(MAX_MAP_TOKENS, model.core.config.context_length), "this picture")
-    if not tokens.ids:
-        raise ValueError("There is no token in this text: type a word or more.")
+    limit = min(MAX_MAP_TOKENS, model.core.config.context_length)
+    tokens = models.encoded(model, text, limit, "this picture")
     check = check_input(model.core, torch.tensor([tokens.ids], device=model.device))
     shape = check.entered.shape[1:]
 

@@ -12,10 +12,10 @@ import pandas as pd
 
 from ui import measure
 from ui.bounded import BoundedCache
-from ui.charts import decades
+from ui.charts import SERIES, VERMILLION, config, decades
 from ui.limits import MAX_WORDS, OverLimit, check_text
 from ui.pictures import isolated
-from ui.quiz import Question
+from ui.quiz import Question, nearest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,9 +36,6 @@ READ_TOKENS, READ_SEQUENCES = 16, 3000
 FEW, MANY = (8, 32, 128, 512), (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 MAX_WORDS_ON_AXIS = 20
 TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
-
-# Okabe and Ito: readable by colour-blind people on white and on dark.
-_COLOURS = ["#D55E00", "#0072B2", "#009E73"]
 
 
 @dataclass(frozen=True)
@@ -284,7 +281,7 @@ def _shares(
                 },
             },
         ],
-        "config": _config(ink),
+        "config": config(ink, labelLimit=300),
     }
 
 
@@ -295,7 +292,7 @@ def reading_chart(found: np.ndarray, ink: str) -> dict[str, Any]:
         "data": {
             "values": [{"place": place, "found": float(part)} for place, part in enumerate(found)]
         },
-        "mark": {"type": "bar", "color": _COLOURS[0]},
+        "mark": {"type": "bar", "color": VERMILLION},
         "encoding": {
             "x": {
                 "field": "place",
@@ -311,7 +308,7 @@ def reading_chart(found: np.ndarray, ink: str) -> dict[str, Any]:
             },
             "tooltip": [{"field": "place"}, {"field": "found", "format": ".3f"}],
         },
-        "config": _config(ink),
+        "config": config(ink, labelLimit=300),
     }
 
 
@@ -320,16 +317,8 @@ def _colour(field: str, names: list[str]) -> dict[str, Any]:
         "field": field,
         "type": "nominal",
         "title": None,
-        "scale": {"domain": names, "range": _COLOURS[: len(names)]},
+        "scale": {"domain": names, "range": SERIES[: len(names)]},
         "legend": {"orient": "top", "symbolType": "stroke", "symbolStrokeWidth": 3, "columns": 2},
-    }
-
-
-def _config(ink: str) -> dict[str, Any]:
-    return {
-        "view": {"strokeWidth": 0},
-        "axis": {"labelColor": ink, "titleColor": ink},
-        "legend": {"labelColor": ink, "titleColor": ink, "labelLimit": 300},
     }
 
 
@@ -434,7 +423,7 @@ def times_chart(found: Times, ink: str) -> dict[str, Any]:
             },
             {"mark": "rule", "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}}},
         ],
-        "config": _config(ink),
+        "config": config(ink, labelLimit=300),
     }
 
 
@@ -455,17 +444,17 @@ def questions() -> list[Question]:
         reach(_made_up(length, hold=0.0)).numbers for length in (8, 64)
     )  # (sentence, state)
     sizes = {"they become 8 times as many": 8.0, "they stay as many": 1.0, "they double": 2.0}
-    grown = _nearest(long[1] / short[1], sizes)
+    grown = nearest(long[1] / short[1], sizes)
 
     shares = growth(_made_up(64, hold=0.0))
     left = float(shares[GRU][LENGTHS.index(32)])
     parts = {"about as much": 1.0, "about a tenth of it": 0.1, "less than a thousandth of it": 1e-5}
-    faded = _nearest(np.log(left), {name: float(np.log(part)) for name, part in parts.items()})
+    faded = nearest(np.log(left), {name: float(np.log(part)) for name, part in parts.items()})
 
     held = float(growth(_made_up(64, hold=5.0))[GRU][LENGTHS.index(32)])
     before, after = (recovered(reading(16, 32, hold, 0), 16) for hold in (0.0, 5.0))
     changes = {"more": 2.0, "about as many": 1.0, "fewer": 0.5}
-    change = _nearest(
+    change = nearest(
         np.log(after / before), {name: float(np.log(c)) for name, c in changes.items()}
     )
     return [
@@ -499,9 +488,3 @@ def questions() -> list[Question]:
 def _made_up(n_tokens: int, *, hold: float) -> Setting:
     words: Sequence[str] = [f"word{place}" for place in range(n_tokens)]
     return Setting(tuple(words), False, 16, 32, hold, TRAINABLE, 0)
-
-
-def _nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ...]]:
-    """The choice whose number is nearest to the value, and the others."""
-    right = min(choices, key=lambda name: abs(choices[name] - value))
-    return right, tuple(name for name in choices if name != right)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import attention, controls, messages, models, pictures, source
+from ui import attention, controls, messages, models, pictures, source, tables
 
 st.title("Heads")
 st.markdown(
@@ -50,13 +50,11 @@ with st.expander("The numbers, and the data to take away"):
             table = pictures.pairs(run, choice)
             st.text(choice.title)
             st.dataframe(table, hide_index=True, height=320)
-            st.download_button(
+            tables.download(
                 "Download these weights (CSV)",
-                table.to_csv(index=False).encode(),
-                file_name=f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
-                mime="text/csv",
+                table,
+                f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
                 key=f"heads_{which}_csv",
-                on_click="ignore",
             )
 
 with st.expander("How to read this", expanded=True):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, messages, quiz, source, theme
+from ui import controls, messages, quiz, source, tables, theme
 from ui.lessons import against_pytorch as lesson
 from ui.linked import linked
 from ui.tensors import tensors
@@ -102,13 +102,11 @@ hint = " Press Measure for the sizes above and more heads." if asked == lesson.F
 progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
 st.vega_lite_chart(measured.value.chart(theme.ink()), key="against_pytorch_chart")
 st.dataframe(measured.value.table, hide_index=True, height=425)
-st.download_button(
+tables.download(
     "Download every measurement (CSV)",
-    measured.value.rows.to_csv(index=False).encode(),
-    file_name="against_pytorch_times.csv",
-    mime="text/csv",
+    measured.value.rows,
+    "against_pytorch_times.csv",
     key="against_pytorch_csv",
-    on_click="ignore",
 )
 
 with st.expander("How to read this", expanded=True):

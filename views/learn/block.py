@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, messages, models, source, theme
+from ui import controls, messages, models, source, tables, theme
 from ui.lessons import block as lesson
 from ui.lessons import block_charts as charts
 from ui.lessons import block_parts as parts
@@ -12,12 +12,13 @@ from ui.quiz import quiz
 from ui.tensors import tensors
 
 CORE, LENS = "attention_core/block.py", "attention_core/lens.py"
+SAVE = "Download this table (CSV)"
 
 
 def one_layer(text: str) -> None:
     """Every tensor of one layer."""
     layer = parts.layer(text)
-    chosen = parts.number("Step", "block_step", len(layer.steps), 2)
+    chosen = controls.number("Step", "block_step", len(layer.steps), 2)
     step = layer.steps[chosen]
     st.subheader(f"Step {chosen}: {step.name} {step.shape}")
     panels, identities = lesson.panels(layer, step)
@@ -62,7 +63,7 @@ def counts(text: str) -> None:
     chart = charts.bars(names, numbers, title="parameters", ink=theme.ink(), height=280)
     st.vega_lite_chart(chart, key="block_counts")
     st.dataframe(found.table, hide_index=True, key="block_count_table")
-    parts.download(found.table, "parameters")
+    tables.download(SAVE, found.table, "parameters.csv", key="block_parameters_csv")
     kind = "loaded weights" if found.loaded else "tensors of this model's shapes, without values"
     st.markdown(f":small[Counted from {kind}.]")
     source.show(CORE, "parameters_by_part")
@@ -75,7 +76,7 @@ def stream(text: str) -> None:
     st.vega_lite_chart(charts.stream_chart(done, at, ink=theme.ink()), key="block_stream_chart")
     table = lesson.stream_table(done)
     st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
-    parts.download(table, "residual_stream")
+    tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
     source.show(LENS, "token_norms")
 
 
@@ -90,7 +91,7 @@ def lens(text: str) -> None:
     st.vega_lite_chart(charts.lens_chart(found, ink=theme.ink()), key="block_lens_chart")
     table = found.table.style.format({"its probability": "{:.4f}"})
     st.dataframe(table, hide_index=True, height=420, key="block_lens")
-    parts.download(found.table, "logit_lens")
+    tables.download(SAVE, found.table, "logit_lens.csv", key="block_logit_lens_csv")
     source.show(LENS, "logit_lens")
 
 

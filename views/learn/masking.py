@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, messages, models, pictures, source, theme
+from ui import controls, messages, models, pictures, source, tables, theme
 from ui.lessons import masking
 from ui.limits import MAX_SEED
 from ui.linked import linked
@@ -101,8 +101,7 @@ def show_all(scores: masking.Scores) -> None:
     table = masking.leaks(found, labels)
     with st.expander("The leak as a table"):
         st.dataframe(table, hide_index=True)
-        st.download_button("Download (CSV)", table.to_csv(index=False).encode(), "leak.csv",
-                           "text/csv", key="masking_csv", on_click="ignore")  # fmt: skip
+        tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
     show_dropout(found.before.numpy(), labels)
 
 
@@ -141,8 +140,7 @@ def show_dropout(weights, labels) -> None:
     st.vega_lite_chart(masking.convergence(table, ink=theme.ink()), key="masking_chart")
     with st.expander("The numbers of the chart"):
         st.dataframe(table, hide_index=True)
-        st.download_button("Download (CSV)", table.to_csv(index=False).encode(), "dropout.csv",
-                           "text/csv", key="masking_draws_csv", on_click="ignore")  # fmt: skip
+        tables.download("Download (CSV)", table, "dropout.csv", key="masking_draws_csv")
 
 
 kind = linked(st.segmented_control, "Scores of", [SIX, NINE, SENTENCE], default=NINE,

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, messages, models, source, theme
+from ui import controls, messages, models, source, tables, theme
 from ui.heatmap import ColourScale, heatmap
 from ui.lessons import scaling as lesson
 from ui.linked import linked
@@ -101,13 +101,11 @@ with right:
         )
         + "."
     )
-    st.download_button(
+    tables.download(
         "Download all sizes (CSV)",
-        lesson.everything(seed).to_csv(index=False).encode(),
-        file_name=f"scaling_seed{seed}.csv",
-        mime="text/csv",
+        lesson.everything(seed),
+        f"scaling_seed{seed}.csv",
         key="scaling_csv",
-        on_click="ignore",
     )
 
 st.header("3. A real head without its scale")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, messages, models, player, source
+from ui import controls, messages, models, player, source, tables
 from ui.lessons import shapes
 from ui.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.linked import linked
@@ -146,9 +146,8 @@ if walk is not None:
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)
         st.dataframe(table, hide_index=True, height=250)
-        st.download_button("Download these numbers (CSV)", table.to_csv(index=False).encode(),
-                           file_name=f"shapes_step_{number}.csv", mime="text/csv",
-                           key="shapes_csv", on_click="ignore")  # fmt: skip
+        name = f"shapes_step_{number}.csv"
+        tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

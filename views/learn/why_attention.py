@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui import controls, measure, messages, source, theme
+from ui import controls, measure, messages, source, tables, theme
 from ui.lessons import why_attention as lesson
 from ui.linked import linked
 from ui.quiz import quiz
@@ -76,14 +76,7 @@ else:
     )
     with st.expander("The numbers, and the data to take away"):
         st.dataframe(found.table, hide_index=True, height=280)
-        st.download_button(
-            "Download (CSV)",
-            found.table.to_csv(index=False).encode(),
-            file_name="why_attention.csv",
-            mime="text/csv",
-            key="why_attention_csv",
-            on_click="ignore",
-        )
+        tables.download("Download (CSV)", found.table, "why_attention.csv", key="why_attention_csv")
 
 st.header("2. What can be read back from the state?")
 left, right = st.columns(2, gap="large")

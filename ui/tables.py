@@ -1,0 +1,18 @@
+"""Tables to take away: the numbers of a page as files."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+
+def download(label: str, table: pd.DataFrame, file_name: str, *, key: str) -> None:
+    """A button that saves a table as CSV; a click does not run the page again."""
+    st.download_button(
+        label,
+        table.to_csv(index=False).encode(),
+        file_name=file_name,
+        mime="text/csv",
+        key=key,
+        on_click="ignore",
+    )
