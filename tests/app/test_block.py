@@ -12,8 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from tests.app.conftest import messages, open_page
-from ui.lessons import block as lesson
-from ui.lessons import block_parts as parts
+from ui.lessons.block import orders, originals, parameters, prediction, sections, stream
 from ui.limits import MAX_TEXT_CHARACTERS
 
 VIEW = "views/learn/block.py"
@@ -21,11 +20,23 @@ DECODER, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
 TEXT = "Nine grey geese fly over the frozen lake"
 
 
+KEPT = (
+    originals.kept_layers,
+    stream.kept_runs,
+    orders.kept_orders,
+    parameters.kept_counts,
+    prediction.kept_lenses,
+    prediction.kept_next_tokens,
+)
+
+
 @pytest.fixture(autouse=True)
 def _nothing_kept():
-    lesson.clear()
+    for kept in KEPT:
+        kept.clear()
     yield
-    lesson.clear()
+    for kept in KEPT:
+        kept.clear()
 
 
 def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
@@ -98,26 +109,26 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
         assert len(site.code) == 1
 
 
-@pytest.mark.parametrize("heads", lesson.HEADS_2017)
-@pytest.mark.parametrize("kind", [lesson.ENCODER_2017, lesson.DECODER_2017])
+@pytest.mark.parametrize("heads", originals.HEADS_2017)
+@pytest.mark.parametrize("kind", [originals.ENCODER_2017, originals.DECODER_2017])
 def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
     open_page(site, VIEW, block_layer_of=kind)
     site.select_slider("block_heads").set_value(heads)
     site.select_slider("block_hidden").set_value(512 if heads < 8 else 4096).run()
     assert not site.exception
-    n_steps = 15 if kind == lesson.DECODER_2017 else 10
+    n_steps = 15 if kind == originals.DECODER_2017 else 10
     assert len(frame(site)) == n_steps
     for step in range(n_steps):
         site.select_slider("block_step").set_value(step).run()
         assert not site.exception
         assert len(site.code) == 1
     # the step that only the longer layer has becomes the last of the shorter one
-    site.selectbox("block_layer_of").set_value(lesson.ENCODER_2017).run()
+    site.selectbox("block_layer_of").set_value(originals.ENCODER_2017).run()
     assert site.select_slider("block_step").value == 9
 
 
 def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
-    open_page(site, VIEW, block_layer_of=lesson.DECODER_2017, block_text=TEXT)
+    open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
     assert frame(site)["shape"][0] == "(token 4, width 512)"
     assert "Its memory: 8 encoder tokens" in site.text[-1].value
     site.select_slider("block_step").set_value(6).run()
@@ -129,11 +140,11 @@ def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
 
 
 def test_parts_seen_in_another_order(site: AppTest):
-    section = {"block_section": parts.ORDER, "block_text": TEXT}
+    section = {"block_section": sections.ORDER, "block_text": TEXT}
     open_page(site, VIEW, **section)
-    for choice in (lesson.ENCODER_2017, lesson.DECODER_2017, DECODER, ENCODER):
+    for choice in (originals.ENCODER_2017, originals.DECODER_2017, DECODER, ENCODER):
         site.selectbox("block_layer_of").set_value(choice).run()
-        for how in lesson.ORDERS:
+        for how in orders.ORDERS:
             site.selectbox("block_order").set_value(how).run()
             assert not site.exception
             table = frame(site)
@@ -147,7 +158,7 @@ def test_parts_seen_in_another_order(site: AppTest):
 
 
 def test_the_order_is_the_one_that_was_asked_for(site: AppTest):
-    open_page(site, VIEW, block_section=parts.ORDER, block_order="rotated", block_text="a b c d")
+    open_page(site, VIEW, block_section=sections.ORDER, block_order="rotated", block_text="a b c d")
     assert "b c d a" in site.text[0].value.replace("\u2068", "").replace("\u2069", "")
     site.selectbox("block_order").set_value("shuffled").run()
     site.slider("block_seed").set_value(7).run()
@@ -157,10 +168,10 @@ def test_the_order_is_the_one_that_was_asked_for(site: AppTest):
 
 
 def test_parameters_are_those_of_the_models(site: AppTest):
-    open_page(site, VIEW, block_section=parts.COUNTS)
+    open_page(site, VIEW, block_section=sections.COUNTS)
     table = frame(site).set_index("part")["parameters"]
     assert table["feed-forward"] == f"{12 * (2 * 512 * 2048 + 2048 + 512):,}"
-    for choice in lesson.countable():
+    for choice in parameters.countable():
         site.selectbox("block_count").set_value(choice).run()
         assert not site.exception
         numbers = [int(number.replace(",", "")) for number in frame(site)["parameters"]]
@@ -173,7 +184,7 @@ def test_parameters_are_those_of_the_models(site: AppTest):
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_the_residual_stream(site: AppTest, name: str):
-    open_page(site, VIEW, block_section=parts.STREAM, block_model=name, block_text=TEXT)
+    open_page(site, VIEW, block_section=sections.STREAM, block_model=name, block_text=TEXT)
     assert not site.exception
     _, output = run_of(name, TEXT)
     norms = torch.cat(output.hidden_states).norm(dim=-1)
@@ -190,8 +201,8 @@ def test_the_residual_stream(site: AppTest, name: str):
 
 
 def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
-    open_page(site, VIEW, block_section=parts.LENS)
-    model, output = run_of(DECODER, lesson.PARIS)
+    open_page(site, VIEW, block_section=sections.LENS)
+    model, output = run_of(DECODER, prediction.PARIS)
     probabilities = output.logits[0, -1].softmax(-1)
     best = int(probabilities.argmax())
     table = frame(site)
@@ -208,13 +219,13 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
 
 
 def test_the_next_token(site: AppTest):
-    open_page(site, VIEW, block_section=parts.NEXT)
-    _, output = run_of(DECODER, lesson.PARIS)
+    open_page(site, VIEW, block_section=sections.NEXT)
+    _, output = run_of(DECODER, prediction.PARIS)
     top = output.logits[0, -1].softmax(-1).topk(10)
     rows = chart(site)
     np.testing.assert_allclose(rows["value"], top.values, rtol=1e-4)
     assert rows["label"][0] == "␣Paris"
-    found = lesson.next_token(DECODER, lesson.PARIS)
+    found = prediction.next_token(DECODER, prediction.PARIS)
     assert found.difference < 1e-3
     assert f"{found.difference:.1e}" in site.text[0].value
     gflop = [float(number) for number in frame(site)["GFLOP"]]
@@ -225,10 +236,10 @@ def test_the_next_token(site: AppTest):
 
 
 @pytest.mark.parametrize(
-    "section", [parts.STEPS, parts.ORDER, parts.STREAM, parts.LENS, parts.NEXT]
+    "section", [sections.STEPS, sections.ORDER, sections.STREAM, sections.LENS, sections.NEXT]
 )
 def test_bad_texts_are_explained(site: AppTest, section: str):
-    choice = {"block_layer_of": DECODER} if section in (parts.STEPS, parts.ORDER) else {}
+    choice = {"block_layer_of": DECODER} if section in (sections.STEPS, sections.ORDER) else {}
     open_page(site, VIEW, block_section=section, **choice)
     for text, says in (
         ("", "type one or more"),
@@ -252,7 +263,7 @@ def test_bad_texts_for_the_layers_of_2017(site: AppTest, text: str):
     assert len(messages(site)) == 1
 
 
-@pytest.mark.parametrize("section", parts.READ)
+@pytest.mark.parametrize("section", sections.READ)
 def test_every_section_is_short_and_restored_by_its_link(site: AppTest, section: str):
     from tests.app.test_lessons import MAX_WORDS, words
 
@@ -268,24 +279,24 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
         block_step="99", block_hidden="x",
     )  # fmt: skip
     assert not site.exception
-    assert site.segmented_control("block_section").value == parts.STEPS
-    assert site.selectbox("block_layer_of").value == lesson.ENCODER_2017
+    assert site.segmented_control("block_section").value == sections.STEPS
+    assert site.selectbox("block_layer_of").value == originals.ENCODER_2017
     assert site.select_slider("block_heads").value == 8
     assert site.select_slider("block_step").value == 2
     assert len(site.toast) == 5
 
 
-@pytest.mark.parametrize("section", parts.READ)
+@pytest.mark.parametrize("section", sections.READ)
 def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, section: str):
     open_page(site, VIEW, block_section=section)
     assert not site.exception
-    needs = section in (parts.STREAM, parts.LENS, parts.NEXT)
+    needs = section in (sections.STREAM, sections.LENS, sections.NEXT)
     assert ["make run" in message for message in messages(site)] == ([True] if needs else [])
     assert len(site.dataframe) == (not needs)
 
 
 def test_what_is_kept_is_bounded():
-    done = lesson.run(ENCODER, TEXT)
-    assert lesson._bytes_of(done) >= done.stream.states.numel() * 4
-    assert lesson.run(ENCODER, TEXT) is done
-    assert lesson._runs.nbytes == lesson._bytes_of(done)
+    done = stream.run(ENCODER, TEXT)
+    assert stream._bytes_of(done) >= done.stream.states.numel() * 4
+    assert stream.run(ENCODER, TEXT) is done
+    assert stream.kept_runs.nbytes == stream._bytes_of(done)

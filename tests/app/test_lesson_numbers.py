@@ -14,7 +14,9 @@ import torch
 from attention_core import KVCache
 from ui import controls
 from ui.generation import cache_size
-from ui.lessons import block, shapes
+from ui.lessons import shapes
+from ui.lessons.block.originals import ENCODER_2017
+from ui.lessons.block.steps import layer_2017
 
 HERE = Path(__file__).parent
 NUMBERS: dict[str, Any] = json.loads(
@@ -73,7 +75,7 @@ def test_the_layer_of_2017_has_the_lecture_s_sizes():
     encoder = NUMBERS["004_sentence"]["encoder"]
     text = NUMBERS["004_sentence"]["text"]
     n, d_ff = len(text.split()), 2048
-    layer = block.layer_2017(block.ENCODER_2017, text, encoder["heads"], d_ff)
+    layer = layer_2017(ENCODER_2017, text, encoder["heads"], d_ff)
     sizes = [step.values.shape for step in layer.steps]
     assert (layer.n_heads, layer.head_size) == (encoder["heads"], encoder["head_dim"])
     assert (encoder["heads"], n, encoder["head_dim"]) in sizes
@@ -84,7 +86,7 @@ def test_the_layer_of_2017_has_the_lecture_s_sizes():
 
 
 def test_two_heads_of_the_2017_layer_are_laid_side_by_side():
-    layer = block.layer_2017(block.ENCODER_2017, "one two three", 2, 2048)
+    layer = layer_2017(ENCODER_2017, "one two three", 2, 2048)
     assert NUMBERS["004_sentence"]["two_head_example"].startswith("512 -> 256 per head")
     assert (layer.n_heads, layer.head_size) == (2, 256)
 

@@ -3,9 +3,8 @@
 import streamlit as st
 
 from ui import controls, messages, models, source, tables, theme
-from ui.lessons import block as lesson
-from ui.lessons import block_charts as charts
-from ui.lessons import block_parts as parts
+from ui.lessons.block import charts, orders, parameters, prediction, sections, stream, windows
+from ui.lessons.block.questions import questions
 from ui.linked import linked
 from ui.pictures import isolated
 from ui.quiz import quiz
@@ -17,13 +16,13 @@ SAVE = "Download this table (CSV)"
 
 def one_layer(text: str) -> None:
     """Every tensor of one layer."""
-    layer = parts.layer(text)
+    layer = sections.layer(text)
     chosen = controls.number("Step", "block_step", len(layer.steps), 2)
     step = layer.steps[chosen]
     st.subheader(f"Step {chosen}: {step.name} {step.shape}")
-    panels, identities = lesson.panels(layer, step)
+    panels, identities = windows.panels(layer, step)
     colour = "identity" if identities else "value"
-    tensors(panels, key="block_window", colour=colour, palette=lesson.PALETTE)
+    tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE)
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -35,19 +34,19 @@ def one_layer(text: str) -> None:
     st.text(layer.summary)
 
 
-def order(text: str) -> None:
+def new_order(text: str) -> None:
     """The same weights at every position."""
     left, middle, right = st.columns(3, gap="medium")
     with left:
-        choice = parts.choose_layer()
+        choice = sections.choose_layer()
     with middle:
-        how = linked(st.selectbox, "New order", lesson.ORDERS, key="block_order")
+        how = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
     with right:
         seed = linked(
-            st.slider, "Shuffle number", 0, lesson.MAX_SEED, 1, key="block_seed",
+            st.slider, "Shuffle number", 0, orders.MAX_SEED, 1, key="block_seed",
             disabled=how != "shuffled",
         )  # fmt: skip
-    found = lesson.reordered(choice, text, how, seed)
+    found = orders.reordered(choice, text, how, seed)
     st.text("New order: " + " ".join(isolated(found.labels[i]) for i in found.order))
     st.dataframe(found.table, hide_index=True, key="block_order_table")
     part = linked(st.selectbox, "Look at", list(found.windows), index=3, key="block_part")
@@ -55,10 +54,10 @@ def order(text: str) -> None:
     source.show(CORE, "exchange")
 
 
-def counts(text: str) -> None:
+def parameter_counts(text: str) -> None:
     """Parameters per part."""
-    choice = linked(st.selectbox, "Model to count", lesson.countable(), key="block_count")
-    found = lesson.counts(choice)
+    choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
+    found = parameters.counts(choice)
     names, numbers = list(found.parts), list(found.parts.values())
     chart = charts.bars(names, numbers, title="parameters", ink=theme.ink(), height=280)
     st.vega_lite_chart(chart, key="block_counts")
@@ -69,21 +68,21 @@ def counts(text: str) -> None:
     source.show(CORE, "parameters_by_part")
 
 
-def stream(text: str) -> None:
+def residual_stream(text: str) -> None:
     """The residual stream."""
-    name, done = parts.run(None, text)
-    at = parts.position(done)
+    name, done = sections.run(None, text)
+    at = sections.position(done)
     st.vega_lite_chart(charts.stream_chart(done, at, ink=theme.ink()), key="block_stream_chart")
-    table = lesson.stream_table(done)
+    table = stream.stream_table(done)
     st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
     tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
     source.show(LENS, "token_norms")
 
 
-def lens(text: str) -> None:
+def logit_lens(text: str) -> None:
     """The logit lens."""
-    name, done = parts.run("decoder", text)
-    found = lesson.lens(name, text, parts.position(done))
+    name, done = sections.run("decoder", text)
+    found = prediction.lens(name, text, sections.position(done))
     st.text(
         f"In the end “{isolated(found.final)}” is the likeliest next token: first after "
         f"{found.first_named} layers, and always from {found.settled} on."
@@ -97,8 +96,8 @@ def lens(text: str) -> None:
 
 def next_token(text: str) -> None:
     """The last row."""
-    name, done = parts.run("decoder", text)
-    found = lesson.next_token(name, text)
+    name, done = sections.run("decoder", text)
+    found = prediction.next_token(name, text)
     chart = charts.bars(
         found.tokens, found.probabilities, title="probability of the next token", ink=theme.ink(),
         largest=1.0,
@@ -114,12 +113,12 @@ def next_token(text: str) -> None:
 
 
 SECTIONS = {
-    parts.STEPS: one_layer,
-    parts.ORDER: order,
-    parts.COUNTS: counts,
-    parts.STREAM: stream,
-    parts.LENS: lens,
-    parts.NEXT: next_token,
+    sections.STEPS: one_layer,
+    sections.ORDER: new_order,
+    sections.COUNTS: parameter_counts,
+    sections.STREAM: residual_stream,
+    sections.LENS: logit_lens,
+    sections.NEXT: next_token,
 }
 
 st.title("Block")
@@ -128,14 +127,14 @@ st.markdown(
     "(feed-forward). Both only **add** to the stream that runs through. Stack a few: a transformer."
 )
 section = linked(
-    st.segmented_control, "Section", list(SECTIONS), default=parts.STEPS, required=True,
+    st.segmented_control, "Section", list(SECTIONS), default=sections.STEPS, required=True,
     key="block_section",
 )  # fmt: skip
 typed = ""
-if section != parts.COUNTS:
-    typed = controls.text("Sentence", "block_text", lesson.PARIS)
-if section in (parts.STREAM, parts.LENS, parts.NEXT) and not models.ready(
-    None if section == parts.STREAM else "decoder"
+if section != sections.COUNTS:
+    typed = controls.text("Sentence", "block_text", prediction.PARIS)
+if section in (sections.STREAM, sections.LENS, sections.NEXT) and not models.ready(
+    None if section == sections.STREAM else "decoder"
 ):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 else:
@@ -144,5 +143,5 @@ else:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
-        parts.read(section)
-quiz("block", lesson.questions())
+        sections.read(section)
+quiz("block", questions())

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ui.charts import BLUE, GREEN, VERMILLION, config
-from ui.lessons.block import LensTable, Run
+from ui.lessons.block.prediction import LensTable
+from ui.lessons.block.stream import Run
 
 
 def bars(

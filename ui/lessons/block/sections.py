@@ -1,11 +1,11 @@
-"""Controls and texts that the sections of the page "Block" share."""
+"""The sections of the page "Block": their names, how to read them, the pickers that they share."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from ui import controls, models
-from ui.lessons import block as lesson
+from ui.lessons.block import originals, steps, stream
 from ui.linked import linked
 from ui.pictures import isolated
 
@@ -57,22 +57,22 @@ def read(section: str) -> None:
 def choose_layer() -> str:
     """A layer of 2017, or a model."""
     names = [entry.spec.name for entry in models.ready()]
-    options = [lesson.ENCODER_2017, lesson.DECODER_2017, *names]
+    options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
     chosen: str = linked(st.selectbox, "Layer of", options, key="block_layer_of")
     return chosen
 
 
-def layer(text: str) -> lesson.Layer:
+def layer(text: str) -> steps.Layer:
     """A layer with its sizes, or its number in a model, on a text."""
     left, middle, right = st.columns(3, gap="medium")
     with left:
         choice = choose_layer()
-    if choice in (lesson.ENCODER_2017, lesson.DECODER_2017):
+    if choice in (originals.ENCODER_2017, originals.DECODER_2017):
         with middle:
             heads = linked(
                 st.select_slider,
                 "Heads",
-                lesson.HEADS_2017,
+                originals.HEADS_2017,
                 8,
                 key="block_heads",
                 help="Together they always have 512 columns: 8 heads of 64.",
@@ -81,26 +81,26 @@ def layer(text: str) -> lesson.Layer:
             hidden = linked(
                 st.select_slider,
                 "Hidden width",
-                lesson.HIDDEN_2017,
+                originals.HIDDEN_2017,
                 2048,
                 key="block_hidden",
                 help="The width inside the feed-forward network.",
             )
-        return lesson.layer_2017(choice, text, heads, hidden)
+        return steps.layer_2017(choice, text, heads, hidden)
     with middle:
         n_layers = models.spec(choice).n_layers
         chosen = controls.number("Layer", "block_layer", n_layers, 0)
-    return lesson.layer_of(choice, text, chosen)
+    return steps.layer_of(choice, text, chosen)
 
 
-def run(role: str | None, text: str) -> tuple[str, lesson.Run]:
+def run(role: str | None, text: str) -> tuple[str, stream.Run]:
     """A model, or a decoder, and its run on a text."""
     key = "block_decoder" if role else "block_model"
     name = controls.model(key, role, prefer="decoder").spec.name
-    return name, lesson.run(name, text)
+    return name, stream.run(name, text)
 
 
-def position(done: lesson.Run) -> int:
+def position(done: stream.Run) -> int:
     """A token, counted from the last."""
     n = len(done.labels)
     back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
