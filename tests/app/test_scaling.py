@@ -15,7 +15,7 @@ from tests.app.conftest import messages, open_page
 from tests.app.test_pages import maps
 from ui import controls
 from ui.charts import decades
-from ui.lessons import scaling as lesson
+from ui.lessons.scaling import experiment, real_head, softmax
 
 VIEW = "views/learn/scaling.py"
 NUMBERS = json.loads(
@@ -39,20 +39,20 @@ def tables(site: AppTest) -> list:
 
 @pytest.mark.parametrize(
     ("example", "typed"),
-    list(zip(NUMBERS["001_softmax_scaling"], lesson.ARTICLE.values(), strict=True)),
+    list(zip(NUMBERS["001_softmax_scaling"], softmax.ARTICLE.values(), strict=True)),
 )
 def test_the_article_s_numbers(example: dict, typed: str):
-    logits = lesson.parse(typed)
+    logits = softmax.parse(typed)
     assert logits == example["logits"]
-    found = lesson.softmaxes(logits, 4.0)
+    found = softmax.softmaxes(logits, 4.0)
     np.testing.assert_allclose(found.plain, example["softmax"], atol=5e-6)
     np.testing.assert_allclose(found.by_sum, example["softmax_of_logits_over_sum"], atol=5e-6)
 
 
 def test_the_course_s_experiment():
     block = NUMBERS["003_scaling_variance"]
-    printed = dict(zip(lesson.course(0), block["printed"].values(), strict=True))
-    for name, found in lesson.course(0).items():
+    printed = dict(zip(experiment.course(0), block["printed"].values(), strict=True))
+    for name, found in experiment.course(0).items():
         # the course set no seed: five standard errors of a difference, and its four decimals
         assert abs(found.variance - printed[name]) < 5 * math.sqrt(2) * found.standard_error + 5e-5
 
@@ -72,7 +72,7 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
 
 def test_presets_fill_the_box(site: AppTest):
     open_page(site, VIEW)
-    for name, typed in lesson.ARTICLE.items():
+    for name, typed in softmax.ARTICLE.items():
         site.button_group("scaling_example").set_value(name).run()
         assert site.text_input("scaling_logits").value == typed
 
@@ -115,7 +115,7 @@ def test_extreme_scores(site: AppTest, typed: str):
     open_page(site, VIEW, scaling_logits=typed)
     assert not site.exception
     assert not messages(site)
-    for temperature in (lesson.TEMPERATURES[0], lesson.TEMPERATURES[-1]):
+    for temperature in (softmax.TEMPERATURES[0], softmax.TEMPERATURES[-1]):
         site.select_slider("scaling_temperature").set_value(temperature).run()
         assert not site.exception
     assert tables(site)[0]["as they are"].sum() == pytest.approx(1.0, abs=1e-5)
@@ -126,7 +126,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
     seed = 5
     open_page(site, VIEW, scaling_d_k=str(d_k), scaling_seed=str(seed))
     generator = torch.Generator().manual_seed(seed)
-    shape = (lesson.N_DRAWS, lesson.N_TOKENS, lesson.D_KS[-1])
+    shape = (experiment.N_DRAWS, experiment.N_TOKENS, experiment.D_KS[-1])
     q, k = torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)
     scores = q[..., :d_k] @ k[..., :d_k].mT
     table = site.dataframe[0].value.set_index("divided by")
@@ -142,7 +142,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
         assert float(row["entropy"]) == pytest.approx(float(expected), abs=6e-4)
         largest = weights.max(-1).values.mean()
         assert float(row["largest weight"]) == pytest.approx(float(largest), abs=6e-4)
-    for measure in lesson.MEASURES:
+    for measure in experiment.MEASURES:
         site.selectbox("scaling_measure").set_value(measure).run()
         assert not site.exception
 
@@ -162,12 +162,12 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
     if causal:
         scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -torch.inf)
     own = q.shape[-1] ** -0.5
-    settings = [(lesson.REMOVED, "4", 1.0), (lesson.KEPT, "4", own)]
-    settings += [(lesson.FACTOR, name, own * size) for name, size in lesson.FACTORS.items()]
+    settings = [(real_head.REMOVED, "4", 1.0), (real_head.KEPT, "4", own)]
+    settings += [(real_head.FACTOR, name, own * size) for name, size in real_head.FACTORS.items()]
     for how, factor, scale in settings:
         site.radio("scaling_how").set_value(how).run()
         slider = site.select_slider("scaling_factor")
-        assert slider.disabled == (how != lesson.FACTOR)
+        assert slider.disabled == (how != real_head.FACTOR)
         if not slider.disabled:
             slider.set_value(factor).run()
         assert not site.exception
@@ -209,7 +209,7 @@ def test_sentences_of_all_kinds(site: AppTest, model: str, text: str):
 def test_a_link_restores_the_view(site: AppTest):
     open_page(
         site, VIEW, scaling_logits="1 2", scaling_temperature="0.25", scaling_d_k="1024",
-        scaling_seed="99", scaling_measure=lesson.REACHES, scaling_how=lesson.FACTOR,
+        scaling_seed="99", scaling_measure=experiment.REACHES, scaling_how=real_head.FACTOR,
         scaling_factor="1/16", scaling_layer="5",
     )  # fmt: skip
     assert not site.exception
@@ -218,8 +218,8 @@ def test_a_link_restores_the_view(site: AppTest):
     assert site.select_slider("scaling_temperature").value == 0.25
     assert site.select_slider("scaling_d_k").value == 1024
     assert site.slider("scaling_seed").value == 99
-    assert site.selectbox("scaling_measure").value == lesson.REACHES
-    assert site.radio("scaling_how").value == lesson.FACTOR
+    assert site.selectbox("scaling_measure").value == experiment.REACHES
+    assert site.radio("scaling_how").value == real_head.FACTOR
     assert site.select_slider("scaling_factor").value == "1/16"
     assert maps(site)[1][0]["title"].endswith(f"{1 / math.sqrt(32) / 16:.4g}")
 

@@ -4,7 +4,8 @@ import streamlit as st
 
 from ui import controls, messages, models, source, tables, theme
 from ui.heatmap import ColourScale, heatmap
-from ui.lessons import scaling as lesson
+from ui.lessons.scaling import charts, experiment, real_head, softmax
+from ui.lessons.scaling.questions import questions
 from ui.linked import linked
 from ui.quiz import quiz
 
@@ -15,7 +16,7 @@ def use_example() -> None:
     """Put the article's logits into the box."""
     chosen = st.session_state["scaling_example"]
     if chosen is not None:
-        st.session_state["scaling_logits"] = lesson.ARTICLE[chosen]
+        st.session_state["scaling_logits"] = softmax.ARTICLE[chosen]
         st.session_state["scaling_example"] = None
 
 
@@ -30,22 +31,22 @@ st.header("1. One row of scores")
 left, right = st.columns(2, gap="large")
 with left:
     typed = linked(
-        st.text_input, "Scores (logits)", lesson.ARTICLE["20, 21.5, 22"], key="scaling_logits",
+        st.text_input, "Scores (logits)", softmax.ARTICLE["20, 21.5, 22"], key="scaling_logits",
         max_chars=200,
     )  # fmt: skip
     st.pills(
-        "Or take the article's", list(lesson.ARTICLE), key="scaling_example", on_change=use_example
+        "Or take the article's", list(softmax.ARTICLE), key="scaling_example", on_change=use_example
     )
     temperature = linked(
         st.select_slider,
         "Temperature: what the scores are divided by",
-        lesson.TEMPERATURES,
+        softmax.TEMPERATURES,
         4.0,
         key="scaling_temperature",
         format_func="{:g}".format,
     )
 try:
-    result = lesson.softmaxes(lesson.parse(typed), temperature)
+    result = softmax.softmaxes(softmax.parse(typed), temperature)
 except ValueError as error:
     with left:
         messages.problem(error)
@@ -58,31 +59,31 @@ else:
             st.info("Their sum is negative: divided by it, the smallest score wins.")
         source.step(CORE, "softmax_at", "logits / temperature")
     with right:
-        st.vega_lite_chart(lesson.softmax_chart(result, theme.ink()), key="scaling_softmax_chart")
-        st.table(lesson.row_numbers(result), border="horizontal", hide_index=True)
+        st.vega_lite_chart(charts.softmax_chart(result, theme.ink()), key="scaling_softmax_chart")
+        st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
 
 st.header("2. How large is q·k?")
 columns = st.columns([3, 1, 2], gap="medium")
 with columns[0]:
-    d_k = linked(st.select_slider, "d_k", lesson.D_KS, 64, key="scaling_d_k")
+    d_k = linked(st.select_slider, "d_k", experiment.D_KS, 64, key="scaling_d_k")
 with columns[1]:
     seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
 with columns[2]:
-    measure = linked(st.selectbox, "Right-hand chart", lesson.MEASURES, key="scaling_measure")
+    measure = linked(st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure")
 for column, chart, name in zip(
     st.columns(2, gap="large"),
     (
-        lesson.variance_chart(seed, d_k, theme.ink()),
-        lesson.measure_chart(seed, d_k, measure, theme.ink()),
+        charts.variance_chart(seed, d_k, theme.ink()),
+        charts.measure_chart(seed, d_k, measure, theme.ink()),
     ),
     ("variance", "measure"),
     strict=True,
 ):
     column.vega_lite_chart(chart, key=f"scaling_{name}_chart")
-st.dataframe(lesson.numbers(lesson.at(seed, d_k)), hide_index=True)
+st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
 st.markdown(
-    f":small[{lesson.N_DRAWS} draws of standard-normal Q and K with {lesson.N_TOKENS} rows each, "
-    "read to their first d_k columns. Variance: mean over the draws; spread: its standard "
+    f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with {experiment.N_TOKENS} rows "
+    "each, read to their first d_k columns. Variance: mean over the draws; spread: its standard "
     "deviation from draw to draw, the bars in the chart. Gradient: Frobenius norm of the softmax's "
     "Jacobian, divided by that of a uniform row.]"
 )
@@ -91,19 +92,19 @@ with left:
     source.step(CORE, "softmax_jacobian", "diag_embed")
     source.step(CORE, "_measure", "variances =")
 with right:
-    course_d_k, n_draws, n_tokens = lesson.COURSE
+    course_d_k, n_draws, n_tokens = experiment.COURSE
     st.markdown(
         f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} rows), "
         "run with this seed: "
         + "; ".join(
             f"{name} {found.variance:.4g} ± {found.standard_error:.2g}"
-            for name, found in lesson.course(seed).items()
+            for name, found in experiment.course(seed).items()
         )
         + "."
     )
     tables.download(
         "Download all sizes (CSV)",
-        lesson.everything(seed),
+        experiment.everything(seed),
         f"scaling_seed{seed}.csv",
         key="scaling_csv",
     )
@@ -120,7 +121,7 @@ else:
         how = linked(
             st.radio,
             "Scale",
-            lesson.SCALES,
+            real_head.SCALES,
             1,
             key="scaling_how",
             horizontal=True,
@@ -128,14 +129,14 @@ else:
         factor = linked(
             st.select_slider,
             "Factor",
-            list(lesson.FACTORS),
+            list(real_head.FACTORS),
             "4",
             key="scaling_factor",
-            disabled=how != lesson.FACTOR,
+            disabled=how != real_head.FACTOR,
         )
     try:
         with st.spinner("Running the model …", show_time=True):
-            head = lesson.rescaled_head(choice, text, how, factor)
+            head = real_head.rescaled_head(choice, text, how, factor)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
@@ -165,4 +166,4 @@ with st.expander("How to read this", expanded=True):
         "scale; taking that away breaks it, and shows what the scale held back."
     )
 
-quiz("scaling", lesson.questions())
+quiz("scaling", questions())
