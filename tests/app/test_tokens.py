@@ -13,7 +13,7 @@ import pretrained
 from pretrained import gpt2_bpe
 from tests.app.conftest import messages, open_page
 from ui.chips import MAX_CHIPS, Chip, chips, pack
-from ui.lessons import tokens as lesson
+from ui.lessons.tokens import cuts, embeddings, tokenizers
 from ui.limits import MAX_TOKENIZER_CHARACTERS
 
 VIEW = "views/learn/tokens.py"
@@ -61,7 +61,9 @@ def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
     assert site.table[0].value["of them added"].tolist() == [0, 0, 2]
 
 
-@pytest.mark.parametrize("text", [*lesson.PRESETS.values(), HOSTILE, "x", " ", "\U0010ffff" * 40])
+@pytest.mark.parametrize(
+    "text", [*tokenizers.PRESETS.values(), HOSTILE, "x", " ", "\U0010ffff" * 40]
+)
 def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
     open_page(site, VIEW)
     site.text_area("tokens_text").set_value(text).run()
@@ -98,7 +100,7 @@ def test_no_text_no_token(site: AppTest):
 def test_a_long_text_is_refused_and_kept(site: AppTest):
     text = "word " * MAX_TOKENIZER_CHARACTERS
     with pytest.raises(ValueError, match=f"limit of {MAX_TOKENIZER_CHARACTERS}"):
-        lesson.read(text)
+        tokenizers.read(text)
     open_page(site, VIEW, tokens_text=text)
     assert not site.exception
     assert len(site.get("bidi_component")) > 3
@@ -113,21 +115,21 @@ def test_a_text_of_many_tokens_has_no_embedding_picture(site: AppTest):
 
 def test_presets_fill_the_box(site: AppTest):
     open_page(site, VIEW)
-    for name, text in lesson.PRESETS.items():
+    for name, text in tokenizers.PRESETS.items():
         site.button_group("tokens_preset").set_value(name).run()
         assert not site.exception
         assert site.text_area("tokens_text").value == text
 
 
-@pytest.mark.parametrize("method", lesson.METHODS)
-@pytest.mark.parametrize("text", ["unbelievably Zürich 2024", lesson.PRESETS["Emoji"]])
+@pytest.mark.parametrize("method", tokenizers.METHODS)
+@pytest.mark.parametrize("text", ["unbelievably Zürich 2024", tokenizers.PRESETS["Emoji"]])
 def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, text: str):
-    readings = lesson.read(text)
+    readings = tokenizers.read(text)
     reading = readings.found[method]
-    found = lesson.words(reading)
+    found = cuts.words(reading)
     ids = []
     for word in found:
-        cut = lesson.cut(reading, word)
+        cut = cuts.cut(reading, word)
         assert cut.same
         ids += cut.ids
         assert len(cut.table) in (len(cut.steps), len(cut.steps) - 1)
@@ -135,7 +137,7 @@ def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, t
     assert ids == [i for i, s in zip(tokens.ids, tokens.special, strict=True) if not s]
     open_page(site, VIEW, tokens_text=text, tokens_method=method, tokens_word="0", tokens_step="0")
     assert not site.exception
-    cut = lesson.cut(reading, found[0])
+    cut = cuts.cut(reading, found[0])
     assert [c[0] for c in rows(site)["Parts"]["chips"]] == [c.label for c in cut.steps[0].chips]
     shown = f"Ids at the end: {', '.join(map(str, cut.ids))}; the same as the tokenizer's own."
     assert shown in [element.value for element in site.markdown]
@@ -154,8 +156,8 @@ def test_stepping_through_sunny(site: AppTest):
     site.select_slider("tokens_step").set_value(5)
     site.select_slider("tokens_word").set_value(3).run()
     assert not site.exception
-    assert site.select_slider("tokens_step").value == len(lesson.cut(
-        lesson.read(lesson.NEXT_DAY).found[lesson.GPT2], " is").steps) - 1  # fmt: skip
+    assert site.select_slider("tokens_step").value == len(cuts.cut(
+        tokenizers.read(tokenizers.NEXT_DAY).found[tokenizers.GPT2], " is").steps) - 1  # fmt: skip
 
 
 def test_a_word_that_is_too_long_to_step_through(site: AppTest):
@@ -172,9 +174,9 @@ def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
     open_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
     model = pretrained.load(name)
-    ids = model.tokenizer.encode(lesson.NEXT_DAY).ids
+    ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
     shown = panels(site)
-    n = lesson.COLUMNS
+    n = embeddings.COLUMNS
     with torch.inference_mode():
         entered = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
     token = shown["token embedding"]
@@ -195,11 +197,11 @@ def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
 
 def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):
     open_page(
-        site, VIEW, tokens_text="Ein Satz", tokens_method=lesson.WORDPIECE, tokens_word="1",
+        site, VIEW, tokens_text="Ein Satz", tokens_method=tokenizers.WORDPIECE, tokens_word="1",
         tokens_step="1", tokens_model="smollm2-135m-instruct", tokens_place="0",
     )  # fmt: skip
     assert not site.toast
-    assert site.radio("tokens_method").value == lesson.WORDPIECE
+    assert site.radio("tokens_method").value == tokenizers.WORDPIECE
     assert [site.select_slider(f"tokens_{n}").value for n in ("word", "step", "place")] == [1, 1, 0]
     assert site.selectbox("tokens_model").value == "smollm2-135m-instruct"
 
@@ -209,7 +211,7 @@ def test_nonsense_in_a_link(site: AppTest):
     open_page(site, VIEW, **{f"tokens_{name}": "<b>99" for name in names})
     assert not site.exception
     assert len(site.toast) == len(names)
-    assert site.radio("tokens_method").value == lesson.GPT2
+    assert site.radio("tokens_method").value == tokenizers.GPT2
 
 
 @pytest.mark.usefixtures("no_weights")
@@ -223,7 +225,7 @@ def test_without_any_tokenizer_the_page_says_so(site: AppTest, monkeypatch: pyte
     def missing(method: str) -> None:
         raise LookupError(f"nothing for {method}")
 
-    monkeypatch.setattr(lesson, "tokenizer_of", missing)
+    monkeypatch.setattr(tokenizers, "tokenizer_of", missing)
     open_page(site, VIEW)
     assert not site.exception
     assert len(messages(site)) == 3

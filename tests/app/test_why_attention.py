@@ -13,7 +13,7 @@ from attention_core import SelfAttentionV2
 from attention_core.bottleneck import word_vectors
 from tests.app.conftest import messages, open_page
 from ui import measure
-from ui.lessons import why_attention as lesson
+from ui.lessons.why_attention import influence, reading, timing
 from ui.limits import MAX_WORDS
 
 VIEW = "views/learn/why_attention.py"
@@ -27,20 +27,20 @@ def metrics(site: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in site.metric}
 
 
-def notebook(layer: str, state: int, seed: int) -> lesson.Reach:
-    return lesson.reach(
-        lesson.setting(
+def notebook(layer: str, state: int, seed: int) -> influence.Reach:
+    return influence.reach(
+        influence.setting(
             "ignored", notebook=True, width=16, state=state, hold=0.0, layer=layer, seed=seed
         )
     )
 
 
 def test_the_notebook_s_weights():
-    found = notebook(lesson.PLAIN, 4, 0)
+    found = notebook(influence.PLAIN, 4, 0)
     expected = NUMBERS["002_simplified_self_attention"]
     np.testing.assert_allclose(found.weights, expected["weights"][-1], atol=5e-5)
     assert list(found.words) == expected["tokens"]
-    found = notebook(lesson.TRAINABLE, 2, 789)
+    found = notebook(influence.TRAINABLE, 2, 789)
     expected = NUMBERS["002_self_attention_v2_seed789"]
     np.testing.assert_allclose(found.weights, expected["weights"][-1], atol=5e-5)
     assert found.numbers == (18, 2)
@@ -90,22 +90,22 @@ def test_gradients_are_those_of_autograd(site: AppTest):
 
 def test_growth_ends_where_the_whole_sentence_does():
     words = " ".join(f"w{i}" for i in range(64))
-    asked = lesson.setting(
-        words, notebook=False, width=8, state=16, hold=0.0, layer=lesson.TRAINABLE, seed=0
+    asked = influence.setting(
+        words, notebook=False, width=8, state=16, hold=0.0, layer=influence.TRAINABLE, seed=0
     )
-    grown, found = lesson.growth(asked), lesson.reach(asked)
-    assert grown[lesson.GRU].iloc[-1] == pytest.approx(found.gru_share[0], rel=1e-6)
-    assert grown[lesson.ATTENTION].iloc[-1] == pytest.approx(found.attention_share[0], rel=1e-6)
-    assert grown[lesson.GRU].iloc[0] == 1.0
+    grown, found = influence.growth(asked), influence.reach(asked)
+    assert grown[influence.GRU].iloc[-1] == pytest.approx(found.gru_share[0], rel=1e-6)
+    assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(found.attention_share[0], rel=1e-6)
+    assert grown[influence.GRU].iloc[0] == 1.0
 
 
 def test_the_state_reads_back_what_least_squares_finds():
-    found = lesson.reading(4, 8, 0.0, 2)
+    found = reading.reading(4, 8, 0.0, 2)
     torch.manual_seed(2)
     gru = nn.GRU(4, 8, batch_first=True)
     generator = torch.Generator().manual_seed(2)
-    n = lesson.READ_SEQUENCES
-    x = torch.randn(n, lesson.READ_TOKENS, 4, generator=generator) / 2
+    n = reading.READ_SEQUENCES
+    x = torch.randn(n, reading.READ_TOKENS, 4, generator=generator) / 2
     with torch.no_grad():
         state = np.c_[gru(x)[1][0].double().numpy(), np.ones(n)]
     half = n // 2
@@ -115,17 +115,17 @@ def test_the_state_reads_back_what_least_squares_finds():
         error = ((state[half:] @ reader - token[half:]) ** 2).mean()
         expected = 1 - error / token[half:].var(axis=0, ddof=1).mean()
         assert found[place] == pytest.approx(expected, abs=1e-6)
-    assert 0 < lesson.recovered(found, 4) <= 8
+    assert 0 < reading.recovered(found, 4) <= 8
 
 
 def test_every_control_at_its_extremes(site: AppTest):
     open_page(site, VIEW)
-    for width, state in ((lesson.WIDTHS[0], lesson.STATES[0]), (lesson.WIDTHS[-1], 64)):
+    for width, state in ((influence.WIDTHS[0], influence.STATES[0]), (influence.WIDTHS[-1], 64)):
         site.select_slider("why_attention_width").set_value(width)
         site.select_slider("why_attention_state").set_value(state)
-        for hold in (0.0, lesson.MAX_HOLD):
+        for hold in (0.0, influence.MAX_HOLD):
             site.slider("why_attention_hold").set_value(hold)
-            for layer in lesson.LAYERS:
+            for layer in influence.LAYERS:
                 site.selectbox("why_attention_layer").set_value(layer).run()
                 assert not site.exception
                 assert not messages(site)
@@ -133,7 +133,7 @@ def test_every_control_at_its_extremes(site: AppTest):
                 assert np.isfinite(table.select_dtypes("number")).all(axis=None)
                 assert table["GRU: × equal share"].mean() == pytest.approx(1.0)
                 assert table["attention: weight"].sum() == pytest.approx(1.0)
-    site.slider("why_attention_seed").set_value(lesson.MAX_SEED).run()
+    site.slider("why_attention_seed").set_value(influence.MAX_SEED).run()
     assert not site.exception
 
 
@@ -170,23 +170,23 @@ def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
 def test_times_are_measured_on_demand_only(site: AppTest):
     open_page(site, VIEW)
     first = site.dataframe[1].value
-    assert list(first["tokens"]) == list(lesson.FEW)
-    assert list(first["scores of attention"]) == [n**2 for n in lesson.FEW]
-    kept = lesson.times(measure.FIRST)
+    assert list(first["tokens"]) == list(timing.FEW)
+    assert list(first["scores of attention"]) == [n**2 for n in timing.FEW]
+    kept = timing.times(measure.FIRST)
     site.select_slider("why_attention_state").set_value(8).run()
-    assert lesson.times(measure.FIRST) is kept
+    assert timing.times(measure.FIRST) is kept
     assert site.dataframe[1].value.equals(first)
     assert any(f"{kept.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
     site.button("why_attention_measure").click().run()
     assert not site.exception
     again = site.dataframe[1].value
-    assert list(again["tokens"]) == list(lesson.MANY)
-    label = f"Loop over attention, {lesson.RATIO_AT} tokens"
+    assert list(again["tokens"]) == list(timing.MANY)
+    label = f"Loop over attention, {timing.RATIO_AT} tokens"
     assert float(metrics(site)[label].split(" ")[0]) > 0
 
 
 def test_the_medians_are_those_of_the_samples():
-    found = lesson.times(measure.FIRST).value
+    found = timing.times(measure.FIRST).value
     for samples in found.seconds.values():
         for length in found.lengths:
             assert 0 < samples[length].low <= samples[length].median <= samples[length].high
@@ -196,7 +196,7 @@ def test_the_medians_are_those_of_the_samples():
 def test_a_link_restores_the_view(site: AppTest):
     open_page(
         site, VIEW, why_attention_text=TEXT, why_attention_width="32", why_attention_state="64",
-        why_attention_hold="3.5", why_attention_seed="17", why_attention_layer=lesson.PLAIN,
+        why_attention_hold="3.5", why_attention_seed="17", why_attention_layer=influence.PLAIN,
     )  # fmt: skip
     assert not site.exception
     assert not site.toast
@@ -205,7 +205,7 @@ def test_a_link_restores_the_view(site: AppTest):
     assert site.select_slider("why_attention_state").value == 64
     assert site.slider("why_attention_hold").value == 3.5
     assert site.slider("why_attention_seed").value == 17
-    assert site.selectbox("why_attention_layer").value == lesson.PLAIN
+    assert site.selectbox("why_attention_layer").value == influence.PLAIN
 
 
 @pytest.mark.parametrize(

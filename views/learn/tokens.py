@@ -4,7 +4,8 @@ import streamlit as st
 
 from ui import controls, messages, models, quiz, source
 from ui.chips import chips
-from ui.lessons import tokens as lesson
+from ui.lessons.tokens import cuts, embeddings, tokenizers
+from ui.lessons.tokens.questions import questions
 from ui.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.linked import linked
 from ui.tensors import tensors
@@ -19,27 +20,27 @@ st.markdown(
 def use_preset() -> None:
     """Put the chosen preset into the text box."""
     if st.session_state["tokens_preset"] is not None:
-        st.session_state["tokens_text"] = lesson.PRESETS[st.session_state["tokens_preset"]]
+        st.session_state["tokens_text"] = tokenizers.PRESETS[st.session_state["tokens_preset"]]
         st.session_state["tokens_preset"] = None
 
 
 text = linked(
     st.text_area,
     "Text",
-    value=lesson.NEXT_DAY,
+    value=tokenizers.NEXT_DAY,
     key="tokens_text",
     height=80,
     max_chars=MAX_TOKENIZER_CHARACTERS,
 )
-st.pills("Or take", list(lesson.PRESETS), key="tokens_preset", on_change=use_preset, wrap=True)
+st.pills("Or take", list(tokenizers.PRESETS), key="tokens_preset", on_change=use_preset, wrap=True)
 
 try:
-    readings = lesson.read(text)
+    readings = tokenizers.read(text)
 except OverLimit as error:
     messages.problem(error)
-    text = lesson.NEXT_DAY
-    readings = lesson.read(text)
-    st.markdown(f"Until then the page shows: {lesson.NEXT_DAY}.")
+    text = tokenizers.NEXT_DAY
+    readings = tokenizers.read(text)
+    st.markdown(f"Until then the page shows: {tokenizers.NEXT_DAY}.")
 for method, problem in readings.problems.items():
     messages.problem(f"{method}: {problem}", icon=":material/download:")
 
@@ -68,11 +69,11 @@ if readings.found:
     reading = readings.found[method]
     cut = None
     try:
-        words = lesson.words(reading)
+        words = cuts.words(reading)
         if words:
             with middle:
                 at = controls.number("Word", "tokens_word", len(words), 6)
-            cut = lesson.cut(reading, words[at])
+            cut = cuts.cut(reading, words[at])
         else:
             messages.problem("There is no word in this text: type one or more.")
     except ValueError as error:
@@ -82,7 +83,7 @@ if readings.found:
             number = controls.number("Step", "tokens_step", len(cut.steps), 3)
         step = cut.steps[number]
         chips(
-            lesson.word_chips(words, at),
+            cuts.word_chips(words, at),
             title=f"Words of {method}",
             key="tokens_words",
             hint="No token crosses the border of a word. The framed one is cut below.",
@@ -92,7 +93,7 @@ if readings.found:
         same = "the same" if cut.same else "NOT the same"
         ids = ", ".join(map(str, cut.ids))
         st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")
-        if method == lesson.WORDPIECE:
+        if method == tokenizers.WORDPIECE:
             source.step("pretrained/merges.py", "match_steps", "index = ")
         else:
             source.step("pretrained/merges.py", "merge_steps", "min(found)")
@@ -106,14 +107,14 @@ else:
         entry = controls.model("tokens_model", None, prefer="encoder")
     try:
         with st.spinner("Loading the model …", show_time=True):
-            embedded = lesson.embedded(entry.spec.name, text)
+            embedded = embeddings.embedded(entry.spec.name, text)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
         with right:
             place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
         chips(
-            lesson.token_chips(embedded.tokens, place),
+            embeddings.token_chips(embedded.tokens, place),
             title=f"{embedded.title}: the chosen token is framed",
             key="tokens_embedded_chips",
             hint="Its vectors are drawn below: the first columns of each.",
@@ -144,4 +145,4 @@ with st.expander("How to read this", expanded=True):
         "could not tell the order."
     )
 
-quiz.quiz("tokens", lesson.questions(readings))
+quiz.quiz("tokens", questions(readings))

@@ -3,7 +3,8 @@
 import streamlit as st
 
 from ui import controls, measure, messages, source, tables, theme
-from ui.lessons import why_attention as lesson
+from ui.lessons.why_attention import charts, influence, reading, timing
+from ui.lessons.why_attention.questions import questions
 from ui.linked import linked
 from ui.quiz import quiz
 
@@ -27,32 +28,36 @@ with right:
     notebook = linked(
         st.toggle, "The notebook's six words, three numbers each", key="why_attention_notebook"
     )
-    layer = linked(st.selectbox, "Attention layer", lesson.LAYERS, key="why_attention_layer")
+    layer = linked(st.selectbox, "Attention layer", influence.LAYERS, key="why_attention_layer")
 with left:
     text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
 first, second, third, fourth = st.columns(4, gap="medium")
 with first:
     width = linked(
-        st.select_slider, "Numbers per word (d)", lesson.WIDTHS, 16, key="why_attention_width",
+        st.select_slider, "Numbers per word (d)", influence.WIDTHS, 16, key="why_attention_width",
         disabled=notebook,
     )  # fmt: skip
 with second:
     state = linked(
-        st.select_slider, "Numbers in the state (h)", lesson.STATES, 32, key="why_attention_state"
+        st.select_slider,
+        "Numbers in the state (h)",
+        influence.STATES,
+        32,
+        key="why_attention_state",
     )
 with third:
     hold = linked(
-        st.slider, "Hold: added to the update gate", 0.0, lesson.MAX_HOLD, 0.0, 0.5,
+        st.slider, "Hold: added to the update gate", 0.0, influence.MAX_HOLD, 0.0, 0.5,
         key="why_attention_hold", format="%.1f",
     )  # fmt: skip
 with fourth:
-    seed = linked(st.slider, "Seed", 0, lesson.MAX_SEED, 0, key="why_attention_seed")
+    seed = linked(st.slider, "Seed", 0, influence.MAX_SEED, 0, key="why_attention_seed")
 
 try:
-    asked = lesson.setting(
+    asked = influence.setting(
         text, notebook=notebook, width=width, state=state, hold=hold, layer=layer, seed=seed
     )
-    found, grown = lesson.reach(asked), lesson.growth(asked)
+    found, grown = influence.reach(asked), influence.growth(asked)
 except ValueError as error:
     messages.problem(error)
 else:
@@ -64,10 +69,10 @@ else:
     cells[3].metric("Word 0 in attention, × equal share", f"{found.attention_share[0]:.2g}")
     left, right = st.columns(2, gap="large")
     with left:
-        st.vega_lite_chart(lesson.reach_chart(found, theme.ink()), key="why_attention_reach")
+        st.vega_lite_chart(charts.reach_chart(found, theme.ink()), key="why_attention_reach")
         source.step(CORE, "last_state", "gru(x)")
     with right:
-        st.vega_lite_chart(lesson.growth_chart(grown, theme.ink()), key="why_attention_growth")
+        st.vega_lite_chart(charts.growth_chart(grown, theme.ink()), key="why_attention_growth")
         source.step(CORE, "influence", "autograd.grad")
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
@@ -80,15 +85,15 @@ else:
 
 st.header("2. What can be read back from the state?")
 left, right = st.columns(2, gap="large")
-read = lesson.reading(width, state, hold, seed)
+read = reading.reading(width, state, hold, seed)
 with left:
-    st.vega_lite_chart(lesson.reading_chart(read, theme.ink()), key="why_attention_reading")
+    st.vega_lite_chart(charts.reading_chart(read, theme.ink()), key="why_attention_reading")
 with right:
-    back = lesson.recovered(read, width)
-    everything = lesson.READ_TOKENS * width
+    back = reading.recovered(read, width)
+    everything = reading.READ_TOKENS * width
     st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
     st.markdown(
-        f":small[{lesson.READ_SEQUENCES:,} random sequences of {lesson.READ_TOKENS} tokens: the "
+        f":small[{reading.READ_SEQUENCES:,} random sequences of {reading.READ_TOKENS} tokens: the "
         "reader is fitted by least squares on half of them and judged on the rest (1: all of the "
         f"token, 0: nothing). No linear reader can get more than h = {state} numbers. Attention "
         f"keeps all {everything} within reach.]"
@@ -96,19 +101,19 @@ with right:
     source.step(CORE, "recoverable", "lstsq")
 
 st.header("3. One after the other, or all at once?")
-measured = lesson.times(st.session_state.get("why_attention_round", measure.FIRST))
+measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
 times = measured.value
 left, right = st.columns(2, gap="large")
 with left:
-    st.vega_lite_chart(lesson.times_chart(times, theme.ink()), key="why_attention_times")
+    st.vega_lite_chart(charts.times_chart(times, theme.ink()), key="why_attention_times")
 with right:
     st.button(
-        f"Measure again, up to {lesson.MANY[-1]:,} tokens", icon=":material/timer:",
+        f"Measure again, up to {timing.MANY[-1]:,} tokens", icon=":material/timer:",
         key="why_attention_measure", on_click=again,
     )  # fmt: skip
-    st.metric(f"Loop over attention, {lesson.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
+    st.metric(f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
     st.markdown(
-        f":small[Vectors of {lesson.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
+        f":small[Vectors of {timing.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
         f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
     )
 st.dataframe(times.table, hide_index=True)
@@ -125,4 +130,4 @@ with st.expander("How to read this", expanded=True):
         "computes T² scores: the longest sentences show it."
     )
 
-quiz("why_attention", lesson.questions())
+quiz("why_attention", questions())

@@ -1,0 +1,1 @@
+"""The page "Why attention": what reaches the last vector of a GRU and of attention, and when."""
