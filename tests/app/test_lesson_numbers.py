@@ -14,9 +14,10 @@ import torch
 from attention_core import KVCache
 from ui import controls
 from ui.generation import cache_size
-from ui.lessons import shapes
 from ui.lessons.block.originals import ENCODER_2017
 from ui.lessons.block.steps import layer_2017
+from ui.lessons.shapes.example import walk as shape_walk
+from ui.lessons.shapes.example import words
 
 HERE = Path(__file__).parent
 NUMBERS: dict[str, Any] = json.loads(
@@ -55,8 +56,8 @@ def test_the_course_s_sentences_are_offered():
 
 def test_two_heads_on_the_course_s_sentence():
     course = NUMBERS["003_sentences"]
-    assert len(shapes.words(course["two_heads"])) == course["tokens"]
-    walk = shapes.example(
+    assert len(words(course["two_heads"])) == course["tokens"]
+    walk = shape_walk(
         (course["two_heads"],), d_in=course["d_in"], d_out=course["d_out"], n_heads=course["heads"],
         context_length=11, causal=False, dropout=0.0, dropout_seed=0, seed=123,
     )  # fmt: skip

@@ -15,7 +15,7 @@ import pretrained
 from attention_core import MultiHeadAttention
 from tests.app.conftest import messages, open_page
 from tests.app.test_lessons import MAX_WORDS, words
-from ui.lessons import shapes
+from ui.lessons.shapes.questions import questions
 
 VIEW = "views/learn/shapes.py"
 LECTURE = json.loads(
@@ -452,7 +452,7 @@ def test_play_and_pause(site: AppTest):
 
 
 def test_the_questions_are_answered_by_arithmetic():
-    first, second, third = shapes.questions()
+    first, second, third = questions()
     assert first.right == str((2, 4, 5, 12 // 4))
     # pieces in memory: two of each token; head 1 begins at piece 4, the first one of token 2
     assert second.right == "starts"

@@ -3,7 +3,9 @@
 import streamlit as st
 
 from ui import controls, messages, models, player, source, tables
-from ui.lessons import shapes
+from ui.lessons.shapes import example, mistakes, real_layer
+from ui.lessons.shapes.questions import questions
+from ui.lessons.shapes.walk import LAST, Walk, decimals
 from ui.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.linked import linked
 from ui.quiz import quiz
@@ -18,7 +20,7 @@ st.markdown(
 )
 
 
-def chosen_example() -> shapes.Walk:
+def chosen_example() -> Walk:
     """The steps on random numbers of the visitor's sizes."""
     texts, sizes, rest = (st.columns(n, vertical_alignment="bottom") for n in (2, 4, 4))
     with texts[0]:
@@ -36,10 +38,10 @@ def chosen_example() -> shapes.Walk:
     with sizes[0]:
         d_in = linked(st.slider, "Columns in (d_in)", 1, 12, 6, key="shapes_d_in")
     with sizes[1]:
-        d_out = linked(st.slider, "Columns out (d_out)", 1, shapes.MOST_WIDTH, 6,
+        d_out = linked(st.slider, "Columns out (d_out)", 1, example.MOST_WIDTH, 6,
                        key="shapes_d_out")  # fmt: skip
     with sizes[2]:
-        n_heads = linked(st.slider, "Heads", 1, shapes.MOST_HEADS, 2, key="shapes_heads")
+        n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
     with sizes[3]:
         length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
     with rest[0]:
@@ -51,31 +53,31 @@ def chosen_example() -> shapes.Walk:
     with rest[3]:
         seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
     st.markdown(f":small[Embeddings and matrices are random, drawn with seed {seed}.]")
-    return shapes.example(
+    return example.walk(
         sentences, d_in=d_in, d_out=d_out, n_heads=n_heads, context_length=length,
         causal=causal, dropout=dropout, seed=seed, dropout_seed=draw,
     )  # fmt: skip
 
 
-def chosen_layer(name: str) -> shapes.Walk:
+def chosen_layer(name: str) -> Walk:
     """The steps of a model's layer on the visitor's sentence."""
     text = linked(st.text_input, "Sentence", "The cat sleeps on the warm mat", key="shapes_words",
                   max_chars=MAX_TEXT_CHARACTERS)  # fmt: skip
     left, right = st.columns(2)
     with left:
-        layer = controls.number("Layer", "shapes_layer", shapes.n_layers(name), 3)
+        layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3)
     with right:
-        first = controls.number(f"First of {shapes.WINDOW_HEADS} heads drawn", "shapes_head",
-                                len(shapes.first_heads(name)), 0)  # fmt: skip
+        first = controls.number(f"First of {real_layer.WINDOW_HEADS} heads drawn", "shapes_head",
+                                len(real_layer.first_heads(name)), 0)  # fmt: skip
     with st.spinner("Running the model …", show_time=True):
-        return shapes.layer(name, text, layer, first)
+        return real_layer.walk(name, text, layer, first)
 
 
-def picture(panels: list[Panel], walk: shapes.Walk, key: str) -> None:
+def picture(panels: list[Panel], walk: Walk, key: str) -> None:
     """Panels that light up together with all others of the page."""
     followed = any(one.cells is not None or one.groups is not None for one in panels)
     tensors(panels, key=key, colour="identity" if followed and colour == ORIGIN else "value",
-            decimals=shapes.decimals(panels), palette=walk.palette, link="shapes")  # fmt: skip
+            decimals=decimals(panels), palette=walk.palette, link="shapes")  # fmt: skip
 
 
 kind = linked(
@@ -91,7 +93,7 @@ except models.LOAD_ERRORS as error:
 if walk is not None:
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        number = player.stepper("Step", shapes.LAST, 6, key="shapes_step")
+        number = player.stepper("Step", LAST, 6, key="shapes_step")
     with right:
         colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
     step = walk.steps[number - 1]
@@ -118,7 +120,7 @@ if walk is not None:
 
     if number == 6:
         st.header("Without the transpose")
-        mistake = walk.without_transpose()
+        mistake = mistakes.without_transpose(walk)
         st.markdown(
             f"`view(B, H, T, D)` at once gives the same shape. But {mistake.n_wrong} of "
             f"{mistake.n_rows} rows hold another token's numbers (framed), {mistake.n_later} of "
@@ -133,7 +135,7 @@ if walk is not None:
         source.show("attention_core/shape_steps.py", "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
-        said = walk.without_contiguous()
+        said = mistakes.without_contiguous(walk)
         st.markdown(
             "`view` right after `transpose`. torch says:"
             if said
@@ -158,4 +160,4 @@ with st.expander("How to read this", expanded=True):
         "- Steps 5, 6 and 10 compute nothing. They change only which number stands where."
     )
 
-quiz("shapes", shapes.questions())
+quiz("shapes", questions())
