@@ -33,7 +33,7 @@ class Counts:
         )
 
 
-kept_counts: BoundedCache[Counts] = BoundedCache(64, lambda _: 1)
+kept_counts: BoundedCache[Counts] = BoundedCache(64, lambda _: 1)  # small tables
 
 
 def countable() -> list[str]:

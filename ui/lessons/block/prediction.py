@@ -42,7 +42,7 @@ class NextToken:
     ratio: float
 
 
-kept_lenses: BoundedCache[LensTable] = BoundedCache(256, lambda _: 1)
+kept_lenses: BoundedCache[LensTable] = BoundedCache(256, lambda _: 1)  # small tables
 kept_next_tokens: BoundedCache[NextToken] = BoundedCache(64, lambda _: 1)
 
 
