@@ -11,8 +11,9 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs while nothing else is being measured; it is called again only for settings or a round
-that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
+`make()` runs while nothing else is being measured, and after the models that are loaded at the
+start of the server; it is called again only for settings or a round that are not kept. With
+`measure.FIRST` every visitor sees the measurement of the first one.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
+from ui import warmup
 from ui.bounded import BoundedCache
 
 Value = TypeVar("Value")
 
 FIRST = 0  # the round that all visitors share
+WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
 MAX_KEPT = 64  # results; a page's result is a few kilobytes at most
 
 _turn = threading.Lock()
@@ -70,6 +73,9 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
     """
 
     def measure() -> Measured[object]:
+        loading = warmup.start()
+        if loading is not None:  # right after a start, models load in the background
+            loading.join(WARM_UP_SECONDS)
         with alone():
             return Measured(make(), datetime.now(UTC))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ui import charts, measure, warmup
+from ui import charts, measure
 from ui.bounded import BoundedCache
 from ui.quiz import Question
 from ui.tensors import Panel
@@ -25,7 +25,6 @@ MAX_TOKENS, MAX_BATCH = 64, 4
 TIME_WIDTHS = (192, 384, 576, 768)
 TIME_TOKENS = (16, 32, 64, 128)
 REPEATS = 7
-MAX_WAIT_SECONDS = 10  # for the models that load after a start of the server
 
 # Rows and columns of the windows that are drawn, from the first batch element.
 WINDOW = 6
@@ -319,10 +318,6 @@ def series(asked: Request, progress: Callable[[str], object]) -> measure.Measure
 
         from attention_core import peers
 
-        loading = warmup.start()
-        if loading is not None and loading.is_alive():
-            progress("Waiting for the models to load: they would disturb the times …")
-            loading.join(MAX_WAIT_SECONDS)
         heads = _FIRST_HEADS if asked == FIRST else peers.SERIES_HEADS
         repeats = 3 if asked == FIRST else REPEATS
         seconds = {}

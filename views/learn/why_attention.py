@@ -101,7 +101,8 @@ with right:
     source.step(CORE, "recoverable", "lstsq")
 
 st.header("3. One after the other, or all at once?")
-measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
+with st.spinner("Measuring …", show_time=True):
+    measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
 times = measured.value
 left, right = st.columns(2, gap="large")
 with left:
