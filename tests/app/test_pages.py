@@ -226,7 +226,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("nonsense", ["1e400", "-1", "nan", "../../etc/<b>passwd</b>"])
+@pytest.mark.parametrize("nonsense", ["1e400", "-1", "../../etc/<b>passwd</b>"])
 def test_nonsense_everywhere_in_a_link(site: AppTest, view: str, nonsense: str):
     """Every parameter of the page at once; text boxes may take it, no page may fail."""
     open_page(site, view)

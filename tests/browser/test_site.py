@@ -41,6 +41,7 @@ def type_text(page: Page, label: str, text: str) -> None:
 def set_slider(page: Page, label: str, which: int, steps: int) -> None:
     """Move a slider with the keyboard, as a visitor without a mouse does."""
     slider = page.get_by_test_id("stSlider").filter(has_text=label).nth(which)
+    expect(slider.locator("input")).to_be_enabled()  # what was clicked before may enable it
     slider.locator("input").focus()
     for _ in range(abs(steps)):
         page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
