@@ -83,8 +83,8 @@ def test_gradients_are_those_of_autograd(site: AppTest):
         shares = expected / expected.mean()
         np.testing.assert_allclose(table[f"{name}: × equal share"], shares, rtol=1e-6)
         inside = "in the GRU" if name == "GRU" else "in attention"
-        assert metrics(site)[f"Word 0 {inside}, × equal share"] == f"{shares[0]:.2g}"
-    assert metrics(site)["Numbers that the GRU hands over"] == "8"
+        assert metrics(site)[f"Word 0 {inside} (share)"] == f"{shares[0]:.2g}"
+    assert metrics(site)["Numbers in the last state"] == "8"
     assert list(table["word"]) == TEXT.split()
 
 

@@ -39,7 +39,7 @@ def test_the_main_path(page: Page, site: Site, browser: Browser):
     type_text(page, "Sentence", SENTENCE)
     expect(metric(page, "The sentence: 8 × 16 numbers")).to_contain_text("128")
     set_slider(page, "Numbers in the state", 0, -2)  # 32 -> 8
-    expect(metric(page, "Numbers that the GRU hands over")).to_contain_text("8")
+    expect(metric(page, "Numbers in the last state")).to_contain_text("8")
     before, after = share(hold=0.0), share(hold=4.0)
     assert before < 0.2 < after  # what is held is not forgotten
     expect(metric(page, "Word 0 in the GRU")).to_contain_text(f"{before:.2g}")
@@ -49,7 +49,7 @@ def test_the_main_path(page: Page, site: Site, browser: Browser):
 
     other = browser.new_context().new_page()
     other.goto(page.url)
-    expect(metric(other, "Numbers that the GRU hands over")).to_contain_text("8")
+    expect(metric(other, "Numbers in the last state")).to_contain_text("8")
     expect(metric(other, "Word 0 in the GRU")).to_contain_text(f"{after:.2g}")
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
     other.context.close()

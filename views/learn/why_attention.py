@@ -64,9 +64,9 @@ else:
     cells = st.columns(4, gap="medium")
     sentence, handed_over = found.numbers
     cells[0].metric(f"The sentence: {len(found.words)} × {asked.width} numbers", sentence)
-    cells[1].metric("Numbers that the GRU hands over", handed_over)
-    cells[2].metric("Word 0 in the GRU, × equal share", f"{found.gru_share[0]:.2g}")
-    cells[3].metric("Word 0 in attention, × equal share", f"{found.attention_share[0]:.2g}")
+    cells[1].metric("Numbers in the last state", handed_over)
+    cells[2].metric("Word 0 in the GRU (share)", f"{found.gru_share[0]:.2g}")
+    cells[3].metric("Word 0 in attention (share)", f"{found.attention_share[0]:.2g}")
     left, right = st.columns(2, gap="large")
     with left:
         st.vega_lite_chart(charts.reach_chart(found, theme.ink()), key="why_attention_reach")
@@ -77,7 +77,7 @@ else:
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
         "grows. Influence: Frobenius norm of the gradient of the last vector with respect to a "
-        "word's vector, divided by the mean over all words (1, dashed, is an equal share).]"
+        "word's vector, divided by the mean over all words (its share: 1, dashed, is an equal one).]"
     )
     with st.expander("The numbers, and the data to take away"):
         st.dataframe(found.table, hide_index=True, height=280)
