@@ -77,7 +77,7 @@ else:
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
         "grows. Influence: Frobenius norm of the gradient of the last vector with respect to a "
-        "word's vector, divided by the mean over all words (its share: 1, dashed, is an equal one).]"
+        "word's vector. Share: divided by the mean over all words (1, dashed, if all are equal).]"
     )
     with st.expander("The numbers, and the data to take away"):
         st.dataframe(found.table, hide_index=True, height=280)
