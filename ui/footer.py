@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 
 def next_lesson(lessons: Sequence[Any], current: Any) -> None:
     """Link to the `st.Page` after the current one, if that is a lesson and not the last."""
-    places = [place for place, lesson in enumerate(lessons[:-1]) if lesson == current]
-    for place in places:
-        following = lessons[place + 1]
-        st.page_link(following, label=f"Next: {following.title}", icon=":material/arrow_forward:")
+    for lesson, following in pairwise(lessons):
+        if lesson == current:
+            label = f"Next: {following.title}"
+            st.page_link(following, label=label, icon=":material/arrow_forward:")

@@ -311,10 +311,8 @@ class Job:
 def prompt_ids(model: Pretrained, request: Request) -> tuple[int, ...]:
     """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
     check_text(request.prompt)
-    ids = model.tokenizer.encode(request.prompt).ids
-    if not ids:
-        raise ValueError("There is no token in this prompt: type a word or more.")
-    check_tokens(len(ids), MAX_PROMPT_TOKENS, "a prompt")
+    empty = "There is no token in this prompt: type a word or more."
+    ids = models.encoded(model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", empty=empty).ids
     check_tokens(len(ids), model.core.config.context_length, "the context of this model")
     return ids
 

@@ -67,11 +67,6 @@ def get(name: str) -> Pretrained:
     return _loaded.get(key(name), load)
 
 
-def is_loaded(name: str) -> bool:
-    """Whether `get` would return at once."""
-    return key(name) in _loaded
-
-
 def key(name: str) -> tuple[str, str]:
     """The name of a model and where its weights are, for what is kept of it.
 
