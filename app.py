@@ -29,7 +29,10 @@ SECTIONS = {
         ("views/learn/block.py", "Block", "stacks"),
         ("views/learn/tokens.py", "Tokens", "match_word"),
     ],
-    "Compare": [("views/compare/heads.py", "Heads", "grid_on")],
+    "Compare": [
+        ("views/compare/heads.py", "Heads", "grid_on"),
+        ("views/compare/side_by_side.py", "Side by side", "compare"),
+    ],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],
     "Weights": [("views/models/models.py", "Models", "database")],
 }

@@ -237,6 +237,12 @@ class Transformer(nn.Module):
             device=weight.device,
         )
 
+    def out_weight(self, layer: int) -> Tensor:
+        """The matrix W_O that projects the merged heads of a layer: (H*D, C)."""
+        block = self.blocks[layer]
+        assert isinstance(block, Block)
+        return block.attention.out.weight
+
     def token_vectors(self, token_ids: Tensor) -> Tensor:
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
         return nn.functional.embedding(token_ids, self._token_table())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attention_core import AttentionRecord
 
 
@@ -21,18 +24,30 @@ if TYPE_CHECKING:
 class AttentionRun:
     """The attention weights of every head on one text.
 
-    `weights` is (layers, H, T, S) with S = T, float32, read-only, straight from the records of the
-    forward pass: `weights[layer, head, query, key]`.
+    All arrays are float32, read-only, and straight from the records of one forward pass, S = T:
+    `weights[layer, head, query, key]` is (layers, H, T, S); `q` (layers, H, T, D) and `k`
+    (layers, H_kv, S, D) are the queries and keys, rotated where the model does so;
+    `value_norms` (layers, H, S) are the lengths ||v_j W_O|| of what a head writes for a key;
+    `scale` is what the scores are multiplied with.
     """
 
     model: str
     title: str
     tokens: Tokens
     weights: np.ndarray
+    q: np.ndarray
+    k: np.ndarray
+    value_norms: np.ndarray
+    scale: float
     causal: bool
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(a.nbytes for a in (self.weights, self.q, self.k, self.value_norms))
 
-_runs: BoundedCache[AttentionRun] = BoundedCache(RUN_CACHE_BYTES, lambda run: run.weights.nbytes)
+
+_runs: BoundedCache[AttentionRun] = BoundedCache(RUN_CACHE_BYTES, lambda run: run.nbytes)
 
 # one forward pass at a time: two at once on the same cores are slower than one after the other
 _gate = threading.Lock()
@@ -50,16 +65,34 @@ def run(name: str, text: str) -> AttentionRun:
 def _forward(name: str, text: str) -> AttentionRun:
     import torch
 
+    from attention_core.contributions import value_norms
+
     model, tokens, records = recorded(name, text)
-    weights = torch.stack([record.weights[0] for record in records]).float().cpu().numpy()
-    weights.setflags(write=False)
+    with torch.inference_mode():
+        norms = [
+            value_norms(record.v, model.core.out_weight(layer))[0]
+            for layer, record in enumerate(records)
+        ]
     return AttentionRun(
         model=name,
         title=model.spec.title,
         tokens=tokens,
-        weights=weights,
+        weights=_stacked([record.weights[0] for record in records]),
+        q=_stacked([record.q[0] for record in records]),
+        k=_stacked([record.k[0] for record in records]),
+        value_norms=_stacked(norms),
+        scale=records[0].scale,
         causal=model.core.config.causal,
     )
+
+
+def _stacked(layers: Sequence[Tensor]) -> np.ndarray:
+    """One read-only float32 array with the layers as its first axis."""
+    import torch
+
+    array: np.ndarray = torch.stack(list(layers)).float().cpu().numpy()
+    array.setflags(write=False)
+    return array
 
 
 def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionRecord, ...]]:

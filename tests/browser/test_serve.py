@@ -20,7 +20,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server.stop()
 
 
-@pytest.mark.parametrize("path", ["/", "/heads", "/_stcore/health"])
+@pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health"])
 def test_every_answer_carries_the_headers(hosted: Site, path: str):
     with urllib.request.urlopen(hosted.url + path, timeout=10) as response:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS

@@ -66,8 +66,8 @@ def readout(figure: Locator) -> str:
     return re.sub("[\u2068\u2069]", "", figure.locator(".readout").inner_text())
 
 
-def test_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
-    open_page(page, site, "/heads", "Heads")
+def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
+    open_page(page, site, "/side-by-side", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
@@ -83,7 +83,7 @@ def test_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
 
 
 def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
-    open_page(page, site, f"/heads?heads_text={urllib.parse.quote(SENTENCE)}", "Heads")
+    open_page(page, site, f"/side-by-side?side_text={urllib.parse.quote(SENTENCE)}", "Side by side")
     figure = heatmap(page, "SmolLM2 135M Instruct, layer 3, head 1")
     expect(figure).to_be_visible()
     expected, _ = weights(DECODER, SENTENCE, 3, 1)
@@ -115,7 +115,7 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
 def test_reading_by_keyboard_keeps_the_cell_in_view(browser: Browser, site: Site):
     page = browser.new_context(viewport={"width": 390, "height": 500}).new_page()
     text = urllib.parse.quote("word " * 100)
-    open_page(page, site, f"/heads?heads_text={text}", "Heads")
+    open_page(page, site, f"/side-by-side?side_text={text}", "Side by side")
     figure = heatmap(page, "MiniLM L6")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
@@ -128,12 +128,12 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(browser: Browser, site: Site
 
 
 def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
-    open_page(page, site, "/heads", "Heads")
+    open_page(page, site, "/side-by-side", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M Instruct, layer 7, head 1"
     expect(heatmap(page, title)).to_be_visible()
-    expect(page).to_have_url(re.compile(r"heads_b_layer=7"))
+    expect(page).to_have_url(re.compile(r"side_b_layer=7"))
     other = browser.new_context().new_page()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
@@ -192,24 +192,22 @@ def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
 
 
 def test_nonsense_in_a_link_is_said(page: Page, site: Site):
-    open_page(page, site, "/heads?heads_a_layer=77&heads_b_head=2", "Heads")
+    open_page(page, site, "/side-by-side?side_a_layer=77&side_b_head=2", "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, layer 3, head 2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
-    expect(page).not_to_have_url(re.compile("heads_a_layer"))
+    expect(page).not_to_have_url(re.compile("side_a_layer"))
 
 
 def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, browser: Browser):
-    open_page(page, site, "/heads?heads_b_layer=29", "Heads")
+    open_page(page, site, "/side-by-side?side_b_layer=29", "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, layer 29, head 1")).to_be_visible()
     page.get_by_test_id("stSelectbox").filter(has_text="Model").nth(1).locator("input").click()
     page.get_by_role("option", name=ENCODER).click()
     title = "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
-        re.compile(
-            f"heads_b_layer=5.*heads_b_model={ENCODER}|heads_b_model={ENCODER}.*heads_b_layer=5"
-        )
+        re.compile(f"side_b_layer=5.*side_b_model={ENCODER}|side_b_model={ENCODER}.*side_b_layer=5")
     )
     other = browser.new_context().new_page()
     other.goto(page.url)
@@ -236,7 +234,7 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(browser: Browser, tmp_
     server.wait_until_it_listens()
     page = browser.new_context().new_page()
     page.set_default_timeout(60_000)
-    open_page(page, server, "/heads?heads_a_layer=2", "Heads")
+    open_page(page, server, "/side-by-side?side_a_layer=2", "Side by side")
     expect(heatmap(page, "layer 2, head 1")).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
     page.context.close()
@@ -264,7 +262,11 @@ def test_no_page_waits_for_a_hub_that_is_gone(browser: Browser, tmp_path: Path):
     page.set_default_timeout(60_000)
     open_page(page, server, "/", "Attention Lab")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()  # the models are loaded
-    for path, heading in (("/heads", "Heads"), ("/generate", "Generate"), ("/models", "Models")):
+    for path, heading in (
+        ("/side-by-side", "Side by side"),
+        ("/generate", "Generate"),
+        ("/models", "Models"),
+    ):
         begin = time.monotonic()
         open_page(page, server, path, heading)
         assert time.monotonic() - begin < 3.0
@@ -288,7 +290,7 @@ def test_no_request_leaves_the_machine(page: Page, site: Site):
     hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
     open_page(page, site, f"/?home_text={hostile}", "Attention Lab")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(page, site, f"/heads?heads_text={hostile}", "Heads")
+    open_page(page, site, f"/side-by-side?side_text={hostile}", "Side by side")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
     open_page(page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
     page.get_by_role("button", name="Generate").click()
@@ -297,8 +299,21 @@ def test_no_request_leaves_the_machine(page: Page, site: Site):
     assert elsewhere == []
 
 
-PATHS = ["/", "/heads", "/generate", "/models", "/why-attention", "/ladder", "/shapes", "/masking",
-         "/scaling", "/against-pytorch", "/block", "/tokens"]  # fmt: skip
+PATHS = [
+    "/",
+    "/heads",
+    "/side-by-side",
+    "/generate",
+    "/models",
+    "/why-attention",
+    "/ladder",
+    "/shapes",
+    "/masking",
+    "/scaling",
+    "/against-pytorch",
+    "/block",
+    "/tokens",
+]
 
 
 def test_every_page_is_among_the_paths(page: Page, site: Site):
@@ -318,7 +333,7 @@ def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str):
     page.goto(site.url + path)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-    if path in ("/", "/heads"):
+    if path in ("/", "/side-by-side"):
         expect(page.locator("figure.heatmap canvas").first).to_be_visible()
     elif path in ("/ladder", "/shapes", "/masking", "/block"):
         expect(page.locator("figure.panel canvas").first).to_be_visible()

@@ -40,7 +40,8 @@ LEARN = {
     "views/learn/tokens.py": "How three models cut your text, byte by byte.",
 }
 EXPLORE = {
-    "views/compare/heads.py": "Any two heads of any models on one sentence, side by side.",
+    "views/compare/heads.py": "Every layer and head of a model at once; open one and look inside.",
+    "views/compare/side_by_side.py": "Any two heads of any models, aligned by their characters.",
     "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
     "views/models/models.py": "Which weights are here, and how to get more.",
 }
