@@ -5,6 +5,7 @@ from __future__ import annotations
 MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
 MAX_SEED = 99_999
 MAX_MAP_TOKENS = 256
+MAX_LESSON_TOKENS = 128  # whose lessons draw more than a map of each
 MAX_WORDS = 64  # of a sentence that is differentiated live
 MAX_PROMPT_TOKENS = 512
 MAX_NEW_TOKENS = 200

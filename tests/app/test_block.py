@@ -243,7 +243,7 @@ def test_bad_texts_are_explained(site: AppTest, section: str):
     open_page(site, VIEW, block_section=section, **choice)
     for text, says in (
         ("", "type one or more"),
-        ("word " * 500, "over the limit of 256"),
+        ("word " * 500, "over the limit of 128"),
         ("<script>alert(1)</script> ![x](http://example.invalid/x.png)", ""),
         ("\U0001f99c مرحبا \u202e", ""),
         ("one", ""),

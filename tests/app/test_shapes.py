@@ -276,7 +276,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
         ({"shapes_text": " "}, "There is no word"),
         ({"shapes_text": "a " * 13}, "13 words, 1 over the limit of 12"),
         ({"shapes_second": "one dog barks loudly"}, "the sentences have 3 and 4 tokens"),
-        ({"shapes_of": ENCODER, "shapes_words": "x " * 300}, "over the limit of 256"),
+        ({"shapes_of": ENCODER, "shapes_words": "x " * 200}, "over the limit of 128"),
         ({"shapes_of": DECODER, "shapes_words": ""}, "There is no token"),
     ],
 )

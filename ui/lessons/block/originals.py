@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pretrained.tokens import printable
 from ui import models
 from ui.bounded import BoundedCache
-from ui.limits import LAYER_CACHE_BYTES, MAX_MAP_TOKENS, check_text, check_tokens
+from ui.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
 
 if TYPE_CHECKING:
     from attention_core.block import DecoderLayer
@@ -37,7 +37,7 @@ def words_of(text: str) -> tuple[str, ...]:
     """The words of a text, for the layers of 2017. Raises OverLimit; ValueError without a word."""
     check_text(text)
     words = tuple(text.split())
-    check_tokens(len(words), MAX_MAP_TOKENS, "this page")
+    check_tokens(len(words), MAX_LESSON_TOKENS, "this page")
     if not words:
         raise ValueError(EMPTY)
     return words

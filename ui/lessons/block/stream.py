@@ -12,7 +12,7 @@ import pandas as pd
 from ui import models
 from ui.bounded import BoundedCache
 from ui.lessons.block.originals import EMPTY
-from ui.limits import MAX_MAP_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
+from ui.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
 
 if TYPE_CHECKING:
     from attention_core.lens import Stream
@@ -56,7 +56,7 @@ def _run(name: str, text: str) -> Run:
     from attention_core.lens import residual_stream, token_norms
 
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page", empty=EMPTY)
+    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
     with gate, torch.inference_mode():
         stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))

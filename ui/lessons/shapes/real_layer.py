@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ui import models
 from ui.bounded import BoundedCache
 from ui.lessons.shapes.walk import Walk
-from ui.limits import MAX_MAP_TOKENS, check_text, check_tokens
+from ui.limits import MAX_LESSON_TOKENS, check_text, check_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +65,7 @@ def _forward(name: str, text: str) -> _Run:
     import torch
 
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page")
+    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
     with torch.inference_mode():
         output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)

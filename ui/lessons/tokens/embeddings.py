@@ -11,7 +11,7 @@ from ui import models
 from ui.bounded import BoundedCache
 from ui.chips import Chip
 from ui.lessons.tokens.tokenizers import printable
-from ui.limits import EMBEDDING_CACHE_BYTES, MAX_MAP_TOKENS
+from ui.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
 from ui.tensors import Panel
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _embed(name: str, text: str) -> Embedded:
     from attention_core.embeddings import check_input
 
     model = models.get(name)
-    limit = min(MAX_MAP_TOKENS, model.core.config.context_length)
+    limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)
     tokens = models.encoded(model, text, limit, "this picture")
     check = check_input(model.core, torch.tensor([tokens.ids], device=model.device))
     shape = check.entered.shape[1:]
