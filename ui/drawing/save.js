@@ -1,0 +1,336 @@
+// Pictures to take away. `draw(context)` is written once, for a canvas; given an SvgContext instead
+// of the canvas's own context, the same function records the picture as an SVG document.
+//
+//   savePng(canvas, name)                        what the canvas shows, on the theme's background
+//   saveSvg(width, height, draw, name, element)  what draw(context) draws, in CSS pixels;
+//                                                `element` (the canvas) knows the theme
+//
+// Both return a promise of the file's name.
+
+const SVG = "http://www.w3.org/2000/svg";
+const MAX_FILE_NAME = 80;
+
+function fileName(name, ending) {
+  const plain = String(name).normalize("NFC").replace(/[^\p{L}\p{N}._-]+/gu, "-");
+  // no leading dot (a hidden file), and no lone dash left at an end
+  const kept = [...plain].slice(0, MAX_FILE_NAME).join("").replace(/^[-.]+|[-.]+$/g, "");
+  return `${kept || "picture"}.${ending}`;
+}
+
+function themeBackground(element) {
+  const named = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
+  return named || "white";
+}
+
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.hidden = true;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may still be reading
+  return name;
+}
+
+async function savePng(canvas, name) {
+  // a canvas is transparent where nothing was drawn, and light text would be lost on white
+  const copy = document.createElement("canvas");
+  copy.width = canvas.width;
+  copy.height = canvas.height;
+  const context = copy.getContext("2d");
+  context.fillStyle = themeBackground(canvas);
+  context.fillRect(0, 0, copy.width, copy.height);
+  context.drawImage(canvas, 0, 0);
+  const blob = await new Promise((done) => copy.toBlob(done, "image/png"));
+  if (!blob) throw new Error(`the browser cannot save a picture of ${copy.width} x ${copy.height}`);
+  return download(blob, fileName(name, "png"));
+}
+
+async function saveSvg(width, height, draw, name, element) {
+  const context = new SvgContext(width, height, element ? themeBackground(element) : "white");
+  draw(context);
+  const blob = new Blob([context.text()], { type: "image/svg+xml" });
+  return download(blob, fileName(name, "svg"));
+}
+
+// XML has no place for most control characters and for half a surrogate pair, not even escaped.
+function xmlText(text) {
+  return String(text)
+    .replace(/[\t\n\r\f]/g, " ") // as fillText draws them
+    .replace(/[\0-\x1f\x7f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
+}
+
+const short = (number) => String(Math.round(number * 1000) / 1000);
+
+// The part of CanvasRenderingContext2D that the components draw with, written down as SVG elements.
+// Path points are transformed when they are added, as on a canvas; a stroke's width is scaled by
+// the mean of the two directions.
+class SvgContext {
+  #document = document.implementation.createDocument(SVG, "svg", null);
+  #probe = document.createElement("canvas").getContext("2d"); // knows fonts and names of colours
+  #paints = new Map();
+  #baselines = new Map();
+  #stack = [];
+  #path = "";
+  #clips = 0;
+  #state = {
+    fillStyle: "#000000", strokeStyle: "#000000", lineWidth: 1, globalAlpha: 1, lineCap: "butt",
+    lineJoin: "miter", lineDash: [], font: "10px sans-serif", textAlign: "start",
+    textBaseline: "alphabetic", imageSmoothingEnabled: true, matrix: [1, 0, 0, 1, 0, 0],
+    group: null,
+  };
+
+  constructor(width, height, background) {
+    this.size = [width, height];
+    this.background = background;
+    const root = this.#document.documentElement;
+    root.setAttribute("width", short(width));
+    root.setAttribute("height", short(height));
+    root.setAttribute("viewBox", `0 0 ${short(width)} ${short(height)}`);
+    this.#defs = this.#element("defs", {}, root);
+    this.#element("rect", { width: "100%", height: "100%", ...this.#paint("fill", background) }, root);
+    this.#root = this.#element("g", {}, root);
+    this.#state.group = this.#root;
+  }
+  #defs;
+  #root;
+
+  static {
+    const kept = ["fillStyle", "strokeStyle", "lineWidth", "globalAlpha", "lineCap", "lineJoin",
+      "font", "textAlign", "textBaseline", "imageSmoothingEnabled"];
+    for (const name of kept) {
+      Object.defineProperty(SvgContext.prototype, name, {
+        get() { return this.#state[name]; },
+        set(value) { this.#state[name] = value; },
+      });
+    }
+  }
+
+  // The document as text.
+  text() {
+    return new XMLSerializer().serializeToString(this.#document);
+  }
+
+  #element(name, attributes, parent) {
+    const element = this.#document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    (parent || this.#state.group).append(element);
+    return element;
+  }
+
+  // A colour as a canvas understands it, as #rrggbb and an opacity, which every SVG reader knows.
+  #paint(kind, style) {
+    if (!this.#paints.has(style)) {
+      this.#probe.fillStyle = "#000000";
+      this.#probe.fillStyle = style;
+      const parts = /^rgba\((\d+), (\d+), (\d+), ([\d.e-]+)\)$/.exec(this.#probe.fillStyle);
+      const hex = (text) => Number(text).toString(16).padStart(2, "0");
+      this.#paints.set(style, parts
+        ? [`#${parts.slice(1, 4).map(hex).join("")}`, parts[4]]
+        : [this.#probe.fillStyle, "1"]);
+    }
+    const [colour, opacity] = this.#paints.get(style);
+    return { [kind]: colour, ...(opacity === "1" ? {} : { [`${kind}-opacity`]: opacity }) };
+  }
+
+  #opacity() {
+    return this.#state.globalAlpha === 1 ? {} : { opacity: short(this.#state.globalAlpha) };
+  }
+
+  #transform() {
+    const matrix = this.#state.matrix;
+    const same = matrix.every((value, i) => value === (i === 0 || i === 3 ? 1 : 0));
+    return same ? {} : { transform: `matrix(${matrix.map((v) => String(+v.toFixed(6))).join(" ")})` };
+  }
+
+  #point(x, y) {
+    const [a, b, c, d, e, f] = this.#state.matrix;
+    return `${short(a * x + c * y + e)} ${short(b * x + d * y + f)}`;
+  }
+
+  #strokeLook() {
+    const [a, b, c, d] = this.#state.matrix;
+    const scale = Math.sqrt(Math.abs(a * d - b * c));
+    const { lineWidth, lineCap, lineJoin, lineDash, strokeStyle } = this.#state;
+    return {
+      fill: "none", ...this.#paint("stroke", strokeStyle), "stroke-width": short(lineWidth * scale),
+      ...(lineCap === "butt" ? {} : { "stroke-linecap": lineCap }),
+      ...(lineJoin === "miter" ? { "stroke-miterlimit": "10" } : { "stroke-linejoin": lineJoin }),
+      ...(lineDash.length
+        ? { "stroke-dasharray": lineDash.map((v) => short(v * scale)).join(" ") } : {}),
+      ...this.#opacity(),
+    };
+  }
+
+  save() {
+    this.#stack.push({ ...this.#state });
+  }
+  restore() {
+    if (this.#stack.length) this.#state = this.#stack.pop();
+  }
+  transform(a, b, c, d, e, f) {
+    const [A, B, C, D, E, F] = this.#state.matrix;
+    this.#state.matrix = [
+      A * a + C * b, B * a + D * b, A * c + C * d, B * c + D * d,
+      A * e + C * f + E, B * e + D * f + F,
+    ];
+  }
+  setTransform(a, b, c, d, e, f) {
+    this.#state.matrix = [a, b, c, d, e, f];
+  }
+  resetTransform() {
+    this.setTransform(1, 0, 0, 1, 0, 0);
+  }
+  translate(x, y) {
+    this.transform(1, 0, 0, 1, x, y);
+  }
+  scale(x, y) {
+    this.transform(x, 0, 0, y, 0, 0);
+  }
+  rotate(angle) {
+    this.transform(Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle), 0, 0);
+  }
+  setLineDash(lengths) {
+    this.#state.lineDash = [...lengths];
+  }
+
+  beginPath() {
+    this.#path = "";
+  }
+  closePath() {
+    if (this.#path) this.#path += "Z";
+  }
+  moveTo(x, y) {
+    this.#path += `M${this.#point(x, y)}`;
+  }
+  lineTo(x, y) {
+    this.#path += `${this.#path ? "L" : "M"}${this.#point(x, y)}`;
+  }
+  bezierCurveTo(x1, y1, x2, y2, x, y) {
+    if (!this.#path) this.moveTo(x1, y1);
+    this.#path += `C${this.#point(x1, y1)} ${this.#point(x2, y2)} ${this.#point(x, y)}`;
+  }
+  rect(x, y, width, height) {
+    this.moveTo(x, y);
+    this.lineTo(x + width, y);
+    this.lineTo(x + width, y + height);
+    this.lineTo(x, y + height);
+    this.closePath();
+  }
+  // As curves of at most a quarter turn, which stay right under every transformation.
+  arc(x, y, radius, start, end, anticlockwise = false) {
+    const full = 2 * Math.PI;
+    let turn = anticlockwise ? start - end : end - start;
+    turn = turn >= full ? full : ((turn % full) + full) % full;
+    const pieces = Math.max(Math.ceil(turn / (Math.PI / 2)), 1);
+    const step = (anticlockwise ? -turn : turn) / pieces;
+    const reach = (4 / 3) * Math.tan(step / 4) * radius;
+    this.lineTo(x + radius * Math.cos(start), y + radius * Math.sin(start));
+    for (let i = 0; i < pieces; i++) {
+      const from = start + i * step, to = from + step;
+      const [cosFrom, sinFrom, cosTo, sinTo] =
+        [Math.cos(from), Math.sin(from), Math.cos(to), Math.sin(to)];
+      this.bezierCurveTo(
+        x + radius * cosFrom - reach * sinFrom, y + radius * sinFrom + reach * cosFrom,
+        x + radius * cosTo + reach * sinTo, y + radius * sinTo - reach * cosTo,
+        x + radius * cosTo, y + radius * sinTo,
+      );
+    }
+  }
+  stroke() {
+    if (this.#path) this.#element("path", { d: this.#path, ...this.#strokeLook() });
+  }
+  fill() {
+    if (!this.#path) return;
+    const look = { ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity() };
+    this.#element("path", { d: this.#path, ...look });
+  }
+  // What is drawn until `restore` goes into a group that is cut to the path.
+  clip() {
+    const id = `clip${this.#clips++}`;
+    const shape = this.#element("clipPath", { id }, this.#defs);
+    this.#element("path", { d: this.#path || "M0 0" }, shape);
+    this.#state.group = this.#element("g", { "clip-path": `url(#${id})` });
+  }
+
+  #box(x, y, width, height) {
+    if (width < 0) [x, width] = [x + width, -width];
+    if (height < 0) [y, height] = [y + height, -height];
+    return { x: short(x), y: short(y), width: short(width), height: short(height) };
+  }
+  fillRect(x, y, width, height) {
+    if (!width || !height) return;
+    const look = { ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity() };
+    this.#element("rect", { ...this.#box(x, y, width, height), ...look, ...this.#transform() });
+  }
+  strokeRect(x, y, width, height) {
+    const path = this.#path; // a rectangle of its own leaves the path alone
+    this.beginPath();
+    this.rect(x, y, width, height);
+    this.stroke();
+    this.#path = path;
+  }
+  clearRect(x, y, width, height) {
+    const [a, b, c, d, e, f] = this.#state.matrix;
+    const corners = [[x, y], [x + width, y + height]].map(
+      ([u, v]) => [a * u + c * v + e, b * u + d * v + f]);
+    const [left, right] = corners.map((corner) => corner[0]).sort((p, q) => p - q);
+    const [top, bottom] = corners.map((corner) => corner[1]).sort((p, q) => p - q);
+    const whole = !b && !c && left <= 0 && top <= 0 && right >= this.size[0] && bottom >= this.size[1];
+    if (whole && this.#state.group === this.#root) return this.#root.replaceChildren();
+    const look = this.#paint("fill", this.background);
+    this.#element("rect", { ...this.#box(x, y, width, height), ...look, ...this.#transform() });
+  }
+
+  measureText(text) {
+    this.#probe.font = this.#state.font;
+    return this.#probe.measureText(text);
+  }
+  // How far below a point the letters' base line lies, for a canvas that aligns text otherwise.
+  #baseline() {
+    const { font, textBaseline } = this.#state;
+    const key = `${textBaseline} ${font}`;
+    if (!this.#baselines.has(key)) {
+      this.#probe.textBaseline = "alphabetic";
+      const ascent = this.measureText("x").fontBoundingBoxAscent;
+      this.#probe.textBaseline = textBaseline;
+      this.#baselines.set(key, ascent - this.measureText("x").fontBoundingBoxAscent);
+      this.#probe.textBaseline = "alphabetic";
+    }
+    return this.#baselines.get(key);
+  }
+  fillText(text, x, y) {
+    this.#probe.font = this.#state.font; // comes back in one form: "italic bold 12px sans-serif"
+    const [, kind, size, family] = /^(.*?)([\d.]+)px (.*)$/.exec(this.#probe.font);
+    const weight = /\b(bold|[1-9]00)\b/.exec(kind);
+    const anchor = { center: "middle", right: "end", end: "end" }[this.#state.textAlign];
+    const element = this.#element("text", {
+      x: short(x), y: short(y + this.#baseline()), "font-family": family, "font-size": size,
+      ...(weight ? { "font-weight": weight[1] } : {}),
+      ...(/italic|oblique/.test(kind) ? { "font-style": "italic" } : {}),
+      ...(anchor ? { "text-anchor": anchor } : {}),
+      ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity(), ...this.#transform(),
+    });
+    element.setAttributeNS("http://www.w3.org/XML/1998/namespace", "xml:space", "preserve");
+    element.textContent = xmlText(text);
+  }
+
+  // drawImage(canvas, x, y), with (width, height), or with a part of the canvas before those.
+  drawImage(canvas, ...numbers) {
+    let part = [0, 0, canvas.width, canvas.height], place = numbers;
+    if (numbers.length === 8) [part, place] = [numbers.slice(0, 4), numbers.slice(4)];
+    const [x, y, width = part[2], height = part[3]] = place;
+    if (!part[2] || !part[3] || !width || !height) return;
+    const copy = document.createElement("canvas");
+    copy.width = Math.max(Math.round(part[2]), 1);
+    copy.height = Math.max(Math.round(part[3]), 1);
+    copy.getContext("2d").drawImage(canvas, ...part, 0, 0, copy.width, copy.height);
+    this.#element("image", {
+      ...this.#box(x, y, width, height), href: copy.toDataURL("image/png"),
+      preserveAspectRatio: "none", ...this.#opacity(), ...this.#transform(),
+      ...(this.#state.imageSmoothingEnabled ? {} : { "image-rendering": "pixelated" }),
+    });
+  }
+}
