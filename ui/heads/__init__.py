@@ -1,1 +1,1 @@
-"""What the Heads page shows beside its pictures: numbers of heads, steps of one, what to leave out."""
+"""The Heads page, beside its pictures: numbers of heads, steps of one, what to leave out."""
