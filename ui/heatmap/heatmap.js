@@ -1,17 +1,22 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
 
 // Viridis at nine points (matplotlib, CC0): readable by colour-blind people, dark to bright.
-const STOPS = [
+const VIRIDIS = [
   [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [144, 215, 67], [253, 231, 37],
 ];
+// Blue for negative, orange for positive (Okabe and Ito's), neutral at zero; away from the paper.
+const SIGNED_ON_WHITE = [[0, 60, 120], [86, 170, 225], [236, 236, 236], [235, 165, 40], [140, 60, 0]];
+const SIGNED_ON_DARK = [[165, 215, 255], [20, 125, 195], [58, 62, 70], [205, 115, 10], [255, 215, 140]];
 const LABEL_FONT_PX = 12;
 const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP = 6;
+const LISTED = 4; // values of a block of aligned cells that are read out one by one
+const EVENT = "attention-lab-cell";
 
-function colour(share) {
-  const place = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
-  const low = Math.min(Math.floor(place), STOPS.length - 2);
-  const mix = STOPS[low].map((v, i) => Math.round(v + (STOPS[low + 1][i] - v) * (place - low)));
+function colour(stops, share) {
+  const place = Math.min(Math.max(share || 0, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  const mix = stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * (place - low)));
   return `rgb(${mix[0]} ${mix[1]} ${mix[2]})`;
 }
 
@@ -29,36 +34,71 @@ function shorten(context, text, room) {
   return kept.join("") + "…";
 }
 
+// A number on the colour scale.
+function short(value) {
+  const size = Math.abs(value);
+  return size === 0 || (size >= 0.0005 && size < 1000) ? value.toFixed(3) : value.toExponential(2);
+}
+
+function isBright(css) {
+  const found = css.match(/[\d.]+/g);
+  const [r, g, b] = found ? found.map(Number) : [0, 0, 0];
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140;
+}
+
+// The places where a unit stands among the units of the rows or the columns.
+function placesOf(units, unit) {
+  return unit < 0 ? [] : units.flatMap((other, place) => (other === unit ? [place] : []));
+}
+
 export default function (component) {
-  const { data, parentElement } = component;
+  const { data, parentElement, setStateValue } = component;
   const find = (selector) => parentElement.querySelector(selector);
   const canvas = find(".scroll canvas"), scroll = find(".scroll"), readout = find(".readout");
   const cursor = find(".cursor");
   const map = unpack(data);
+  const range = map.largest - map.lowest;
   const share = (value) =>
-    map.squareRoot ? Math.sqrt(value / map.largest) : value / map.largest;
+    map.squareRoot ? Math.sqrt(value / map.largest) : (value - map.lowest) / range;
+  const at = (row, column) => map.values[row * map.columns + column];
   const visible = (row, column) => !map.causal || column <= row + map.columns - map.rows;
-  let layout = null, chosen = null;
+  const inside = (cell) => cell && cell[0] < map.rows && cell[1] < map.columns;
+  const single = (row, column) => ({ rows: [row], columns: [column] });
+  const base = document.createElement("canvas"); // cells and hatching, drawn once for a size
+  // The cell that Python has chosen, the cell pointed at here, the cells aligned with one pointed
+  // at in a linked map: each as lists of rows and columns.
+  const pinned = inside(map.chosen) ? single(...map.chosen) : null;
+  let pointed = canvas.getRootNode().activeElement === canvas ? pinned : null;
+  let aligned = null;
+  let layout = null, tones = null;
 
-  const hint = "Hover, tap, or focus the picture and use the arrow keys to read a weight.";
+  const hint =
+    `Hover, tap, or focus the picture and use the arrow keys to read a ${map.valueName}.` +
+    (map.picks ? " Click, or press Enter, to choose a cell." : "");
+  const middle = map.squareRoot ? map.largest / 4 : (map.lowest + map.largest) / 2;
   find(".title").textContent = map.title;
-  find(".middle").textContent = (map.largest / (map.squareRoot ? 4 : 2)).toFixed(3);
-  find(".high").textContent = map.largest.toFixed(3);
+  find(".low").textContent = map.lowest === 0 ? "0" : short(map.lowest);
+  find(".middle").textContent = middle === 0 ? "0" : short(middle);
+  find(".high").textContent = (map.diverging ? "+" : "") + short(map.largest);
   find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
-  readout.textContent = hint;
+  find(".absent").textContent = map.values.some(Number.isNaN) ? `crossed out: ${map.hiddenText}` : "";
+  canvas.style.cursor = map.picks ? "pointer" : "";
   canvas.setAttribute(
     "aria-label",
-    `${map.title}: ${map.rows} queries by ${map.columns} keys, weights from 0 to ` +
-      `${map.largest.toFixed(3)}. Use the arrow keys to read a cell.`,
+    `${map.title}: ${map.rows} queries by ${map.columns} keys, ${map.valueName}s from ` +
+      `${short(map.lowest)} to ${short(map.largest)}. Use the arrow keys to read a cell` +
+      (map.picks ? ", Enter to choose it." : "."),
   );
+
+  // ---- layout, in CSS pixels
 
   function measure() {
     const context = canvas.getContext("2d");
     context.font = `${LABEL_FONT_PX}px sans-serif`;
-    const widest = Math.max(...map.labels.map((label) => context.measureText(label).width));
+    const widths = [...map.rowLabels, ...map.labels].map((text) => context.measureText(text).width);
     const longest = Math.min(MAX_LABEL, scroll.clientWidth * MAX_LABEL_SHARE);
-    const label = Math.ceil(Math.min(widest, longest)) + GAP;
+    const label = Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
     const fitting = (scroll.clientWidth - label - margin) / map.columns;
@@ -69,138 +109,258 @@ export default function (component) {
     return { label, cell, every, right, bottom, width: right + margin, height: bottom + margin };
   }
 
-  function draw() {
+  function arrange() {
     if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
     layout = measure();
+    const ink = getComputedStyle(canvas).color;
+    const signed = isBright(ink) ? SIGNED_ON_DARK : SIGNED_ON_WHITE;
+    tones = { ink, stops: map.diverging ? signed : VIRIDIS };
     const ratio = window.devicePixelRatio || 1;
-    const { label, cell, every, width, height } = layout;
+    // where the cells lie, in CSS pixels, for whoever reads the picture by program
+    canvas.dataset.origin = layout.label;
+    canvas.dataset.cell = layout.cell;
+    for (const one of [canvas, base]) {
+      one.width = Math.round(layout.width * ratio);
+      one.height = Math.round(layout.height * ratio);
+    }
+    canvas.style.width = `${layout.width}px`;
+    canvas.style.height = `${layout.height}px`;
+    const context = base.getContext("2d");
+    context.scale(ratio, ratio);
+    cells(context, ratio);
+    bar();
+    draw();
+  }
+
+  // ---- drawing
+
+  function draw() {
+    if (!layout) return;
+    const ratio = window.devicePixelRatio || 1;
+    const context = canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(base, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const shown = pointed || aligned || pinned;
+    labels(context, shown);
+    if (pinned && pinned !== shown) frame(context, pinned);
+    if (shown && shown.rows.length && shown.columns.length) {
+      if (shown.rows.length === 1 && shown.columns.length === 1) lines(context, shown);
+      frame(context, shown);
+    }
+  }
+
+  function cells(context, ratio) {
+    const { label, cell } = layout;
     // cells have fractional sizes; their edges lie on whole device pixels, so that none is blurred
     const edge = (index) => Math.round((label + index * cell) * ratio) / ratio;
-    // where the cells lie, in CSS pixels, for whoever reads the picture by program
-    canvas.dataset.origin = label;
-    canvas.dataset.cell = cell;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    const context = canvas.getContext("2d");
-    context.scale(ratio, ratio);
-    const text = getComputedStyle(canvas).color;
     const gap = cell >= 8 ? 1 : 0;
+    const absent = [];
     for (let row = 0; row < map.rows; row++) {
       for (let column = 0; column < map.columns; column++) {
-        if (visible(row, column)) {
-          const x = edge(column), y = edge(row);
-          context.fillStyle = colour(share(map.values[row * map.columns + column]));
-          context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
+        if (!visible(row, column)) continue;
+        const x = edge(column), y = edge(row), value = at(row, column);
+        if (Number.isNaN(value)) {
+          absent.push([row, column]);
+          continue;
         }
+        context.fillStyle = colour(tones.stops, share(value));
+        context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
       }
     }
-    if (map.causal) hatch(context, text);
-    labels(context, text, every);
-    if (chosen) mark(context, text);
-  }
-
-  // One set of slanted lines over the whole forbidden triangle.
-  function hatch(context, text) {
-    const { label, cell, right, bottom } = layout;
-    context.save();
-    context.beginPath();
-    for (let row = 0; row < map.rows; row++) {
-      const first = row + map.columns - map.rows + 1;
-      const x = label + first * cell;
-      context.rect(x, label + row * cell, Math.max(right - x, 0), cell);
-    }
-    context.clip();
-    context.strokeStyle = text;
+    context.strokeStyle = tones.ink;
+    context.lineWidth = 1;
     context.globalAlpha = 0.18;
     context.beginPath();
-    for (let start = -bottom; start < right; start += 7) {
-      context.moveTo(start, bottom);
-      context.lineTo(start + bottom, 0);
+    if (map.causal) hatch(context);
+    for (const [row, column] of absent) {
+      const x = label + column * cell, y = label + row * cell, end = cell - gap;
+      context.moveTo(x, y);
+      context.lineTo(x + end, y + end);
+      context.moveTo(x + end, y);
+      context.lineTo(x, y + end);
     }
     context.stroke();
-    context.restore();
-  }
-
-  function labels(context, text, every) {
-    const { label, cell } = layout;
-    const room = label - GAP;
-    context.font = `${LABEL_FONT_PX}px sans-serif`;
-    context.textBaseline = "middle";
-    for (let i = 0; i < map.labels.length; i++) {
-      const isChosen = chosen && (i === chosen.row || i === chosen.column);
-      if (i % every && !isChosen) continue;
-      const short = shorten(context, map.labels[i], room);
-      const middle = label + (i + 0.5) * cell;
-      context.fillStyle = text;
-      context.globalAlpha = !chosen || isChosen ? 1 : 0.75;
-      if (i < map.rows && !(chosen && i % every === 0 && every > 1 && near(i, chosen.row, every))) {
-        context.textAlign = "right";
-        context.fillText(short, room, middle);
-      }
-      if (!(chosen && i % every === 0 && every > 1 && near(i, chosen.column, every))) {
-        context.save();
-        context.translate(middle, room);
-        context.rotate(-Math.PI / 2);
-        context.textAlign = "left";
-        context.fillText(short, 0, 0);
-        context.restore();
-      }
-    }
     context.globalAlpha = 1;
   }
 
-  // A thinned-out label gives way to the chosen one beside it.
-  function near(i, selected, every) {
-    return i !== selected && Math.abs(i - selected) < every;
+  // Slanted lines over the forbidden triangle: each from where it enters it to the upper or right
+  // end of the map.
+  function hatch(context) {
+    const { label, cell, right, bottom } = layout;
+    for (let sum = 2 * label; sum < right + bottom; sum += 7) { // the line x + y = sum
+      let from = null;
+      for (let row = map.rows - 1; row >= 0 && from === null; row--) {
+        const first = label + Math.max(row + map.columns - map.rows + 1, 0) * cell;
+        const top = label + row * cell;
+        const x = Math.max(sum - top - cell, first);
+        if (x <= Math.min(sum - top, right)) from = x;
+      }
+      const end = Math.min(sum - label, right);
+      if (from === null || end <= from) continue;
+      context.moveTo(from, sum - from);
+      context.lineTo(end, sum - end);
+    }
   }
 
-  // Lines along the row and the column, and a frame in two tones that shows on every colour.
-  function mark(context, text) {
-    const { label, cell, right, bottom } = layout;
-    const x = label + chosen.column * cell, y = label + chosen.row * cell;
-    context.strokeStyle = text;
+  function labels(context, shown) {
+    const { label, cell, every } = layout;
+    const room = label - GAP;
+    context.font = `${LABEL_FONT_PX}px sans-serif`;
+    context.textBaseline = "middle";
+    context.fillStyle = tones.ink;
+    // a thinned-out label gives way to one beside it that is shown
+    const yields = (i, wanted) => wanted.some((other) => Math.abs(i - other) < every);
+    const each = (texts, wanted, write) => {
+      for (let i = 0; i < texts.length; i++) {
+        const named = wanted.includes(i);
+        if (!named && (i % every || yields(i, wanted))) continue;
+        context.globalAlpha = !shown || named ? 1 : 0.75;
+        write(shorten(context, texts[i], room), label + (i + 0.5) * cell);
+      }
+    };
+    context.textAlign = "right";
+    const rowTexts = map.rowLabels.slice(0, map.rows);
+    each(rowTexts, shown ? shown.rows : [], (text, place) => context.fillText(text, room, place));
+    context.textAlign = "left";
+    each(map.labels, shown ? shown.columns : [], (text, place) => {
+      context.save();
+      context.translate(place, room);
+      context.rotate(-Math.PI / 2);
+      context.fillText(text, 0, 0);
+      context.restore();
+    });
+    context.globalAlpha = 1;
+  }
+
+  // A rectangle from the first to the last of the rows and columns: aligned ones are neighbours.
+  function box({ rows, columns }) {
+    const { label, cell } = layout;
+    const first = { row: Math.min(...rows), column: Math.min(...columns) };
+    return {
+      x: label + first.column * cell, y: label + first.row * cell,
+      width: (Math.max(...columns) - first.column + 1) * cell,
+      height: (Math.max(...rows) - first.row + 1) * cell,
+    };
+  }
+
+  // Lines along the row and the column of one cell.
+  function lines(context, shown) {
+    const { label, cell, right, bottom } = layout, { x, y } = box(shown);
+    context.strokeStyle = tones.ink;
     context.globalAlpha = 0.5;
     context.lineWidth = 1;
     context.strokeRect(label, y, right - label, cell);
     context.strokeRect(x, label, cell, bottom - label);
     context.globalAlpha = 1;
-    for (const [tone, width] of [["black", 4], ["white", 2]]) {
+  }
+
+  // A frame in two tones that shows on every colour.
+  function frame(context, shown) {
+    const { x, y, width, height } = box(shown);
+    for (const [tone, thick] of [["black", 4], ["white", 2]]) {
       context.strokeStyle = tone;
-      context.lineWidth = width;
-      context.strokeRect(x, y, cell, cell);
+      context.lineWidth = thick;
+      context.strokeRect(x, y, width, height);
     }
   }
 
+  function bar() {
+    const strip = find(".bar"), context = strip.getContext("2d");
+    strip.width = 180;
+    for (let x = 0; x < strip.width; x++) {
+      context.fillStyle = colour(tones.stops, x / (strip.width - 1));
+      context.fillRect(x, 0, 1, strip.height);
+    }
+  }
+
+  // ---- reading a value
+
   // Marks that keep right-to-left text from reordering the sentence around it.
-  function isolated(index) {
-    return `\u2068${map.labels[index]}\u2069`;
+  const isolated = (text) => `\u2068${text}\u2069`;
+
+  function named(kind, places, texts) {
+    if (places.length === 1) return `${kind[0]} ${places[0]} “${isolated(texts[places[0]])}”`;
+    const last = places[places.length - 1];
+    const quoted = `“${isolated(texts[places[0]])}” … “${isolated(texts[last])}”`;
+    return `${kind[1]} ${places[0]} to ${last} ${quoted}`;
   }
 
-  function choose(row, column) {
-    chosen = { row, column };
-    const names = `query ${row} “${isolated(row)}” → key ${column} “${isolated(column)}”`;
-    const value = map.values[row * map.columns + column];
-    readout.textContent = visible(row, column)
-      ? `${names}: weight ${value.toPrecision(6)}`
-      : `${names}: masked, the query may not look ahead`;
+  const written = (value) =>
+    (map.diverging && value > 0 ? "+" : "") + value.toPrecision(6);
+
+  function read({ rows, columns }) {
+    const names =
+      named(["query", "queries"], rows, map.rowLabels) + " → " +
+      named(["key", "keys"], columns, map.labels);
+    const pairs = rows.flatMap((row) => columns.map((column) => [row, column]));
+    const seen = pairs.filter(([row, column]) => visible(row, column));
+    const values = seen.map(([row, column]) => at(row, column)).filter((v) => !Number.isNaN(v));
+    if (!seen.length) return `${names}: masked, the query may not look ahead`;
+    if (!values.length) return `${names}: ${map.hiddenText}`;
+    if (pairs.length === 1) return `${names}: ${map.valueName} ${written(values[0])}`;
+    const listed = values.slice(0, LISTED).map(written).join(", ");
+    const more = values.length > LISTED ? ` … (${values.length} in all)` : "";
+    const sum = values.reduce((a, b) => a + b, 0) / rows.length;
+    const merged = map.merges ? `; summed over keys, averaged over queries: ${written(sum)}` : "";
+    return `${names}: ${map.valueName}s ${listed}${more}${merged}`;
+  }
+
+  function tell() {
+    const shown = pointed || aligned || pinned;
+    if (!shown) readout.textContent = hint;
+    else if (!shown.rows.length || !shown.columns.length) {
+      readout.textContent = "The cell pointed at has no partner in this map.";
+    } else readout.textContent = read(shown);
+  }
+
+  function point(cell) {
+    pointed = cell;
+    aligned = null;
+    if (map.link) {
+      const units = cell && {
+        row: map.rowUnits[cell.rows[0]],
+        column: map.columnUnits[cell.columns[0]],
+      };
+      const detail = { link: map.link, units, from: canvas };
+      window.dispatchEvent(new CustomEvent(EVENT, { detail }));
+    }
+    tell();
     draw();
   }
 
-  function clear() {
-    chosen = null;
-    readout.textContent = hint;
+  function onLinked({ detail }) {
+    if (!map.link || detail.link !== map.link || detail.from === canvas) return;
+    pointed = null;
+    aligned = detail.units && {
+      rows: placesOf(map.rowUnits, detail.units.row),
+      columns: placesOf(map.columnUnits, detail.units.column),
+    };
+    tell();
     draw();
+  }
+
+  const isPointed = (row, column) =>
+    pointed !== null && pointed.rows[0] === row && pointed.columns[0] === column;
+
+  function cellUnder(event) {
+    if (!layout) return null;
+    const bounds = canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientX - bounds.left - layout.label) / layout.cell);
+    const row = Math.floor((event.clientY - bounds.top - layout.label) / layout.cell);
+    const outside = row < 0 || column < 0 || row >= map.rows || column >= map.columns;
+    return outside ? null : [row, column];
   }
 
   function onPointer(event) {
-    if (!layout) return;
-    const box = canvas.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left - layout.label) / layout.cell);
-    const row = Math.floor((event.clientY - box.top - layout.label) / layout.cell);
-    if (row < 0 || column < 0 || row >= map.rows || column >= map.columns) return;
-    if (!chosen || chosen.row !== row || chosen.column !== column) choose(row, column);
+    const cell = cellUnder(event);
+    if (cell && !isPointed(...cell)) point(single(...cell));
+  }
+
+  function onClick(event) {
+    const cell = cellUnder(event);
+    if (map.picks && cell) setStateValue("cell", cell);
   }
 
   const FAR = Infinity;
@@ -209,58 +369,58 @@ export default function (component) {
     PageUp: [-FAR, 0], PageDown: [FAR, 0], Home: [0, -FAR], End: [0, FAR],
   };
   function onKey(event) {
-    if (event.key === "Escape") return clear();
+    if (event.key === "Escape") return point(null);
+    if (event.key === "Enter" && map.picks && pointed) {
+      event.preventDefault();
+      return setStateValue("cell", [pointed.rows[0], pointed.columns[0]]);
+    }
     const move = MOVES[event.key];
     if (!move) return;
     event.preventDefault();
     const clamp = (value, size) => Math.min(Math.max(value, 0), size - 1);
     // the first key press only shows where the reading begins
-    const [down, right] = chosen ? move : [0, 0];
-    const from = chosen || { row: 0, column: 0 };
-    choose(clamp(from.row + down, map.rows), clamp(from.column + right, map.columns));
+    const [down, right] = pointed ? move : [0, 0];
+    const from = pointed || pinned || single(0, 0);
+    point(single(clamp(from.rows[0] + down, map.rows), clamp(from.columns[0] + right, map.columns)));
     follow();
   }
 
-  // Bring the chosen cell into view, whatever scrolls around the picture.
+  // Bring the cell pointed at into view, whatever scrolls around the picture.
   function follow() {
-    const { label, cell } = layout;
-    cursor.style.left = `${label + chosen.column * cell}px`;
-    cursor.style.top = `${label + chosen.row * cell}px`;
-    cursor.style.width = cursor.style.height = `${cell}px`;
+    const { x, y } = box(pointed);
+    cursor.style.left = `${x}px`;
+    cursor.style.top = `${y}px`;
+    cursor.style.width = cursor.style.height = `${layout.cell}px`;
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  const onLeave = (event) => event.pointerType === "mouse" && clear();
-  canvas.addEventListener("pointermove", onPointer);
-  canvas.addEventListener("pointerdown", onPointer);
-  canvas.addEventListener("pointerleave", onLeave);
-  canvas.addEventListener("keydown", onKey);
-  canvas.addEventListener("transitionend", draw); // the theme changed
-
-  const bar = find(".bar"), strip = bar.getContext("2d");
-  bar.width = 180;
-  for (let x = 0; x < bar.width; x++) {
-    strip.fillStyle = colour(x / (bar.width - 1));
-    strip.fillRect(x, 0, 1, bar.height);
+  const remove = [];
+  function listen(target, name, handler) {
+    target.addEventListener(name, handler);
+    remove.push(() => target.removeEventListener(name, handler));
   }
+  listen(canvas, "pointermove", onPointer);
+  listen(canvas, "pointerdown", onPointer);
+  listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && point(null));
+  listen(canvas, "click", onClick);
+  listen(canvas, "keydown", onKey);
+  listen(canvas, "transitionend", arrange); // the theme changed
+  listen(window, EVENT, onLinked);
 
   let drawnWidth = 0;
   const observer = new ResizeObserver(() => {
     // only for a new width: drawing itself changes the height
     if (scroll.clientWidth !== drawnWidth) {
       drawnWidth = scroll.clientWidth;
-      draw();
+      arrange();
     }
   });
   observer.observe(scroll);
-  draw();
+  tell();
+  arrange();
 
   return () => {
     observer.disconnect();
-    canvas.removeEventListener("pointermove", onPointer);
-    canvas.removeEventListener("pointerdown", onPointer);
-    canvas.removeEventListener("pointerleave", onLeave);
-    canvas.removeEventListener("keydown", onKey);
-    canvas.removeEventListener("transitionend", draw);
+    remove.forEach((undo) => undo());
   };
 }
