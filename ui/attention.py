@@ -25,8 +25,8 @@ class AttentionRun:
     """The attention weights of every head on one text.
 
     All arrays are float32, read-only, and straight from the records of one forward pass, S = T:
-    `weights[layer, head, query, key]` is (layers, H, T, S); `q` (layers, H, T, D) and `k`
-    (layers, H_kv, S, D) are the queries and keys, rotated where the model does so;
+    `weights[layer, head, query, key]` is (layers, H, T, S); `q` (layers, H, T, D), `k` and `v`
+    (layers, H_kv, S, D) are the queries, keys and values, rotated where the model does so;
     `value_norms` (layers, H, S) are the lengths ||v_j W_O|| of what a head writes for a key;
     `scale` is what the scores are multiplied with.
     """
@@ -37,6 +37,7 @@ class AttentionRun:
     weights: np.ndarray
     q: np.ndarray
     k: np.ndarray
+    v: np.ndarray
     value_norms: np.ndarray
     scale: float
     causal: bool
@@ -44,7 +45,7 @@ class AttentionRun:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(a.nbytes for a in (self.weights, self.q, self.k, self.value_norms))
+        return sum(a.nbytes for a in (self.weights, self.q, self.k, self.v, self.value_norms))
 
 
 _runs: BoundedCache[AttentionRun] = BoundedCache(RUN_CACHE_BYTES, lambda run: run.nbytes)
@@ -80,6 +81,7 @@ def _forward(name: str, text: str) -> AttentionRun:
         weights=_stacked([record.weights[0] for record in records]),
         q=_stacked([record.q[0] for record in records]),
         k=_stacked([record.k[0] for record in records]),
+        v=_stacked([record.v[0] for record in records]),
         value_norms=_stacked(norms),
         scale=records[0].scale,
         causal=model.core.config.causal,

@@ -1,0 +1,436 @@
+// Every head of a model on one canvas. All text reaches the page through textContent or fillText.
+
+const FONT_PX = 12, ROW_LABEL = 26, TOP_LABEL = 18, CAPTION = 15, GAP = 3, BLOCK_GAP = 22;
+const MIN_TILE = 14, MAX_TILE = 132, MOST_HEIGHT = 860, LARGE_TILE = 190;
+
+function unpack(data) {
+  const bytes = data.slice();
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  return { ...header, deflated: bytes.subarray(4 + length) };
+}
+
+async function inflate(deflated) {
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const find = (selector) => parentElement.querySelector(selector);
+  const canvas = find(".scroll canvas"), scroll = find(".scroll"), cursor = find(".cursor");
+  const readout = find(".readout"), figure = find(".mosaic");
+  const map = unpack(data);
+  const nHeads = map.layers * map.heads, nTokens = map.labels.length;
+  const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
+  const scratch = document.createElement("canvas"), tiles = document.createElement("canvas");
+  let codes = null, alive = true, layout = null, focus = null, cell = null, drawnWidth = 0;
+  let arrangement = {
+    selected: 0, order: null, captions: [], scale: null, square_root: true, threshold: 0,
+    hidden: [], large: false,
+  };
+
+  const layerOf = (head) => Math.floor(head / map.heads), headOf = (head) => head % map.heads;
+  const visible = (row, column) => !map.causal || column <= row;
+  const place = (row, column) =>
+    map.causal ? (row * (row + 1)) / 2 + column : row * nTokens + column;
+  const decode = (head, code) => map.largest[head] * (code / map.levels) ** 2;
+  // by how much a value that is read back may be off
+  const error = (head, code) => (map.largest[head] * (code + 0.25)) / map.levels ** 2;
+
+  // --- where each head lies -------------------------------------------------------------------
+
+  // Layers below each other, in as many blocks beside each other as make the tiles largest.
+  function grid(width) {
+    let best = null;
+    for (let blocks = 1; blocks <= map.layers; blocks++) {
+      const rows = Math.ceil(map.layers / blocks);
+      const across = (width - blocks * ROW_LABEL - (blocks - 1) * BLOCK_GAP) / (blocks * map.heads);
+      const down = (MOST_HEIGHT - TOP_LABEL) / rows;
+      const tile = Math.floor(Math.min(across, down, MAX_TILE));
+      if (!best || tile > best.tile) best = { blocks, rows, tile };
+      if (across < MIN_TILE) break;
+    }
+    const tile = arrangement.large ? LARGE_TILE : Math.max(best.tile, MIN_TILE);
+    const { rows } = best, size = tile - GAP;
+    const blockWidth = ROW_LABEL + map.heads * tile + BLOCK_GAP;
+    const at = new Map();
+    for (let head = 0; head < nHeads; head++) {
+      const block = Math.floor(layerOf(head) / rows);
+      at.set(head, [
+        block * blockWidth + ROW_LABEL + headOf(head) * tile,
+        TOP_LABEL + (layerOf(head) % rows) * tile,
+      ]);
+    }
+    const blocks = Math.ceil(map.layers / rows);
+    return {
+      size, at, rows, step: map.heads, order: [...at.keys()], captions: false,
+      width: blocks * blockWidth - BLOCK_GAP, height: TOP_LABEL + rows * tile,
+    };
+  }
+
+  // The chosen heads one after the other, each with its caption.
+  function flow(width, most) {
+    const count = Math.max(arrangement.order.length, 1);
+    let tile = arrangement.large ? LARGE_TILE : MAX_TILE;
+    const perRow = () => Math.max(1, Math.floor(width / (tile + GAP)));
+    const height = () => Math.ceil(count / perRow()) * (tile + CAPTION + GAP);
+    while (!arrangement.large && tile > 44 && height() > most) tile--;
+    const at = new Map(arrangement.order.map((head, i) => [
+      head,
+      [(i % perRow()) * (tile + GAP), Math.floor(i / perRow()) * (tile + CAPTION + GAP)],
+    ]));
+    return {
+      size: tile, at, step: perRow(), order: arrangement.order, captions: true,
+      width: Math.min(count, perRow()) * (tile + GAP), height: height(),
+    };
+  }
+
+  function measure() {
+    const width = Math.max(scroll.clientWidth, 120);
+    const fit = grid(width);
+    const shown = arrangement.order ? flow(width, fit.height) : fit;
+    // one height for every order, so that nothing below jumps
+    const frame = arrangement.large ? Math.min(MOST_HEIGHT, fit.height) : grid(width).height;
+    scroll.style.height = `${Math.max(frame, 120)}px`;
+    return shown;
+  }
+
+  // --- colours --------------------------------------------------------------------------------
+
+  // The colour of each code of a head, as bytes of an image; what is below the threshold is clear.
+  function palette(head) {
+    const table = new Uint8ClampedArray(4 * (map.levels + 1));
+    const scale = arrangement.scale ?? map.largest[head];
+    for (let code = 0; code <= map.levels; code++) {
+      const value = decode(head, code);
+      const share = scale > 0 ? Math.min(value / scale, 1) : 0;
+      const [, r, g, b] = colour(arrangement.square_root ? Math.sqrt(share) : share)
+        .match(/(\d+)\D+(\d+)\D+(\d+)/).map(Number);
+      table.set([r, g, b, value < arrangement.threshold ? 0 : 255], 4 * code);
+    }
+    return table;
+  }
+
+  // A head as a picture of size x size pixels; a pixel shows the largest of its cells.
+  function picture(head, size) {
+    const image = new ImageData(size, size), table = palette(head), hidden = hiddenKeys();
+    const pixels = [...Array(size).keys()];
+    const first = pixels.map((pixel) => Math.floor((pixel * nTokens) / size));
+    const end = pixels.map((pixel) =>
+      Math.max(first[pixel] + 1, Math.floor(((pixel + 1) * nTokens) / size)));
+    const best = new Int16Array(size);
+    for (let y = 0; y < size; y++) {
+      best.fill(-1);
+      for (let row = first[y]; row < end[y]; row++) {
+        const start = head * perHead + place(row, 0), seen = map.causal ? row + 1 : nTokens;
+        for (let x = 0; x < size; x++) {
+          const stop = Math.min(end[x], seen);
+          for (let column = first[x]; column < stop; column++) {
+            if (!hidden[column]) best[x] = Math.max(best[x], codes[start + column]);
+          }
+        }
+      }
+      for (let x = 0; x < size; x++) {
+        if (best[x] < 0) continue;
+        for (let i = 0; i < 4; i++) {
+          image.data[4 * (y * size + x) + i] = table[4 * best[x] + i];
+        }
+      }
+    }
+    scratch.width = scratch.height = size;
+    scratch.getContext("2d").putImageData(image, 0, 0);
+    return scratch;
+  }
+
+  function hiddenKeys() {
+    const hidden = new Uint8Array(nTokens);
+    for (const column of arrangement.hidden) hidden[column] = 1;
+    return hidden;
+  }
+
+  // --- drawing --------------------------------------------------------------------------------
+
+  function paint(context, ratio) {
+    const ink = getComputedStyle(canvas).color, { size } = layout;
+    context.font = `${FONT_PX}px sans-serif`;
+    context.imageSmoothingEnabled = false;
+    for (const [head, [x, y]] of layout.at) {
+      context.drawImage(picture(head, Math.round(size * ratio)), x, y, size, size);
+      context.strokeStyle = ink;
+      context.globalAlpha = 0.25;
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+      context.globalAlpha = 1;
+      if (layout.captions) caption(context, ink, head, x, y + size);
+    }
+    if (!layout.captions) names(context, ink);
+  }
+
+  function caption(context, ink, head, x, y) {
+    context.fillStyle = ink;
+    context.textAlign = "left";
+    context.textBaseline = "top";
+    const value = arrangement.captions[head];
+    const name = `${layerOf(head)}.${headOf(head)}`;
+    context.fillText(value ? `${name}: ${value}` : name, x, y + 2);
+  }
+
+  // The numbers of the layers at the left of each block, those of the heads above.
+  function names(context, ink) {
+    const every = Math.ceil(FONT_PX / layout.size);
+    context.fillStyle = ink;
+    context.textBaseline = "middle";
+    for (const [head, [x, y]] of layout.at) {
+      const middle = layout.size / 2;
+      if (headOf(head) === 0 && layerOf(head) % every === 0) {
+        context.textAlign = "right";
+        context.fillText(String(layerOf(head)), x - 6, y + middle);
+      }
+      if (layerOf(head) % layout.rows === 0) {
+        context.textAlign = "center";
+        context.fillText(String(headOf(head)), x + middle, TOP_LABEL / 2);
+      }
+    }
+  }
+
+  function draw() {
+    if (!codes || scroll.clientWidth === 0) return;
+    layout = measure();
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = Math.round(layout.width * ratio);
+    canvas.height = Math.round(layout.height * ratio);
+    canvas.style.width = `${layout.width}px`;
+    canvas.style.height = `${layout.height}px`;
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    paint(context, ratio);
+    // while the visitor moves, only the frames change
+    tiles.width = canvas.width;
+    tiles.height = canvas.height;
+    tiles.getContext("2d").drawImage(canvas, 0, 0);
+    if (focus !== null && !layout.at.has(focus)) focus = cell = null;
+    drawFrames();
+    // for whoever reads the picture by program: what was painted, and where each head lies
+    canvas.dataset.painted = map.digest;
+    canvas.dataset.size = layout.size;
+    canvas.dataset.heads = JSON.stringify([...layout.at].map(([head, at]) => [head, ...at]));
+    legend();
+  }
+
+  // The open head in two tones that show on every colour; the one being read in the theme's colour.
+  function frame(context) {
+    const { size } = layout;
+    const around = (head, tones) => {
+      const at = layout.at.get(head);
+      if (!at) return;
+      for (const [tone, width] of tones) {
+        context.strokeStyle = tone;
+        context.lineWidth = width;
+        context.strokeRect(at[0], at[1], size, size);
+      }
+    };
+    around(arrangement.selected, [["black", 5], ["#E69F00", 3]]);
+    if (focus !== null) around(focus, [["black", 4], ["white", 2]]);
+  }
+
+  function drawFrames() {
+    if (!layout) return;
+    const context = canvas.getContext("2d"), ratio = window.devicePixelRatio || 1;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(tiles, 0, 0);
+    context.scale(ratio, ratio);
+    frame(context);
+  }
+
+  function legend() {
+    const own = arrangement.scale === null;
+    const high = own ? "largest of each head" : arrangement.scale.toPrecision(3);
+    find(".high").textContent = high;
+    find(".middle").textContent = own
+      ? "" : (arrangement.scale / (arrangement.square_root ? 4 : 2)).toPrecision(3);
+    const kind = [arrangement.square_root ? "square-root colours" : "linear colours"];
+    if (arrangement.threshold > 0) kind.push(`below ${arrangement.threshold} not drawn`);
+    if (map.causal) kind.push("empty: the query may not look ahead");
+    if (arrangement.hidden.length) kind.push(`${arrangement.hidden.length} keys left out`);
+    find(".kind").textContent = kind.join("; ");
+  }
+
+  // --- reading --------------------------------------------------------------------------------
+
+  const isolated = (index) => `\u2068${map.labels[index]}\u2069`;
+
+  const hint =
+    "Hover or tap to read a value, click to open a head. By keyboard: arrows go from head to head, " +
+    "Shift and arrows from cell to cell, Enter opens.";
+
+  function describe(head, at) {
+    const own = codes.subarray(head * perHead, (head + 1) * perHead);
+    const [row, column] = at;
+    const where = `layer ${layerOf(head)}, head ${headOf(head)}`;
+    const pair = `query ${row} “${isolated(row)}” → key ${column} “${isolated(column)}”`;
+    if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
+    if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
+    const code = own[place(row, column)];
+    const value = `${map.valueName} ${decode(head, code).toPrecision(4)}`;
+    const off = error(head, code).toPrecision(1);
+    const said = arrangement.captions[head] ? ` (${arrangement.captions[head]})` : "";
+    return `${where}${said}: ${pair}: ${value} ± ${off}`;
+  }
+
+  function largestCell(head) {
+    const hidden = hiddenKeys();
+    let best = [0, 0], most = -1;
+    for (let row = 0; row < nTokens; row++) {
+      for (let column = 0; column < nTokens; column++) {
+        if (!visible(row, column) || hidden[column]) continue;
+        const code = codes[head * perHead + place(row, column)];
+        if (code > most) [best, most] = [[row, column], code];
+      }
+    }
+    return best;
+  }
+
+  function choose(head, at) {
+    const moved = head !== focus;
+    [focus, cell] = [head, at];
+    readout.textContent = describe(head, at);
+    if (moved) drawFrames();
+  }
+
+  function clear() {
+    focus = cell = null;
+    readout.textContent = hint;
+    drawFrames();
+  }
+
+  function under(event) {
+    if (!layout || !codes) return null;
+    const box = canvas.getBoundingClientRect(), { size } = layout;
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    for (const [head, [left, top]] of layout.at) {
+      if (x >= left && x < left + size && y >= top && y < top + size) {
+        const index = (offset) => Math.min(Math.floor((offset / size) * nTokens), nTokens - 1);
+        return [head, [index(y - top), index(x - left)]];
+      }
+    }
+    return null;
+  }
+
+  function open(head) {
+    arrangement = { ...arrangement, selected: head };
+    drawFrames();
+    setTriggerValue("open", head);
+  }
+
+  const onMove = (event) => {
+    const found = under(event);
+    if (found) choose(...found);
+  };
+  const onClick = (event) => {
+    const found = under(event);
+    if (found) open(found[0]);
+  };
+  const onLeave = (event) => event.pointerType === "mouse" && codes && clear();
+
+  const ARROWS = {
+    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  };
+  function onKey(event) {
+    if (!codes) return;
+    if (event.key === "Escape") return clear();
+    const order = layout.order, home = order.includes(arrangement.selected)
+      ? arrangement.selected : order[0];
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return open(focus ?? home);
+    }
+    const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
+    if (event.key === "Home" || event.key === "End") {
+      event.preventDefault();
+      const head = order[event.key === "Home" ? 0 : order.length - 1];
+      choose(head, largestCell(head));
+      return follow();
+    }
+    const move = ARROWS[event.key];
+    if (!move) return;
+    event.preventDefault();
+    if (focus === null) {
+      choose(home, largestCell(home));
+    } else if (event.shiftKey) {
+      choose(focus, [clamp(cell[0] + move[0], nTokens), clamp(cell[1] + move[1], nTokens)]);
+    } else {
+      const next = order.indexOf(focus) + move[0] * layout.step + move[1];
+      if (next >= 0 && next < order.length) choose(order[next], largestCell(order[next]));
+    }
+    follow();
+  }
+
+  // Bring the head that is read into view, whatever scrolls around the picture.
+  function follow() {
+    const [x, y] = layout.at.get(focus);
+    Object.assign(cursor.style, {
+      left: `${x}px`, top: `${y}px`, width: `${layout.size}px`, height: `${layout.size}px`,
+    });
+    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  // --- what the page around says --------------------------------------------------------------
+
+  function takeArrangement() {
+    const given = window.attentionLabArrangements?.get(map.name);
+    if (given) arrangement = given;
+  }
+  function onArrange(event) {
+    if (event.detail !== map.name) return;
+    takeArrangement();
+    draw();
+  }
+
+  const savePicture = () => savePng(canvas, map.title);
+  const saveDrawing = () =>
+    saveSvg(layout.width, layout.height, (context) => paint(context, 2), map.title, canvas);
+
+  const listeners = [
+    [canvas, "pointermove", onMove], [canvas, "pointerdown", onMove], [canvas, "click", onClick],
+    [canvas, "pointerleave", onLeave], [canvas, "keydown", onKey],
+    [canvas, "transitionend", draw], // the theme changed
+    [find(".png"), "click", savePicture], [find(".svg"), "click", saveDrawing],
+    [window, "attention-lab-arrange", onArrange],
+  ];
+  for (const [target, type, listener] of listeners) target.addEventListener(type, listener);
+
+  find(".title").textContent = map.title;
+  readout.textContent = hint;
+  canvas.setAttribute(
+    "aria-label",
+    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
+  );
+  const bar = find(".bar"), strip = bar.getContext("2d");
+  bar.width = 180;
+  for (let x = 0; x < bar.width; x++) {
+    strip.fillStyle = colour(x / (bar.width - 1));
+    strip.fillRect(x, 0, 1, bar.height);
+  }
+
+  const observer = new ResizeObserver(() => {
+    if (scroll.clientWidth !== drawnWidth) {
+      drawnWidth = scroll.clientWidth;
+      draw();
+    }
+  });
+  observer.observe(scroll);
+  takeArrangement();
+  inflate(map.deflated).then((inflated) => {
+    if (!alive) return;
+    codes = inflated;
+    draw();
+  });
+
+  return () => {
+    alive = false;
+    observer.disconnect();
+    for (const [target, type, listener] of listeners) target.removeEventListener(type, listener);
+  };
+}
