@@ -29,6 +29,10 @@ from attention_core.masks import causal_mask, padding_mask
 
 Rotation = tuple[Tensor, Tensor]
 
+# What may be done to the heads of a layer before they are merged: the layer's number and its record
+# in, the record to go on with out (`attention_core.ablation` makes such functions).
+Edit = Callable[[int, AttentionRecord], AttentionRecord]
+
 
 @dataclass(frozen=True)
 class TransformerOutput:
@@ -83,9 +87,12 @@ class Attention(nn.Module):
         mask: Tensor | None,
         rotation: Rotation | None,
         cache: KVCache | None,
+        edit: Edit | None = None,
     ) -> AttentionRecord:
-        """Attend and project: x (B, T, C); the record's `output` is (B, T, C)."""
+        """Attend, edit the heads if asked to, and project: x (B, T, C); `output` is (B, T, C)."""
         record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
+        if edit is not None:
+            record = edit(self.layer, record)
         return replace(record, output=self.out(merge_heads(record.context)))
 
     def heads(
@@ -129,15 +136,16 @@ class Block(nn.Module):
         mask: Tensor | None,
         rotation: Rotation | None,
         cache: KVCache | None,
+        edit: Edit | None = None,
     ) -> tuple[Tensor, AttentionRecord]:
         """The new residual stream (B, T, C) and the attention record."""
         if self.pre_norm:
             record = self.attention(
-                self.attention_norm(x), mask=mask, rotation=rotation, cache=cache
+                self.attention_norm(x), mask=mask, rotation=rotation, cache=cache, edit=edit
             )
             x = x + record.output
             return x + self.mlp(self.mlp_norm(x)), record
-        record = self.attention(x, mask=mask, rotation=rotation, cache=cache)
+        record = self.attention(x, mask=mask, rotation=rotation, cache=cache, edit=edit)
         x = self.attention_norm(x + record.output)
         return self.mlp_norm(x + self.mlp(x)), record
 
@@ -176,6 +184,7 @@ class Transformer(nn.Module):
         segment_ids: Tensor | None = None,
         last_only: bool = False,
         on_layer: Callable[[int], None] | None = None,
+        edit: Edit | None = None,
     ) -> TransformerOutput:
         """Run the new tokens, behind those in `cache` if one is given.
 
@@ -184,6 +193,8 @@ class Transformer(nn.Module):
         `last_only` computes the logits of the last position alone: all that generation needs.
         `on_layer` is called with the number of each layer before it runs; by raising it abandons
         the pass, and the cache stays as it was.
+        `edit` may change the record of every layer before its heads are merged and projected; what
+        is recorded is the edited one.
         Raises: ValueError if the tokens do not fit the context, or shapes do not fit each other.
         """
         offset = cache.length if cache is not None else 0
@@ -192,15 +203,13 @@ class Transformer(nn.Module):
         positions = torch.arange(offset, offset + n_new, device=token_ids.device)
         x = self.embed(token_ids, positions, segment_ids).entering
         mask = self._mask(n_new, offset + n_new, attention_mask, token_ids.device)
-        rotation = None
-        if self.config.positions == "rotary":
-            rotation = rotary_angles(positions, self.config.d_head, self.config.rope_theta, x.dtype)
+        rotation = self._rotation(positions, x.dtype)
 
         records, hidden_states = [], [x]
         for layer, block in enumerate(self.blocks):
             if on_layer is not None:
                 on_layer(layer)
-            x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache)
+            x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache, edit=edit)
             if record:
                 if cache is not None:
                     # views of the cache's memory, which a later step may write to again
@@ -216,6 +225,35 @@ class Transformer(nn.Module):
             records=tuple(records),
             hidden_states=tuple(hidden_states) if record else (),
         )
+
+    def resume(
+        self,
+        x: Tensor,
+        layer: int,
+        *,
+        on_layer: Callable[[int], None] | None = None,
+        edit: Edit | None = None,
+    ) -> Tensor:
+        """Run the layers from `layer` on, on states that lie before it: (B, T, C) -> (B, T, C).
+
+        `x` is `hidden_states[layer]` of a text without padding, or a batch of such states; the
+        result is what `hidden` is of a whole pass. `on_layer` and `edit` as there.
+        Raises: ValueError for a layer that the model does not have, or states of another width.
+        """
+        if not 0 <= layer < self.config.n_layers:
+            raise ValueError(f"layer must be 0 to {self.config.n_layers - 1}, got {layer}")
+        if x.dim() != 3 or x.shape[2] != self.config.d_model:
+            raise ValueError(
+                f"states must be (batch, tokens, {self.config.d_model}), got {tuple(x.shape)}"
+            )
+        n_tokens = x.shape[1]
+        mask = self._mask(n_tokens, n_tokens, None, x.device)
+        rotation = self._rotation(torch.arange(n_tokens, device=x.device), x.dtype)
+        for number in range(layer, self.config.n_layers):
+            if on_layer is not None:
+                on_layer(number)
+            x, _ = self.blocks[number](x, mask=mask, rotation=rotation, cache=None, edit=edit)
+        return x if self.final_norm is None else self.final_norm(x)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
@@ -265,6 +303,12 @@ class Transformer(nn.Module):
             total = total + position
         entering = total if self.embedding_norm is None else self.embedding_norm(total)
         return EmbeddingParts(token, position, segment, total, entering)
+
+    def _rotation(self, positions: Tensor, dtype: torch.dtype) -> Rotation | None:
+        """The angles of rotary positions; None for a model without them."""
+        if self.config.positions != "rotary":
+            return None
+        return rotary_angles(positions, self.config.d_head, self.config.rope_theta, dtype)
 
     def _token_table(self) -> Tensor:
         """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""
