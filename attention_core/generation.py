@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from attention_core.attend import AttentionRecord
 from attention_core.cache import KVCache
 from attention_core.memory import forward_flops
 from attention_core.sampling import Sampling, sample
@@ -28,6 +29,7 @@ class Step:
     temperature and filters. `seconds` is the time of the model call alone, the device synchronised.
     `n_new` tokens were run against `n_keys` keys; `cache_length` tokens are stored afterwards (0
     without a cache). `flops` counts the matrix products. `logits` is (V,), float32, on the CPU.
+    `records` are those of the pass that chose the token, one a layer, where they were asked for.
     """
 
     kind: Literal["prefill", "decode"]
@@ -39,6 +41,7 @@ class Step:
     cache_length: int
     flops: int
     logits: Tensor = field(repr=False)
+    records: tuple[AttentionRecord, ...] = field(default=(), repr=False)
 
 
 def stream(
@@ -50,13 +53,15 @@ def stream(
     sampling: Sampling | None = None,
     stop_ids: Collection[int] = (),
     on_layer: Callable[[int], None] | None = None,
+    record: bool = False,
 ) -> Iterator[Step]:
     """Yield one `Step` a new token; the first is the prefill.
 
     Without a cache every step runs the whole sequence again. With one, the prompt runs once and
     each later step runs one token. A cache that already holds tokens is continued. Generation ends
     after `max_new_tokens`, or after a token in `stop_ids`. `on_layer` is handed to every forward
-    pass, which it may abandon by raising: a long pass need not be waited for.
+    pass, which it may abandon by raising: a long pass need not be waited for. With `record` every
+    step carries the records of its pass.
     Raises: ValueError, before anything runs, for an empty prompt, a model without logits, or more
     tokens than the context or the cache can hold.
     """
@@ -71,6 +76,7 @@ def stream(
         sampling or Sampling(),
         frozenset(stop_ids),
         on_layer,
+        record,
     )
 
 
@@ -106,6 +112,7 @@ def _steps(
     sampling: Sampling,
     stop_ids: frozenset[int],
     on_layer: Callable[[int], None] | None,
+    record: bool,
 ) -> Iterator[Step]:
     n_prompt = len(token_ids)
     sequence = torch.empty(
@@ -116,7 +123,8 @@ def _steps(
     for step in range(max_new_tokens):
         end = n_prompt + step
         first = end - 1 if cache is not None and step else 0
-        logits, seconds = _timed_forward(model, sequence[:, first:end], cache, on_layer)
+        new = sequence[:, first:end]
+        logits, seconds, records = _timed_forward(model, new, cache, on_layer, record)
         token_id = sample(logits, sampling, generator)
         sequence[0, end] = token_id
         n_new, n_keys = end - first, start + end
@@ -130,6 +138,7 @@ def _steps(
             cache_length=cache.length if cache is not None else 0,
             flops=forward_flops(model.config, n_new, n_keys),
             logits=logits,
+            records=records,
         )
         if token_id in stop_ids:
             return
@@ -140,16 +149,17 @@ def _timed_forward(
     token_ids: Tensor,
     cache: KVCache | None,
     on_layer: Callable[[int], None] | None,
-) -> tuple[Tensor, float]:
-    """Logits (V,) of the last position, and the seconds of the model call alone."""
+    record: bool,
+) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
+    """Logits (V,) of the last position, the seconds of the model call alone, and its records."""
     # inference mode must not leak to the consumer between two steps: hence not around the loop
     with torch.inference_mode():
         _synchronize(token_ids.device)
         begin = time.perf_counter()
-        output = model(token_ids, cache=cache, last_only=True, on_layer=on_layer)
+        output = model(token_ids, cache=cache, last_only=True, on_layer=on_layer, record=record)
         _synchronize(token_ids.device)
         seconds = time.perf_counter() - begin
-        return output.logits[0, -1].float().cpu(), seconds
+        return output.logits[0, -1].float().cpu(), seconds, output.records
 
 
 def _synchronize(device: torch.device) -> None:
