@@ -12,13 +12,15 @@ from ui.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from ui.linked import linked
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
+ARTIST = "the artist painted the portrait of a woman with a brush"
+GOVERNMENT = "The government should regulate free speech."
 NEXT_DAY = "The next day is bright"
 
 # The lectures' sentences, by the short names of their buttons.
 SENTENCES = {
     "The animal …": ANIMAL,
-    "the artist …": "the artist painted the portrait of a woman with a brush",
-    "The government …": "The government should regulate free speech.",
+    "the artist …": ARTIST,
+    "The government …": GOVERNMENT,
     "The next day …": NEXT_DAY,
 }
 
