@@ -13,21 +13,9 @@ from ui.attention import AttentionRun
 if TYPE_CHECKING:
     from attention_core import AttentionRecord
 
-SCORES, MASKED, SCALED, WEIGHTS, CONTRIBUTIONS = (
-    "scores q · k",
-    "after the mask",
-    "after scaling",
-    "weights",
-    "contributions",
-)
-STAGES = (SCORES, MASKED, SCALED, WEIGHTS, CONTRIBUTIONS)
-UNITS = {
-    SCORES: "score",
-    MASKED: "score",
-    SCALED: "scaled score",
-    WEIGHTS: "weight",
-    CONTRIBUTIONS: "contribution",
-}
+SCORES, MASKED, SCALED, WEIGHTS = "scores q · k", "after the mask", "after scaling", "weights"
+UNITS = {SCORES: "score", MASKED: "score", SCALED: "scaled score", WEIGHTS: "weight"}
+STAGES = tuple(UNITS)
 
 
 @dataclass(frozen=True)
@@ -46,9 +34,8 @@ def stage(run: AttentionRun, layer: int, head: int, name: str) -> np.ndarray:
     Raises: ValueError for a name that is not in `STAGES`.
     """
     if name == WEIGHTS:
-        return run.weights[layer, head]
-    if name == CONTRIBUTIONS:
-        return run.weights[layer, head] * run.value_norms[layer, head]
+        weights: np.ndarray = run.weights[layer, head]
+        return weights
     if name not in STAGES:
         raise ValueError(f"no step {name!r}, only {STAGES}")
     record = _record(run, layer, head)
@@ -82,7 +69,8 @@ def pair(run: AttentionRun, layer: int, head: int, query: int, key: int) -> Pair
 
 def _kv_head(run: AttentionRun, head: int) -> int:
     """The key/value head that a query head reads."""
-    return head // (run.q.shape[1] // run.k.shape[1])
+    group_size: int = run.q.shape[1] // run.k.shape[1]
+    return head // group_size
 
 
 def _record(run: AttentionRun, layer: int, head: int) -> AttentionRecord:

@@ -1,7 +1,8 @@
-"""The values that the pictures of the Heads page draw: weights or contributions, some keys hidden."""
+"""What the pictures of the Heads page draw: weights or contributions, some keys left out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,12 +62,15 @@ def packed(run: AttentionRun, reading: Reading, *, name: str) -> Packed:
     return _packed.get((_key(run), reading, name), make)
 
 
-def with_gaps(array: np.ndarray, reading: Reading) -> np.ndarray:
-    """The same (..., T, S) with NaN in the columns of hidden keys, which pictures leave out."""
-    if not reading.hidden:
-        return array
+def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -> np.ndarray:
+    """(..., T, S) with NaN, which pictures leave out, for hidden keys and values below `smallest`.
+
+    A masked score, minus infinity, is no value below anything and stays.
+    """
     array = array.copy()
-    array[..., list(reading.hidden)] = np.nan
+    array[..., list(hidden)] = np.nan
+    if smallest > 0:
+        array[np.isfinite(array) & (array < smallest)] = np.nan
     return array
 
 
@@ -82,7 +86,6 @@ def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
 
     hidden = torch.zeros(len(run.tokens), dtype=torch.bool)
     hidden[list(reading.hidden)] = True
-    # the runs' arrays are read-only, and so is what is made of them
     weights = hide_keys(_tensor(run.weights), hidden, renormalise=reading.renormalise)
     if reading.measure == CONTRIBUTIONS:
         weights = contributions(weights, _tensor(run.value_norms))
@@ -92,6 +95,7 @@ def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
 
 
 def _tensor(array: np.ndarray) -> Tensor:
+    """A copy: torch knows no read-only memory."""
     import torch
 
     return torch.tensor(array)

@@ -380,7 +380,9 @@ export default function (component) {
 
   function takeArrangement() {
     const given = window.attentionLabArrangements?.get(map.name);
-    if (given) arrangement = given;
+    if (!given) return;
+    // until the new arrangement is here it may still be that of a model with more heads
+    arrangement = { ...given, order: given.order?.filter((head) => head < nHeads) ?? null };
   }
   function onArrange(event) {
     if (event.detail !== map.name) return;

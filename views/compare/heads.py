@@ -2,41 +2,108 @@
 
 import streamlit as st
 
-from ui import attention, controls, messages, models, pictures, source
-from ui.heads import values
+from ui import attention, controls, messages, models, source
+from ui.heads import numbers, open_head, settings, stages, statistics, take_away, values
+from ui.linked import linked
 from ui.mosaic import Arrangement, arrange, mosaic
 
+MOSAIC = "heads_mosaic"
+
 st.title("Heads")
-st.markdown("Every head of every layer decides anew how much each token takes from every other.")
+st.markdown(
+    "Every head of every layer decides anew how much each token takes from every other. "
+    "Here are all of them on one sentence; click one to open it."
+)
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-text = controls.text("Sentence", "heads_text", controls.ANIMAL)
-choice = controls.head("heads", prefer="encoder", layer=3, head=1)
+left, right = st.columns([3, 2], gap="large")
+with left:
+    text = controls.text("Sentence", "heads_text", controls.ANIMAL)
+with right:
+    entry = controls.model("heads_model", None, prefer="encoder")
 try:
     with st.spinner("Running the model …", show_time=True):
-        run = attention.run(choice.entry.spec.name, text)
+        run = attention.run(entry.spec.name, text)
+        table = statistics.table(run)
 except models.LOAD_ERRORS as error:
-    messages.problem(f"{choice.entry.spec.title}: {error}")
+    messages.problem(f"{entry.spec.title}: {error}")
     st.stop()
 
-n_heads = choice.entry.spec.n_heads
+n_heads = entry.spec.n_heads
+order = settings.order(table)
+reading = settings.reading(run)
+colours = settings.colours()
 
 
-def open_head(number: int) -> None:
+def show(number: int) -> None:
     """The head that was clicked becomes the open one."""
     st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
 
 
-reading = values.Reading()
-packed = values.packed(run, reading, name="heads_mosaic")
-mosaic(packed, key="heads_mosaic", on_open=open_head)
-arrange(Arrangement(selected=choice.layer * n_heads + choice.head), key="heads_mosaic")
+packed = values.packed(run, reading, name=MOSAIC)
+mosaic(packed, key=MOSAIC, on_open=show)
+st.markdown(
+    f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
+    f"{len(packed.data):,} bytes. A value read from this picture is within ±{packed.error:.1g} of "
+    f"the tensor ({packed.levels} steps a head); the open head below is exact.]"
+)
 
-pictures.one_head(run, choice, pictures.colour_scale([(run, choice)]), key="heads_map")
-pictures.strongest_pair(run, choice)
+st.header("One head")
+columns = st.columns(3, gap="medium")
+with columns[0]:
+    layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3)
+with columns[1]:
+    head = controls.number("Head", "heads_head", n_heads, 1)
+with columns[2]:
+    stage = linked(
+        st.select_slider, "Step", stages.STAGES, stages.WEIGHTS, key="heads_stage",
+        help="From the scores to the weights, in the order of the computation.",
+    )  # fmt: skip
+choice = controls.HeadChoice(entry, layer, head)
+arrange(
+    Arrangement(
+        selected=layer * n_heads + head,
+        order=order.heads,
+        captions=order.captions,
+        scale=float(values.values(run, reading).max()) if colours.one_scale else None,
+        square_root=colours.square_root,
+        threshold=colours.threshold,
+        hidden=reading.hidden,
+    ),
+    key=MOSAIC,
+)
+picture, lines = st.columns(2, gap="large")
 
-with st.expander("The code that computed these weights"):
+st.subheader("One pair of tokens")
+pair = open_head.choose_pair(run)
+open_head.show_pair(run, choice, pair)
+with picture:
+    open_head.show_map(run, choice, reading, colours, stage, pair)
+with lines:
+    open_head.show_lines(run, choice, reading)
+
+with st.expander("All heads in numbers"):
+    numbers.show(table, f"{entry.spec.name}_statistics.csv")
+with st.expander("Take it away"):
+    take_away.show(run, choice, reading, pair)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
+        "at. In a decoder the upper half is empty: a query may not look ahead.\n"
+        "- Many heads rest on the first token, `[CLS]` or `[SEP]` when they have nothing to say. "
+        "Leave those keys out to see the rest; switch to **contributions** to see how little "
+        "such a rest may write.\n"
+        "- A **weight** says how much of a value vector is taken. Its **contribution** is the "
+        "length of what that adds to the output, `‖α v W_O‖`.\n"
+        "- **Induction** and **duplicate token** are measured on random tokens said twice, all "
+        "other statistics on your sentence.\n"
+        "- A large weight says where a head looks, not what the model concludes from it."
+    )
+
+with st.expander("The code that computed these numbers"):
     source.show("attention_core/attend.py", "attend")
+    source.show("attention_core/contributions.py", "contributions")

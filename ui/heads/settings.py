@@ -1,0 +1,135 @@
+"""The controls of the Heads page: what is read, in which order, in which colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from ui.attention import AttentionRun
+from ui.heads import noise, statistics
+from ui.heads.values import MEASURES, WEIGHTS, Reading
+from ui.linked import linked
+
+LAYERS, EVERY = "layer and head", "all"
+OWN_SCALE, ONE_SCALE = "each head its own", "one for all heads"
+COUNTS = (6, 12, 24, 48, EVERY)
+
+
+@dataclass(frozen=True)
+class Colours:
+    """One colour scale for all heads or one for each; `threshold` is a share of that scale."""
+
+    one_scale: bool
+    square_root: bool
+    threshold: float
+
+    def largest(self, shown: np.ndarray, head: np.ndarray) -> float:
+        """The value of the brightest colour, given all values that are shown and one head's."""
+        values = shown if self.one_scale else head
+        return float(values.max())
+
+
+@dataclass(frozen=True)
+class Order:
+    """The heads to draw, by number, and what stands below each; None is the grid of all."""
+
+    heads: list[int] | None
+    captions: list[str]
+
+
+def reading(run: AttentionRun) -> Reading:
+    """What is measured and which keys are left out."""
+    columns = st.columns([2, 3, 2], gap="medium", vertical_alignment="bottom")
+    with columns[0]:
+        measure = linked(
+            st.selectbox,
+            "Measure",
+            MEASURES,
+            key="heads_measure",
+            help="A weight α says how much of a value vector v a query takes. The contribution "
+            "‖α v W_O‖ is the length of what the head then writes: small where the value is short, "
+            "however large the weight. The bias of the output projection is left out.",
+        )
+    with columns[1]:
+        kinds = [kind for kind in noise.KINDS if noise.keys(run.tokens, kind)]
+        left_out = linked(
+            st.pills,
+            "Leave out keys",
+            noise.KINDS,
+            selection_mode="multi",
+            key="heads_hide",
+            help="Not drawn, and not counted for the colours. The model itself saw them.",
+        )
+    with columns[2]:
+        renormalise = linked(
+            st.toggle,
+            "Renormalise the rest",
+            key="heads_renormalise",
+            help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
+        )
+    hidden = noise.hidden(run.tokens, [kind for kind in left_out if kind in kinds])
+    return Reading(measure or WEIGHTS, hidden, renormalise and bool(hidden))
+
+
+def colours() -> Colours:
+    """How values become colours."""
+    columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
+    with columns[0]:
+        scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
+    with columns[1]:
+        root = linked(
+            st.toggle,
+            "Show small values",
+            True,
+            key="heads_root",
+            help="Colours by the square root of the value instead of the value.",
+        )
+    with columns[2]:
+        threshold = linked(
+            st.slider,
+            "Draw from this share of the scale (%)",
+            0,
+            50,
+            0,
+            key="heads_threshold",
+        )
+    return Colours(scale == ONE_SCALE, root, threshold / 100)
+
+
+def order(table: pd.DataFrame) -> Order:
+    """Which heads are drawn, sorted by a statistic of the table."""
+    measured = {s.title: s for s in statistics.definitions()}
+    columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
+    with columns[0]:
+        title = linked(
+            st.selectbox,
+            "Order",
+            (LAYERS, *measured),
+            key="heads_sort",
+            help="  \n".join(f"**{s.title}**: {s.definition}" for s in measured.values()),
+        )
+    by_layer = title == LAYERS
+    with columns[1]:
+        rising = linked(st.toggle, "Smallest first", key="heads_rising", disabled=by_layer)
+    with columns[2]:
+        count = linked(
+            st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
+        )
+    if by_layer:
+        st.markdown(":small[A row a layer, a column a head; both count from 0, as in the code.]")
+        return Order(None, [])
+    chosen = measured[title]
+    st.markdown(f":small[**{chosen.title}**: {chosen.definition}]")
+    column = table[chosen.name].to_numpy()
+    heads = sorted_heads(column, rising=rising)
+    captions = ["" if np.isnan(v) else f"{v:.2f} {chosen.unit}".strip() for v in column]
+    return Order(heads if count == EVERY else heads[:count], captions)
+
+
+def sorted_heads(column: np.ndarray, *, rising: bool) -> list[int]:
+    """Numbers of the heads by their value, the largest first; those without a value come last."""
+    keyed = np.where(np.isnan(column), np.inf, column if rising else -column)
+    return [int(head) for head in np.argsort(keyed, kind="stable")]

@@ -1,0 +1,110 @@
+"""The Heads page to take away: files with every number, a page that works offline, code, a link."""
+
+from __future__ import annotations
+
+import io
+import urllib.parse
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from ui import pictures
+from ui.attention import AttentionRun
+from ui.controls import HeadChoice
+from ui.heads import values
+from ui.heads.values import Reading
+
+SNIPPET = """\
+import torch
+import pretrained
+
+model = pretrained.load({model!r})
+tokens = model.tokenizer.encode({text})
+with torch.inference_mode():
+    records = model.core(torch.tensor([tokens.ids]), record=True).records
+weights = records[{layer}].weights[0, {head}]  # (T, S) of layer {layer}, head {head}
+print(weights[{query}, {key}])  # {query_label} -> {key_label}
+"""
+
+
+def show(run: AttentionRun, choice: HeadChoice, reading: Reading, pair: tuple[int, int]) -> None:
+    """Buttons, the code and the link."""
+    name = f"{run.model}_layer{choice.layer}_head{choice.head}"
+    files = (
+        ("This head (CSV)", partial(head_csv, run, choice), f"{name}.csv", "text/csv"),
+        (
+            "All heads (NPZ)",
+            partial(npz, run, reading),
+            f"{run.model}_heads.npz",
+            "application/zip",
+        ),
+    )
+    with st.container(horizontal=True):
+        for label, make, file_name, kind in files:
+            st.download_button(
+                label,
+                make,
+                file_name=file_name,
+                mime=kind,
+                on_click="ignore",
+                icon=":material/download:",
+                key=f"heads_save_{file_name.rpartition('.')[2]}",
+            )
+    st.markdown(
+        ":small[The files hold the full float32 values of the forward pass, before anything is "
+        "left out; the NPZ also has queries, keys, values, the lengths ‖v W_O‖ and, where keys are "
+        "left out or contributions are shown, the values as shown. Each picture has its own PNG "
+        "and SVG buttons.]"
+    )
+    st.markdown("The same numbers in Python, in this repository:")
+    st.code(snippet(run, choice, pair), language="python")
+    st.markdown("A link to this view:")
+    st.code(link(), language=None, wrap_lines=True)
+
+
+def head_csv(run: AttentionRun, choice: HeadChoice) -> bytes:
+    """Every weight of the head that is not masked, the strongest first."""
+    table: str = pictures.pairs(run, choice).to_csv(index=False)
+    return table.encode()
+
+
+def npz(run: AttentionRun, reading: Reading) -> bytes:
+    """All arrays of the run, float32, with the tokens; `numpy.load` reads them by name."""
+    arrays: dict[str, Any] = {
+        "weights": run.weights,
+        "q": run.q,
+        "k": run.k,
+        "v": run.v,
+        "value_norms": run.value_norms,
+        "token_ids": np.array(run.tokens.ids),
+        "tokens": np.array(run.tokens.labels),
+    }
+    if reading != Reading():
+        arrays["values_as_shown"] = values.values(run, reading)
+        arrays["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def snippet(run: AttentionRun, choice: HeadChoice, pair: tuple[int, int]) -> str:
+    """Python that computes the open head anew and prints the chosen pair's weight."""
+    query, key = pair
+    return SNIPPET.format(
+        model=run.model,
+        text=ascii(run.tokens.text),
+        layer=choice.layer,
+        head=choice.head,
+        query=query,
+        key=key,
+        query_label=ascii(run.tokens.labels[query]),
+        key_label=ascii(run.tokens.labels[key]),
+    )
+
+
+def link() -> str:
+    """The address that restores the page as it is."""
+    base = (st.context.url or "").partition("?")[0]
+    return f"{base}?{urllib.parse.urlencode(st.query_params.to_dict())}"
