@@ -45,3 +45,7 @@ MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 EMBEDDING_CACHE_BYTES = 32 * 1024**2
 STATISTICS_CACHE_BYTES = 8 * 1024**2
 PAIR_CACHE_BYTES = 16 * 1024**2
+MIN_TRACED_TOKENS, MAX_TRACED_TOKENS = 2, 40  # new tokens whose attention is kept
+MAX_TRACED_PROMPT = 96
+TRACE_CACHE_BYTES = 192 * 1024**2
+MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings

@@ -1,0 +1,76 @@
+"""A text drawn as its tokens, each shaded by a number of its own: weights of one query, mostly.
+
+All text reaches the page as text, never as markup: it may come from a visitor or a model. A bar
+below each token says the same as its colour, and pointing or the arrow keys read the exact number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+
+MAX_TOKENS = 4_000
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "shaded_tokens", html=_asset("shaded.html"), css=_asset("shaded.css"), js=_asset("shaded.js")
+)
+
+
+@dataclass(frozen=True)
+class Shaded:
+    """One token: its label, and what is known of it.
+
+    value: its number, None for a token without one. detail: what else is said of it when it is
+    read. framed: "asks" for the query, "chosen" for what came of it. later: not there yet: it keeps
+    its place and is not drawn. line_after: the next token begins a new line.
+    """
+
+    label: str
+    value: float | None = None
+    detail: str = ""
+    framed: str = ""
+    later: bool = False
+    line_after: bool = False
+
+
+def shaded(
+    tokens: Sequence[Shaded],
+    *,
+    largest: float,
+    square_root: bool,
+    title: str,
+    hint: str,
+    key: str,
+) -> None:
+    """Draw the tokens in reading order, shaded from 0 to `largest`, wrapping where it is narrow.
+
+    square_root: shade by the root of the value, which makes small ones visible. hint: what the line
+    below says while nothing is pointed at.
+    Raises: ValueError for more than `MAX_TOKENS`, or a `largest` that is not positive.
+    """
+    data = pack(tokens, largest=largest, square_root=square_root, title=title, hint=hint)
+    _component(data=data, key=key, height="content")
+
+
+def pack(
+    tokens: Sequence[Shaded], *, largest: float, square_root: bool, title: str, hint: str
+) -> bytes:
+    """What the browser receives: one JSON text in bytes. A float32 is exact in it."""
+    if len(tokens) > MAX_TOKENS:
+        raise ValueError(f"{len(tokens)} tokens are too many to draw; {MAX_TOKENS} is the limit")
+    if not largest > 0:
+        raise ValueError(f"the largest value must be positive, got {largest}")
+    rows = [[t.label, t.value, t.detail, t.framed, t.later, t.line_after] for t in tokens]
+    header = {"title": title, "hint": hint, "largest": largest, "squareRoot": square_root}
+    return json.dumps({**header, "tokens": rows}).encode()
