@@ -1,0 +1,86 @@
+"""Our core beside the transformers model of the same weights, layer by layer on one text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+# torch is imported inside functions: importing this package has to stay cheap.
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.transformer import TransformerOutput
+    from pretrained.load import Pretrained
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Largest absolute differences of one forward pass: ours minus transformers'.
+
+    weights: one for each layer, over all heads, queries and keys. hidden: one for what leaves each
+    layer; for a model with a last norm (GPT-2, Llama) the last one is taken behind that norm,
+    where transformers has it. embedding: for what enters layer 0. logits: None for a model without
+    an output vocabulary. reference: the class that was compared with.
+    """
+
+    reference: str
+    embedding: float
+    weights: tuple[float, ...]
+    hidden: tuple[float, ...]
+    logits: float | None
+
+    @property
+    def largest(self) -> float:
+        """The largest of all."""
+        rest = () if self.logits is None else (self.logits,)
+        return max(self.embedding, *self.weights, *self.hidden, *rest)
+
+
+def compare(model: Pretrained, ids: Sequence[int]) -> Differences:
+    """Run both models on the same token ids; the reference is loaded on first use.
+
+    Raises: ImportError when transformers is not installed, ValueError for no ids or too many.
+    """
+    import torch
+
+    token_ids = torch.tensor([list(ids)], dtype=torch.long, device=model.device)
+    with torch.inference_mode():
+        ours = model.core(token_ids, record=True)
+        reference = model.reference
+        theirs = reference(input_ids=token_ids, output_attentions=True, output_hidden_states=True)
+    return differences(ours, theirs, type(reference).__name__)
+
+
+def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differences:
+    """The differences of two outputs; `theirs` has `attentions`, `hidden_states`, and `logits`.
+
+    Raises: ValueError where they differ in their number of layers.
+    """
+    n_layers = len(ours.records)
+    if (len(theirs.attentions), len(theirs.hidden_states)) != (n_layers, n_layers + 1):
+        raise ValueError(
+            f"{n_layers} layers beside {len(theirs.attentions)} maps and "
+            f"{len(theirs.hidden_states)} hidden states"
+        )
+    states = (*ours.hidden_states[:-1], ours.hidden)
+    entering, *leaving = map(largest_difference, states, theirs.hidden_states)
+    logits = getattr(theirs, "logits", None)
+    both = ours.logits is not None and logits is not None
+    return Differences(
+        reference=reference,
+        embedding=entering,
+        weights=tuple(
+            largest_difference(record.weights, weights)
+            for record, weights in zip(ours.records, theirs.attentions, strict=True)
+        ),
+        hidden=tuple(leaving),
+        logits=largest_difference(ours.logits, logits) if both else None,  # type: ignore[arg-type]
+    )
+
+
+def largest_difference(ours: Tensor, theirs: Tensor) -> float:
+    """The largest |ours - theirs|. Raises: ValueError for tensors of different shapes."""
+    if ours.shape != theirs.shape:
+        raise ValueError(f"tensors of {tuple(ours.shape)} and {tuple(theirs.shape)}")
+    return float((ours - theirs).abs().max())

@@ -1,0 +1,63 @@
+"""Our core beside transformers: differences of each layer."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import pretrained
+from pretrained.comparison import compare, differences, largest_difference
+
+
+def test_minilm_against_a_direct_computation() -> None:
+    model = pretrained.load("all-minilm-l6-v2")
+    ids = model.tokenizer.encode("Five boats, one lamp").ids
+    found = compare(model, ids)
+    assert found.reference == "BertModel"
+    assert found.logits is None
+    assert len(found.weights) == len(found.hidden) == 6
+    with torch.no_grad():
+        theirs = model.reference(
+            torch.tensor([ids]), output_attentions=True, output_hidden_states=True
+        )
+        ours = model.core(torch.tensor([ids]), record=True)
+    for layer in range(6):
+        difference = (ours.records[layer].weights - theirs.attentions[layer]).abs().max()
+        assert found.weights[layer] == float(difference)
+        difference = (ours.hidden_states[layer + 1] - theirs.hidden_states[layer + 1]).abs().max()
+        assert found.hidden[layer] == float(difference)
+    assert 0 < found.largest < 1e-4
+
+
+def test_a_gpt2_has_logits_and_a_last_norm(models: Path, tiny_gpt2: Path) -> None:
+    shutil.copytree(tiny_gpt2, models / "tiny")
+    model = pretrained.load("tiny")
+    found = compare(model, (5, 6, 7, 8))
+    assert found.reference == "GPT2LMHeadModel"
+    assert found.logits is not None
+    assert found.largest < 1e-4
+    # a core that computes something else is found out
+    broken = model.core(torch.tensor([[5, 6, 7, 9]]), record=True)
+    with torch.no_grad():
+        theirs = model.reference(
+            torch.tensor([[5, 6, 7, 8]]), output_attentions=True, output_hidden_states=True
+        )
+    worse = differences(broken, theirs, "x")
+    assert worse.embedding > 1e-3
+    assert worse.hidden[-1] > 1e-3
+    assert worse.logits is not None
+    assert worse.logits > 1e-3
+
+
+def test_shapes_that_differ_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(3,\)"):
+        largest_difference(torch.zeros(2, 3), torch.zeros(3))
+    model = pretrained.load("all-minilm-l6-v2")
+    ours = replace(model.core(torch.tensor([[101, 102]]), record=True), logits=None)
+    with pytest.raises(ValueError, match="6 layers beside 0 maps"):
+        differences(ours, SimpleNamespace(attentions=(), hidden_states=()), "x")
