@@ -9,7 +9,7 @@ import os
 
 import streamlit as st
 
-from ui import footer, warmup
+from ui import contrast, footer, warmup
 
 # GNU OpenMP reads this when torch is first imported, later. By default its threads spin for long
 # at every barrier: beside one other busy process, generation on two cores becomes 20 to 100 times
@@ -32,6 +32,7 @@ SECTIONS = {
     "Compare": [
         ("views/compare/heads.py", "Heads", "grid_on"),
         ("views/compare/side_by_side.py", "Side by side", "compare"),
+        ("views/compare/word_pairs.py", "Word pairs", "link"),
     ],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],
     "Weights": [("views/models/models.py", "Models", "database")],
@@ -54,5 +55,6 @@ st.set_page_config(page_title="Attention Lab", page_icon="ui/favicon.png", layou
 PAGES = {section: [page(*entry) for entry in entries] for section, entries in SECTIONS.items()}
 current = st.navigation(PAGES)
 warmup.start()
+contrast.apply()
 current.run()
 footer.next_lesson(PAGES["Learn"], current)

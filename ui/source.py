@@ -40,13 +40,16 @@ def step(file: str, name: str, *containing: str) -> None:
     """The statements of a function that contain these texts, one each: what made a tensor."""
     sources = [read(file, name, text) for text in containing]
     text = "\n".join(source.text for source in sources)
-    _code(file, sources[0].first_line, sources[-1].last_line, text, wrap_lines=True)
+    _code(file, sources[0].first_line, sources[-1].last_line, text)
 
 
-def _code(file: str, first: int, last: int, text: str, *, wrap_lines: bool = False) -> None:
-    """Code under a comment that says where it is: one element, so that pages repaint quickly."""
+def _code(file: str, first: int, last: int, text: str) -> None:
+    """Code under a comment that says where it is: one element, so that pages repaint quickly.
+
+    Long lines wrap: not every browser lets a keyboard reach Streamlit's code to scroll it.
+    """
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
-    st.code(f"# {file}, {lines}\n{text}", language="python", wrap_lines=wrap_lines)
+    st.code(f"# {file}, {lines}\n{text}", language="python", wrap_lines=True)
 
 
 @cache
