@@ -1,10 +1,12 @@
 """The site under AppTest, on the bundled weights, without background work."""
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from pretrained import sources
@@ -12,6 +14,16 @@ from ui import attention, models
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "views").glob("*/*.py"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_components_are_looked_for_once() -> Iterator[None]:
+    """Every AppTest reads the metadata of every installed package, a tenth of a second each."""
+    patch = pytest.MonkeyPatch()
+    scan = functools.cache(manifest_scanner.scan_component_manifests)
+    patch.setattr(manifest_scanner, "scan_component_manifests", scan)
+    yield
+    patch.undo()
 
 
 @pytest.fixture(autouse=True)
