@@ -1,27 +1,22 @@
 """Cached against uncached generation as a job: queued, timed, watched and stopped.
 
-One worker thread for the whole process runs one job at a time, so that two visitors' runs do not
-spoil each other's times. It takes the two runs step by step in turn, on the same thread. A job
-that nobody watches any more stops by itself. Nothing here touches Streamlit.
+The worker takes the two runs step by step in turn, on the same thread. Nothing here touches
+Streamlit.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import threading
-import time
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from ui import models
+from ui import jobs, models
+from ui.jobs import Stopped, Work
 from ui.limits import (
     MAX_NEW_TOKENS,
     MAX_PROMPT_TOKENS,
-    MAX_WAITING_JOBS,
     OverLimit,
     check_text,
     check_tokens,
@@ -31,10 +26,8 @@ if TYPE_CHECKING:
     from attention_core import KVCache, Sampling, Step
     from pretrained import Pretrained, Tokenizer
 
-State = Literal["waiting", "running", "done", "stopped", "failed"]
+__all__ = ["QUEUE", "CacheSize", "Job", "JobQueue", "Request", "Run", "StepTime", "Stopped"]
 
-# A page asks four times a second; a slow one, while a model loads beside it, now and then.
-UNWATCHED_SECONDS = 10.0
 END_OF_TEXT = "(end of text)"
 
 
@@ -145,32 +138,19 @@ def cache_size(cache: KVCache) -> CacheSize:
     return CacheSize(cache.nbytes_used, formula)
 
 
-class Stopped(Exception):
-    """Raised inside a forward pass when the visitor has stopped the job."""
-
-
-class Job:
+class Job(Work):
     """One request and what has become of it. The worker writes, the page reads."""
 
     def __init__(self, request: Request) -> None:
+        super().__init__()
         self.request = request
-        self.state: State = "waiting"
-        self.error = ""
         self.notice = ""
         self.device = ""
         self.cached = Run()
         self.uncached = Run()
         self.largest_difference: float | None = None
         self.cache_size: CacheSize | None = None
-        self._stop = threading.Event()
-        self._seen = time.monotonic()
-        self.finished = threading.Event()
         self._tokenizer: Tokenizer | None = None
-
-    @property
-    def live(self) -> bool:
-        """Whether something may still change for the visitor: neither finished nor told to stop."""
-        return not (self.finished.is_set() or self._stop.is_set())
 
     @property
     def speed_up(self) -> float | None:
@@ -209,54 +189,16 @@ class Job:
             for token_id in run.token_ids
         ]
 
-    def watch(self) -> None:
-        """Say that somebody is still looking."""
-        self._seen = time.monotonic()
-
-    def stop(self) -> None:
-        """End the job between two layers of the pass that is running.
-
-        For the visitor it is over at once; the worker may first finish loading a model.
-        """
-        self._stop.set()
-        if self.state in ("waiting", "running"):
-            self.state = "stopped"
-
-    @property
-    def abandoned(self) -> bool:
-        """Whether it was stopped, or nobody has looked for a while."""
-        return self._stop.is_set() or time.monotonic() - self._seen > UNWATCHED_SECONDS
-
-    def run(self) -> None:
-        """Do the work, on the worker's thread. Never raises: the outcome is in `state`."""
-        try:
-            self._check_stop(0)
-            self.state = "running"
-            self._generate()
-            self.state = "done"
-        except Stopped:
-            self.state = "stopped"
-        except models.LOAD_ERRORS as error:
-            self.error, self.state = str(error), "failed"
-        except Exception:  # a visitor sees that it failed, the log sees why, the queue goes on
-            logging.getLogger(__name__).exception("generation failed")
-            self.error, self.state = (
-                "The model failed on this prompt; see the server log.",
-                "failed",
-            )
-        finally:
-            self.finished.set()
-
-    def _check_stop(self, _: int) -> None:
-        if self.abandoned:
-            raise Stopped
+    def work(self) -> None:
+        """Generate, on the worker's thread."""
+        self._generate()
 
     def _generate(self) -> None:
         from attention_core import generate, stream
 
         request, sampling = self.request, self.request.sampling()
         model = models.get(request.model)
-        self._check_stop(0)
+        self.check_stop(0)
         self._tokenizer = model.tokenizer
         self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
         ids = prompt_ids(model, request)
@@ -267,12 +209,12 @@ class Job:
             "max_new_tokens": n_new,
             "sampling": sampling,
             "stop_ids": model.tokenizer.end_ids,
-            "on_layer": self._check_stop,
+            "on_layer": self.check_stop,
         }
         # Warm-up: the same passes once before they are timed, so that neither run goes first.
         few = min(n_new, 2)  # a prefill and a decode step
-        generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self._check_stop)
-        generate(model.core, ids, max_new_tokens=1, on_layer=self._check_stop)
+        generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self.check_stop)
+        generate(model.core, ids, max_new_tokens=1, on_layer=self.check_stop)
         cache.reset()
         with_cache = stream(model.core, ids, cache=cache, **options)
         without = stream(model.core, ids, cache=None, **options)
@@ -330,15 +272,8 @@ def _without_logits(step: Step) -> StepTime:
     )
 
 
-class JobQueue:
-    """First come, first served: one job runs, the others wait and see their place."""
-
-    def __init__(self, max_waiting: int = MAX_WAITING_JOBS) -> None:
-        self._max_waiting = max_waiting
-        self._waiting: deque[Job] = deque()
-        self._running: Job | None = None
-        self._changed = threading.Condition()
-        self._worker: threading.Thread | None = None
+class JobQueue(jobs.JobQueue):
+    """The queue of all long work, which checks requests to generate."""
 
     def submit(self, request: Request, *, instead_of: Job | None = None) -> Job:
         """Queue a request; `instead_of`, the visitor's earlier job, is stopped if it is accepted.
@@ -352,47 +287,8 @@ class JobQueue:
             )
         check_text(request.prompt)
         job = Job(request)
-        with self._changed:
-            self._drop_abandoned()
-            others = len(self._waiting) - (instead_of in self._waiting)
-            if others >= self._max_waiting:
-                raise OverLimit(
-                    f"{others} visitors are already waiting. Try again in a minute; "
-                    "what you typed is still in the box."
-                )
-            if instead_of is not None:
-                instead_of.stop()
-                self._drop_abandoned()
-            self._waiting.append(job)
-            if self._worker is None:
-                self._worker = threading.Thread(target=self._work, name="generation", daemon=True)
-                self._worker.start()
-            self._changed.notify()
+        self.put(job, instead_of=instead_of)
         return job
-
-    def ahead(self, job: Job) -> int:
-        """How many jobs come before this one; 0 for one that runs or is over."""
-        with self._changed:
-            self._drop_abandoned()
-            if job not in self._waiting:
-                return 0
-            # a running job that was told to stop is as good as gone
-            running = self._running is not None and not self._running.abandoned
-            return self._waiting.index(job) + running
-
-    def _drop_abandoned(self) -> None:
-        for job in [job for job in self._waiting if job.abandoned]:
-            self._waiting.remove(job)
-            job.stop()  # even if somebody looks again just now
-            job.run()  # ends at once, as stopped
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._running = None
-                self._changed.wait_for(lambda: bool(self._waiting))
-                self._running = job = self._waiting.popleft()
-            job.run()
 
 
 QUEUE = JobQueue()

@@ -16,9 +16,14 @@ def linked(
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
     # later the address follows the widget, so only the first look at it can hold nonsense
-    asked = None if key in st.session_state else st.query_params.get(key)
+    asked = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
-    if asked is not None and not says(asked, value):
+    # a list is one parameter an element, and an empty parameter when it is empty
+    if isinstance(value, list):
+        refused = bool(asked) and [one for one in asked if one] != [str(one) for one in value]
+    else:
+        refused = bool(asked) and not says(asked[-1], value)
+    if refused:
         st.toast(
             f"The link gives “{label}” a value that it cannot take here; it is left out.",
             icon=":material/link_off:",

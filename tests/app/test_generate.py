@@ -196,7 +196,7 @@ def test_stops_within_a_second_in_the_middle_of_a_long_pass(queue: JobQueue):
 
 
 def test_a_job_nobody_watches_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ui.generation.UNWATCHED_SECONDS", 0.0)
+    monkeypatch.setattr("ui.jobs.UNWATCHED_SECONDS", 0.0)
     assert finish(queue.submit(request(200))).state == "stopped"
 
 
@@ -227,7 +227,7 @@ def test_stopping_is_not_a_failure():
     job = Job(request(1))
     job.stop()
     with pytest.raises(Stopped):
-        job._check_stop(0)
+        job.check_stop(0)
     job.run()
     assert (job.state, job.error) == ("stopped", "")
 

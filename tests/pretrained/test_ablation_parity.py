@@ -1,0 +1,119 @@
+"""A head switched off here equals its slice of W_O zeroed in the transformers model."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import BertConfig, BertForMaskedLM
+
+import pretrained
+from attention_core.ablation import HeadChange, edit, hidden_with, logits_from
+from pretrained.masked_word import has_masked_word_head, masked_word_head
+from pretrained.weights import core_from_reference
+from tests.pretrained.test_parity import TOLERANCE, enlarge, gpt2, ids, llama
+
+# every size is another one: 3 layers, 5 heads of 4
+BERT = {
+    "max_position_embeddings": 29, "hidden_size": 20, "num_hidden_layers": 3,
+    "num_attention_heads": 5, "intermediate_size": 28, "type_vocab_size": 2,
+    "attn_implementation": "eager",
+}  # fmt: skip
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["the", "old", "lamp", "kettle", "sings", "before", "a", "storm", "."]
+
+
+def bert() -> Any:
+    return BertForMaskedLM(BertConfig(vocab_size=83, **BERT))
+
+
+def zeroed(reference: Any, family: str, layer: int, head: int, size: int) -> Any:
+    """A copy of the model without what one head writes."""
+    other = copy.deepcopy(reference)
+    columns = slice(head * size, (head + 1) * size)
+    with torch.no_grad():
+        if family == "gpt2":  # Conv1D: (d_in, d_out)
+            other.transformer.h[layer].attn.c_proj.weight[columns] = 0.0
+        elif family == "llama":
+            other.model.layers[layer].self_attn.o_proj.weight[:, columns] = 0.0
+        else:
+            output = other.bert.encoder.layer[layer].attention.output.dense
+            output.weight[:, columns] = 0.0
+    return other
+
+
+@pytest.mark.parametrize(
+    ("family", "make", "size"), [("gpt2", gpt2, 6), ("llama", llama, 8), ("bert", bert, 4)]
+)
+def test_zero_equals_a_zeroed_slice_of_the_output_matrix(family: str, make: Any, size: int):
+    reference = enlarge(make())
+    core = core_from_reference(reference)
+    tokens = ids(reference, batch=1, length=13)
+    plain = core(tokens).hidden[0]
+    for layer in range(core.config.n_layers):
+        for head in range(core.config.n_heads):
+            other = zeroed(reference, family, layer, head, size)
+            with torch.no_grad():
+                theirs = other(tokens, output_hidden_states=True)
+            ours = hidden_with(core, tokens[0], [[HeadChange(layer, head)]])
+            assert_close(ours, theirs.hidden_states[-1], **TOLERANCE)
+            if family != "bert":
+                assert_close(logits_from(core)(ours), theirs.logits, **TOLERANCE)
+            assert float((ours[0] - plain).abs().max()) > 1e-3  # each head does something
+
+
+def test_several_heads_of_several_layers_and_a_batch():
+    reference = enlarge(llama())
+    core = core_from_reference(reference)
+    tokens = ids(reference, batch=2)
+    other = zeroed(zeroed(reference, "llama", 0, 5, 8), "llama", 1, 2, 8)
+    changes = [HeadChange(0, 5), HeadChange(1, 2)]
+    with torch.no_grad():
+        ours = core(tokens, edit=edit([changes, []])).logits
+        assert_close(ours[0], other(tokens).logits[0], **TOLERANCE)
+        assert_close(ours[1], reference(tokens).logits[1], **TOLERANCE)
+
+
+def save_bert(folder: Path, **options: Any) -> Any:
+    """A tiny BERT with its masked-word head as transformers writes it, with a vocabulary."""
+    vocabulary = [*SPECIAL, *WORDS]
+    reference = enlarge(BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), **BERT, **options)))
+    reference.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    return reference
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_masked_word_predictions(models: Path, tied: bool):
+    reference = save_bert(models / "tiny-bert", tie_word_embeddings=tied)
+    model = pretrained.load("tiny-bert", device="cpu")
+    assert has_masked_word_head(model)
+    head = masked_word_head(model)
+    tokens = torch.tensor([model.tokenizer.encode("the old [MASK] sings .").ids])
+    assert model.tokenizer.mask_id in tokens
+    other = zeroed(reference, "bert", 1, 4, 4)
+    with torch.no_grad():
+        assert_close(head(model.core(tokens).hidden), reference(tokens).logits, **TOLERANCE)
+        ours = head(hidden_with(model.core, tokens[0], [[HeadChange(1, 4)]]))
+        assert_close(ours, other(tokens).logits, **TOLERANCE)
+
+
+def test_a_masked_word_head_that_is_not_whole(models: Path, minilm_folder: Path):
+    from safetensors.torch import load_file, save_file
+
+    folder = models / "tiny-bert"
+    save_bert(folder)
+    state = load_file(folder / "model.safetensors")
+    save_file({k: v for k, v in state.items() if "dense.bias" not in k or "cls" not in k},
+              folder / "model.safetensors", {"format": "pt"})  # fmt: skip
+    with pytest.raises(ValueError, match=r"no weight 'cls\.predictions\.transform\.dense\.bias'"):
+        masked_word_head(pretrained.load("tiny-bert", device="cpu"))
+    state["cls.predictions.bias"] = torch.zeros(7)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match=r"output_bias .* needs shape \(14,\), got \(7,\)"):
+        masked_word_head(pretrained.load("tiny-bert", device="cpu"))
+    assert json.loads((minilm_folder / "config.json").read_text())["model_type"] == "bert"
+    assert not has_masked_word_head(pretrained.load("all-minilm-l6-v2", device="cpu"))
