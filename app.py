@@ -33,6 +33,7 @@ SECTIONS = {
         ("views/compare/heads.py", "Heads", "grid_on"),
         ("views/compare/side_by_side.py", "Side by side", "compare"),
         ("views/compare/word_pairs.py", "Word pairs", "link"),
+        ("views/compare/generated_tokens.py", "Generated tokens", "history_edu"),
     ],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],
     "Weights": [("views/models/models.py", "Models", "database")],
