@@ -1,0 +1,163 @@
+"""Word pairs: in which heads one word looks at another, searched in the loaded model."""
+
+import streamlit as st
+
+from ui import attention, controls, messages, models, source, tables, theme, word_pairs
+from ui.linked import linked
+from ui.pictures import isolated
+
+HEADS = "views/compare/heads.py"
+ROWS = 10
+
+st.title("Word pairs")
+st.markdown(
+    "One head, it is said, looks from “it” to “animal”; another reads a sentence differently. "
+    "Pick a word that looks and two words it might look at: **every head of the model is "
+    "searched**, and the find is held against all other pairs."
+)
+
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+
+def ask() -> None:
+    """Put a question of the lectures into the controls."""
+    chosen = st.session_state["words_question"]
+    if chosen is not None:
+        question = word_pairs.QUESTIONS[chosen]
+        st.session_state["words_text"] = question.text
+        st.session_state["words_query"] = question.query
+        st.session_state["words_a"] = question.key
+        st.session_state["words_b"] = question.other
+        st.session_state["words_question"] = None
+
+
+def swap() -> None:
+    """Look from A to the word that looked."""
+    state = st.session_state
+    state["words_query"], state["words_a"] = state["words_a"], state["words_query"]
+
+
+st.pills(
+    "Questions from the lectures", list(word_pairs.QUESTIONS), key="words_question", on_change=ask
+)
+text = controls.text("Sentence", "words_text", controls.ANIMAL)
+model_column, *word_columns = st.columns([2, 1, 1, 1])
+with model_column:
+    name = controls.model("words_model", None, prefer="encoder").spec.name
+try:
+    with st.spinner("Running the model …", show_time=True):
+        run = attention.run(name, text)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+
+units = word_pairs.units(run.tokens)
+words = [unit.label for unit in units if unit.is_word]
+if len(words) < 2:
+    st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
+    st.stop()
+defaults = word_pairs.defaults(text, words)
+picked = []
+for column, label, key, default in zip(
+    word_columns,
+    ("Word that looks (query)", "Word A (key)", "Word B (key)"),
+    ("words_query", "words_a", "words_b"),
+    defaults,
+    strict=True,
+):
+    with column:
+        picked.append(linked(st.selectbox, label, words, index=default, key=key))
+labels = [unit.label for unit in units]
+result = word_pairs.search(run, units, *(labels.index(word) for word in picked))
+st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=swap)
+
+query, word_a, word_b = map(isolated, picked)
+if not result.sees:
+    messages.problem(
+        f"{run.title} reads from left to right: “{query}” cannot look at “{word_a}”, which comes "
+        "later. Swap them, or choose an encoder.",
+        icon=":material/swap_horiz:",
+    )
+    st.stop()
+
+ink, paper = theme.ink(), theme.paper()
+largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
+table = word_pairs.table(result)
+layer, head = result.best
+st.text(
+    f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
+    f"layer {layer}, head {head}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
+)
+metrics = st.columns(4)
+n_heads = result.weights.size
+metrics[0].metric("Largest weight on A", f"{result.weights.max():.3f}")
+metrics[1].metric("Heads in which A comes first", f"{(result.rank == 1).sum()} of {n_heads}")
+metrics[2].metric(
+    "Heads more on A, more on B",
+    f"{(result.preference > 0).sum()}, {(result.preference < 0).sum()}",
+)
+metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
+
+for column, letter, label, values in zip(
+    st.columns(2, gap="large"),
+    "AB",
+    picked[1:],
+    (result.weights, result.other_weights),
+    strict=True,
+):
+    with column:
+        title = f"{letter}: {picked[0]} → {label}"
+        st.vega_lite_chart(
+            word_pairs.grid(values, title, largest=largest, ink=ink, paper=paper),
+            key=f"words_grid_{letter}",
+        )
+if not result.sees_other:
+    messages.problem(
+        f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
+        icon=":material/visibility_off:",
+    )
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader("A or B?")
+    st.vega_lite_chart(word_pairs.against(result, largest=largest, ink=ink), key="words_against")
+with right:
+    st.subheader("Is that much?")
+    st.vega_lite_chart(word_pairs.yardstick(result, ink), key="words_yardstick")
+
+st.subheader("The heads with the largest weight on A")
+st.dataframe(table.head(ROWS), hide_index=True)
+st.markdown("Open one of them on the page *Heads*:")
+for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=True):
+    column.page_link(
+        HEADS,
+        label=f"Layer {row.layer}, head {row.head}",
+        query_params={
+            "heads_text": text, "heads_model": name,
+            "heads_layer": str(row.layer), "heads_head": str(row.head),
+        },
+    )  # fmt: skip
+tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="words_csv")
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A word may be several tokens: weights are **summed over its key tokens** and "
+        "**averaged over its query tokens**. Punctuation marks count as words.\n"
+        "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
+        "*Contribution*: the weight times the length of what the head writes for that token.\n"
+        f"- A head counts as *more on A* when its weight on A is larger by {word_pairs.MARGIN} or "
+        "more.\n"
+        "- **The largest of many heads, picked after looking at all, is a search**: some head is "
+        "strong for almost any pair, above all for neighbours. The grey bars are the same search "
+        "for every other pair of words. A find in their midst is no find.\n"
+        "- The lectures show one head in which “woman” looks most at “brush”, and another in "
+        "which it looks most at “portrait”, as two readings of one sentence. Here you see whether "
+        "the loaded model does so. A weight shows where a head looks, not which meaning the "
+        "model holds; nothing in the sentence on free speech decides between its two readings."
+    )
+
+with st.expander("The code that computed these numbers"):
+    source.show("attention_core/word_pairs.py", "taken_from_units")
+    source.show("attention_core/word_pairs.py", "strongest_head")
