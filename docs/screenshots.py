@@ -27,6 +27,8 @@ def main() -> None:
         for name, path, shown in (
             ("home", "/", "figure.heatmap canvas"),
             ("heads", "/heads", "figure.heatmap canvas >> nth=2"),
+            ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
+            ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
             ("ladder", "/ladder", "figure.panel canvas"),

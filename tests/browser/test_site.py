@@ -9,9 +9,9 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
-import pretrained
 from pretrained import Tokens
 from tests.browser.conftest import Site
+from tests.models import bundled
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ DECODER = "smollm2-135m-instruct"
 
 
 def weights(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
-    model = pretrained.load(name)
+    model = bundled(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
@@ -303,6 +303,8 @@ PATHS = [
     "/",
     "/heads",
     "/side-by-side",
+    "/word-pairs",
+    "/generated-tokens",
     "/generate",
     "/models",
     "/why-attention",
