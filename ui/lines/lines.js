@@ -1,0 +1,410 @@
+// Heads as lines from queries to keys. All text reaches the page through textContent or fillText.
+
+const FONT = "12px sans-serif";
+const ROW = 16, TOP = 24, GAP = 6, MARGIN = 4, MAX_LABEL = 150, MAX_LABEL_SHARE = 0.27;
+const BLOCKS = 26; // beside the labels: what the chosen token gives to, or gets from, each of them
+const FAINTEST = 1 / 255; // a line fainter than this cannot be seen
+const MAX_LINES = 8000; // drawn while no token is chosen; more is a solid area anyway
+const LISTED = 5;
+const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn less finely
+
+function unpack(data) {
+  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  return { ...header, values: new Float32Array(bytes.buffer, 4 + length) };
+}
+
+function shorten(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let kept = [...text];
+  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
+  return kept.join("") + "…";
+}
+
+// The shortest decimal number that is this float32 and no other.
+function exact(value) {
+  for (let digits = 1; digits < 9; digits++) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === value) return String(Number(text));
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const find = (selector) => parentElement.querySelector(selector);
+  const figure = find(".lines"), canvas = find(".scroll canvas"), scroll = find(".scroll");
+  const readout = find(".readout"), cursor = find(".cursor");
+  const map = unpack(data);
+  const shift = map.keys - map.queries; // the queries are the last of the tokens
+  const sides = { query: { count: map.queries, first: shift }, key: { count: map.keys, first: 0 } };
+  const names = map.names.map((name, head) => ({ name, head, colour: headColour(head) }));
+  // which heads are off outlives new values: it is kept on the element
+  const off = new Set(JSON.parse(figure.dataset.off || "[]"));
+  const shown = () => names.filter(({ name }) => !off.has(name));
+  let layout = null, chosen = null, kept = null, everything = null;
+
+  const at = (head, query, key) => map.values[(head * map.queries + query) * map.keys + key];
+  const share = (value) => Math.min(value / map.largest, 1);
+  const visible = (query, key) => !map.causal || key <= query + shift;
+  const other = (side) => (side === "query" ? "key" : "query");
+  const pair = (side, index, partner) => (side === "query" ? [index, partner] : [partner, index]);
+  const height = TOP + map.keys * ROW + 4;
+  const middle = (side, index) => TOP + (index + sides[side].first + 0.5) * ROW;
+  const label = (side, index) => map.labels[index + sides[side].first];
+  const drawable = (value) => value >= FAINTEST * map.largest; // false for NaN
+
+  // Marks that keep right-to-left text from reordering the sentence around it. Positions count all
+  // tokens, also where the queries are only the last of them.
+  const named = (side, index) =>
+    `${index + sides[side].first} “\u2068${label(side, index)}\u2069”`;
+
+  // ---- drawing -----------------------------------------------------------------------------
+
+  function measure() {
+    const context = canvas.getContext("2d");
+    context.font = FONT;
+    const width = scroll.clientWidth;
+    const widest = Math.max(
+      context.measureText("queries").width,
+      ...map.labels.map((text) => context.measureText(text).width),
+    );
+    const room = Math.ceil(Math.min(widest, MAX_LABEL, width * MAX_LABEL_SHARE));
+    const short = map.labels.map((text) => shorten(context, text, room));
+    const left = MARGIN + room + GAP;
+    return { width, room, short, left, right: width - left };
+  }
+
+  // The heads lie side by side where they join the same two tokens.
+  function lane(place, count) {
+    return count < 2 ? 0 : (place / (count - 1) - 0.5) * Math.min(ROW - 6, 2.5 * (count - 1));
+  }
+
+  // `blocks`: the column in which the lines leave room for the blocks beside its labels.
+  function line(context, query, key, strength, offset, blocks) {
+    context.globalAlpha = strength;
+    context.lineWidth = 0.75 + 2.25 * strength;
+    context.beginPath();
+    context.moveTo(layout.left + (blocks === "query") * BLOCKS, middle("query", query) + offset);
+    context.lineTo(layout.right - (blocks === "key") * BLOCKS, middle("key", key) + offset);
+    context.stroke();
+  }
+
+  // From which value on lines are drawn while no token is chosen.
+  function limits() {
+    const found = [];
+    for (const { head } of shown()) {
+      for (let query = 0; query < map.queries; query++) {
+        for (let key = 0; key < map.keys && visible(query, key); key++) {
+          if (drawable(at(head, query, key))) found.push(at(head, query, key));
+        }
+      }
+    }
+    if (found.length <= MAX_LINES) return { from: FAINTEST * map.largest, of: found.length };
+    return { from: Float32Array.from(found).sort()[found.length - MAX_LINES], of: found.length };
+  }
+
+  function allLines(context) {
+    const heads = shown(), { from } = limits();
+    heads.forEach(({ head, colour }, place) => {
+      context.strokeStyle = colour;
+      for (let query = 0; query < map.queries; query++) {
+        for (let key = 0; key < map.keys && visible(query, key); key++) {
+          const value = at(head, query, key);
+          if (value >= from) line(context, query, key, share(value), lane(place, heads.length));
+        }
+      }
+    });
+    context.globalAlpha = 1;
+  }
+
+  // The lines of one token, and beside each partner one block a head, as strong as its line.
+  function linesOf(context, { side, index }) {
+    const heads = shown(), there = other(side);
+    const wide = (BLOCKS - 4) / Math.max(heads.length, 1);
+    const start = there === "key" ? layout.right - BLOCKS + 4 : layout.left;
+    heads.forEach(({ head, colour }, place) => {
+      context.strokeStyle = context.fillStyle = colour;
+      for (let partner = 0; partner < sides[there].count; partner++) {
+        const [query, key] = pair(side, index, partner);
+        const value = at(head, query, key);
+        if (!visible(query, key) || !drawable(value)) continue;
+        line(context, query, key, share(value), lane(place, heads.length), there);
+        context.fillRect(start + place * wide, middle(there, partner) - 6, wide - (wide > 4), 12);
+      }
+    });
+    context.globalAlpha = 1;
+  }
+
+  function labels(context, text) {
+    const lit = kept || chosen;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    context.fillStyle = text;
+    for (const side of ["query", "key"]) {
+      const inner = MARGIN + layout.room;
+      const x = side === "query" ? inner : layout.width - inner;
+      context.textAlign = side === "query" ? "right" : "left";
+      context.globalAlpha = 1;
+      context.font = `bold ${FONT}`;
+      context.fillText(side === "query" ? "queries" : "keys", x, TOP / 2);
+      context.font = FONT;
+      for (let index = 0; index < sides[side].count; index++) {
+        const marked = [chosen, kept].some((t) => t && t.side === side && t.index === index);
+        context.globalAlpha = lit && lit.side === side && !marked ? 0.6 : 1;
+        context.fillText(layout.short[index + sides[side].first], x, middle(side, index));
+        if (marked) frame(context, side, index, text);
+      }
+    }
+    context.globalAlpha = 1;
+  }
+
+  function frame(context, side, index, text) {
+    const wide = layout.room + 5;
+    const x = side === "query" ? 1 : layout.width - wide - 1;
+    context.strokeStyle = text;
+    context.lineWidth = kept && kept.side === side && kept.index === index ? 2 : 1;
+    context.strokeRect(x, middle(side, index) - ROW / 2 + 1, wide, ROW - 2);
+  }
+
+  function paint(context, lines) {
+    context.clearRect(0, 0, layout.width, height);
+    if (kept || chosen) linesOf(context, kept || chosen);
+    else lines(context);
+    labels(context, getComputedStyle(canvas).color);
+  }
+
+  function sized(target, ratio) {
+    target.width = Math.round(layout.width * ratio);
+    target.height = Math.round(height * ratio);
+    const context = target.getContext("2d");
+    context.scale(ratio, ratio);
+    return context;
+  }
+
+  // The layer of all lines is drawn once for each width and choice of heads.
+  function allLinesOnce(context, ratio) {
+    if (!everything) {
+      everything = document.createElement("canvas");
+      allLines(sized(everything, ratio));
+    }
+    context.drawImage(everything, 0, 0, layout.width, height);
+  }
+
+  let context = null, ratio = 1;
+  function draw() {
+    if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
+    if (!layout || layout.width !== scroll.clientWidth) {
+      everything = null;
+      layout = measure();
+      ratio = Math.min(
+        window.devicePixelRatio || 1, Math.sqrt(MAX_PIXELS / (layout.width * height)));
+      canvas.style.width = `${layout.width}px`;
+      canvas.style.height = `${height}px`;
+      context = sized(canvas, ratio);
+      // where the tokens lie, in CSS pixels, for whoever reads the picture by program
+      canvas.dataset.top = TOP;
+      canvas.dataset.row = ROW;
+    }
+    paint(context, (onto) => allLinesOnce(onto, ratio));
+  }
+
+  // ---- reading -----------------------------------------------------------------------------
+
+  const hint = "Hover, tap, or use the arrow keys to choose a token. " +
+    "Click or Enter keeps it, to read one pair.";
+
+  function say(first, rows) {
+    const spans = [document.createElement("span")];
+    spans[0].textContent = first;
+    for (const { colour, text } of rows) {
+      const span = document.createElement("span"), swatch = document.createElement("span");
+      swatch.className = "swatch";
+      swatch.style.background = swatch.style.borderColor = colour;
+      span.append(swatch, text);
+      spans.push(span);
+    }
+    spans.forEach((span, i) => (span.className = i ? "line" : "first"));
+    readout.replaceChildren(...spans);
+  }
+
+  function sayToken({ side, index }) {
+    const there = other(side), rows = [];
+    for (const { name, head, colour } of shown()) {
+      const found = [];
+      let leftOut = 0;
+      for (let partner = 0; partner < sides[there].count; partner++) {
+        const [query, key] = pair(side, index, partner);
+        if (!visible(query, key)) continue;
+        const value = at(head, query, key);
+        if (Number.isNaN(value)) leftOut++;
+        else found.push({ partner, value });
+      }
+      found.sort((a, b) => b.value - a.value);
+      const listed = found.slice(0, LISTED)
+        .map(({ partner, value }) => `${named(there, partner)} ${exact(value)}`);
+      if (leftOut) listed.push(`${leftOut} left out`);
+      rows.push({ colour, text: `${name}: ${listed.join(", ") || "nothing"}` });
+    }
+    const what = side === "query"
+      ? `query ${named(side, index)}: the keys of the largest ${map.value}`
+      : `key ${named(side, index)}: the queries that give it the largest ${map.value}`;
+    say(rows.length ? what : `${what}: no head is switched on`, rows);
+  }
+
+  function sayPair(query, key) {
+    const title = `query ${named("query", query)} → key ${named("key", key)}`;
+    if (!visible(query, key)) return say(`${title}: masked, the query may not look ahead`, []);
+    const rows = shown().map(({ name, head, colour }) => {
+      const value = at(head, query, key);
+      const text = Number.isNaN(value) ? "left out" : `${map.value} ${exact(value)}`;
+      return { colour, text: `${name}: ${text}` };
+    });
+    say(title, rows);
+  }
+
+  function show() {
+    const first = kept || chosen;
+    if (!first) say(hint, []);
+    else if (kept && chosen && chosen.side !== kept.side) {
+      sayPair(...pair(kept.side, kept.index, chosen.index));
+    } else sayToken(first);
+    draw();
+  }
+
+  const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
+
+  function choose(token) {
+    if (same(token, chosen)) return;
+    chosen = token;
+    show();
+  }
+
+  // While a token is kept, one of the other column is read with it instead of being kept itself.
+  function keep(token) {
+    chosen = token;
+    if (!kept || kept.side === token.side) kept = same(token, kept) ? null : token;
+    show();
+  }
+
+  function clear() {
+    chosen = kept = null;
+    show();
+  }
+
+  function pointed(event) {
+    if (!layout) return null;
+    const box = canvas.getBoundingClientRect();
+    const side = event.clientX - box.left < layout.width / 2 ? "query" : "key";
+    const index = Math.floor((event.clientY - box.top - TOP) / ROW) - sides[side].first;
+    return index >= 0 && index < sides[side].count ? { side, index } : null;
+  }
+
+  const FAR = Infinity;
+  const STEPS = {
+    ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10, Home: -FAR, End: FAR,
+  };
+  function onKey(event) {
+    if (event.key === "Escape") return clear();
+    const from = chosen || kept || { side: "query", index: 0 };
+    const fit = (side, index) => ({ side, index: Math.min(Math.max(index, 0), sides[side].count - 1) });
+    let next = null;
+    // the first key press only shows where the reading begins
+    if (event.key in STEPS) next = fit(from.side, from.index + (chosen ? STEPS[event.key] : 0));
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      const side = event.key === "ArrowLeft" ? "query" : "key";
+      // to the token at the same position in the other column
+      next = fit(side, from.index + sides[from.side].first - sides[side].first);
+    }
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return keep(from);
+    }
+    if (!next) return;
+    event.preventDefault();
+    choose(next);
+    cursor.style.top = `${middle(next.side, next.index) - ROW / 2}px`;
+    cursor.style.height = `${ROW}px`;
+    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  const onMove = (event) => {
+    const token = pointed(event);
+    if (token) choose(token);
+  };
+  const onClick = (event) => {
+    const token = pointed(event);
+    if (token) keep(token);
+  };
+  const onLeave = (event) => {
+    if (event.pointerType === "mouse") choose(null);
+  };
+
+  // ---- what stands around the picture ----------------------------------------------------
+
+  function legend() {
+    const { from, of } = limits();
+    find(".words").textContent =
+      `Width and opacity: the ${map.value}, full at ${map.largest.toPrecision(3)}. ` +
+      (of > MAX_LINES
+        ? `Drawn at once: the ${MAX_LINES} largest of ${of} pairs, from ${from.toPrecision(3)} on.`
+        : `Below ${from.toPrecision(2)} no line is drawn.`) +
+      (map.causal ? " Masked pairs have no line." : "");
+  }
+
+  const buttons = names.map(({ name, colour }) => {
+    const button = document.createElement("button"), swatch = document.createElement("span");
+    button.type = "button";
+    swatch.className = "swatch";
+    swatch.style.background = swatch.style.borderColor = colour;
+    button.append(swatch, name);
+    button.setAttribute("aria-pressed", String(!off.has(name)));
+    button.onclick = () => {
+      if (!off.delete(name)) off.add(name);
+      button.setAttribute("aria-pressed", String(!off.has(name)));
+      figure.dataset.off = JSON.stringify([...off]);
+      everything = null;
+      legend();
+      show();
+    };
+    return button;
+  });
+  find(".heads").replaceChildren(...buttons);
+  find(".title").textContent = map.title;
+  readout.style.setProperty("--heads", names.length);
+  canvas.setAttribute(
+    "aria-label",
+    `${map.title}: lines from ${map.queries} queries on the left to ${map.keys} keys on the right. ` +
+      "Up and down move over the tokens, left and right change the column, Enter keeps a token " +
+      "to read it with another, Escape clears.",
+  );
+
+  const failed = (error) => say(`The picture could not be saved: ${error.message}`, []);
+  find(".png").onclick = () => savePng(canvas, map.title).catch(failed);
+  find(".svg").onclick = () =>
+    saveSvg(layout.width, height, (onto) => paint(onto, allLines), map.title, canvas).catch(failed);
+
+  canvas.addEventListener("pointermove", onMove);
+  canvas.addEventListener("click", onClick);
+  canvas.addEventListener("pointerleave", onLeave);
+  canvas.addEventListener("keydown", onKey);
+  canvas.addEventListener("transitionend", draw); // the theme changed
+
+  const observer = new ResizeObserver(() => {
+    // only for a new width: drawing itself changes the height
+    if (!layout || scroll.clientWidth !== layout.width) draw();
+  });
+  observer.observe(scroll);
+  legend();
+  show();
+
+  return () => {
+    observer.disconnect();
+    canvas.removeEventListener("pointermove", onMove);
+    canvas.removeEventListener("click", onClick);
+    canvas.removeEventListener("pointerleave", onLeave);
+    canvas.removeEventListener("keydown", onKey);
+    canvas.removeEventListener("transitionend", draw);
+  };
+}
