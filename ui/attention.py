@@ -111,8 +111,3 @@ def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionR
     with _gate, torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)
         return model, tokens, model.core(ids, record=True).records
-
-
-def clear() -> None:
-    """Forget the kept runs (tests)."""
-    _runs.clear()

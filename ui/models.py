@@ -94,11 +94,6 @@ def encoded(
     return tokens
 
 
-def clear() -> None:
-    """Forget the loaded models (tests)."""
-    _loaded.clear()
-
-
 def warm_up() -> threading.Thread:
     """Import torch and load the preferred models in the background, so that pages open at once.
 

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -11,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pretrained import sources
 from ui import attention, models
+from ui.bounded import BoundedCache
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "views").glob("*/*.py"))
@@ -38,15 +40,14 @@ def site() -> AppTest:
 
 
 @pytest.fixture
-def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine on which no package carries weights and no model was ever downloaded."""
     monkeypatch.setattr(sources, "package_folder", lambda package: None)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    models.clear()
-    attention.clear()
-    yield
-    models.clear()
-    attention.clear()
+    # nor was anything loaded before; what other tests loaded is put aside, not thrown away
+    nothing: BoundedCache[Any] = BoundedCache(0, lambda value: 1)
+    monkeypatch.setattr(models, "_loaded", nothing)
+    monkeypatch.setattr(attention, "_runs", nothing)
 
 
 def open_page(site: AppTest, view: str, **query: str) -> AppTest:

@@ -10,8 +10,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from tests.app.conftest import messages, open_page
+from tests.models import bundled
 from ui.lessons.block import orders, originals, parameters, prediction, sections, stream
 from ui.limits import MAX_TEXT_CHARACTERS
 
@@ -64,7 +64,7 @@ def chart(site: AppTest) -> pd.DataFrame:
 
 
 def run_of(name: str, text: str):
-    model = pretrained.load(name)
+    model = bundled(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
         return model, model.core(ids, record=True)
@@ -178,7 +178,7 @@ def test_parameters_are_those_of_the_models(site: AppTest):
         assert sum(numbers[:-1]) == numbers[-1]
         assert list(chart(site)["value"]) == numbers[:-1]
         if choice in (DECODER, ENCODER):
-            core = pretrained.load(choice).core
+            core = bundled(choice).core
             assert numbers[-1] == sum(p.numel() for p in core.parameters())
 
 
@@ -231,7 +231,7 @@ def test_the_next_token(site: AppTest):
     gflop = [float(number) for number in frame(site)["GFLOP"]]
     assert gflop == sorted(gflop, reverse=True)
     # a multiply and an add for each weight and row, the tied output matrix too; scores add little
-    n_parameters = sum(p.numel() for p in pretrained.load(DECODER).core.parameters())
+    n_parameters = sum(p.numel() for p in bundled(DECODER).core.parameters())
     assert gflop[0] == pytest.approx(5 * 2 * n_parameters / 1e9, rel=0.01)
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from tests.app.conftest import messages, open_page
+from tests.models import bundled
 from ui.lessons import ladder
 
 VIEW = "views/learn/ladder.py"
@@ -241,7 +241,7 @@ def test_rows_of_a_real_sentence(site: AppTest):
     text = "Two kettles sing"
     open_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
     assert not site.exception
-    model = pretrained.load(ENCODER)
+    model = bundled(ENCODER)
     ids = torch.tensor(model.tokenizer.encode(text).ids)
     table = model.core.embedding
     assert table is not None

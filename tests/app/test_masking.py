@@ -10,9 +10,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from tests.app.conftest import messages, open_page
 from tests.app.test_ladder import described, panels
+from tests.models import bundled
 from ui.lessons import masking
 
 VIEW = "views/learn/masking.py"
@@ -157,7 +157,7 @@ def test_scores_of_a_real_head(site: AppTest):
     )  # fmt: skip
     assert not site.exception
     assert not site.toast
-    model = pretrained.load(DECODER)
+    model = bundled(DECODER)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[29]

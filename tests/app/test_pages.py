@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from tests.app.conftest import ROOT, VIEWS, messages, open_page
+from tests.models import bundled
 from ui import attention, controls, models, source
 from ui.limits import MAX_TEXT_CHARACTERS
 from ui.linked import says
@@ -39,7 +40,7 @@ def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
 
 def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
     """The same weights without any of the site's code."""
-    model = pretrained.load(name)
+    model = bundled(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
         return model.core(ids, record=True).records[layer].weights[0, head].numpy()

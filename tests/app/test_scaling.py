@@ -10,9 +10,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from tests.app.conftest import messages, open_page
 from tests.app.test_pages import maps
+from tests.models import bundled
 from ui import controls
 from ui.charts import decades
 from ui.lessons.scaling import experiment, real_head, softmax
@@ -25,7 +25,7 @@ NUMBERS = json.loads(
 
 def qk(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, torch.Tensor]:
     """A head's queries and keys without any of the site's code."""
-    model = pretrained.load(name)
+    model = bundled(name)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(text).ids])
         record = model.core(ids, record=True).records[layer]
@@ -188,7 +188,7 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
 
 def test_the_original_is_what_the_model_computed(site: AppTest):
     open_page(site, VIEW)
-    model = pretrained.load("all-minilm-l6-v2")
+    model = bundled("all-minilm-l6-v2")
     ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
     with torch.inference_mode():
         expected = model.core(ids, record=True).records[3].weights[0, 1].numpy()

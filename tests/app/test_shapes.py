@@ -11,10 +11,10 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch.nn import functional
 
-import pretrained
 from attention_core import MultiHeadAttention
 from tests.app.conftest import messages, open_page
 from tests.app.test_lessons import MAX_WORDS, words
+from tests.models import bundled
 from ui.lessons.shapes.questions import questions
 
 VIEW = "views/learn/shapes.py"
@@ -336,7 +336,7 @@ def test_a_real_layer_is_its_record(
     site: AppTest, name: str, layer: int, first: int, kv_heads: list[int]
 ):
     query = {"shapes_of": name, "shapes_layer": str(layer), "shapes_head": str(first)}
-    model = pretrained.load(name)
+    model = bundled(name)
     tokens = model.tokenizer.encode(WORDS)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]

@@ -9,9 +9,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from pretrained import gpt2_bpe
 from tests.app.conftest import messages, open_page
+from tests.models import bundled
 from ui.chips import MAX_CHIPS, Chip, chips, pack
 from ui.lessons.tokens import cuts, embeddings, tokenizers
 from ui.limits import MAX_TOKENIZER_CHARACTERS
@@ -68,7 +68,7 @@ def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
     open_page(site, VIEW)
     site.text_area("tokens_text").set_value(text).run()
     assert not site.exception
-    own = [gpt2_bpe.gpt2(), *(pretrained.load(n).tokenizer for n in
+    own = [gpt2_bpe.gpt2(), *(bundled(n).tokenizer for n in
            ("smollm2-135m-instruct", "all-minilm-l6-v2"))]  # fmt: skip
     for frame, tokenizer in zip(site.dataframe, own, strict=False):
         tokens = tokenizer.encode(text)
@@ -173,7 +173,7 @@ def test_a_word_that_is_too_long_to_step_through(site: AppTest):
 def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
     open_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
-    model = pretrained.load(name)
+    model = bundled(name)
     ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
     shown = panels(site)
     n = embeddings.COLUMNS

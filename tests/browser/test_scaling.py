@@ -6,9 +6,9 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-import pretrained
 from tests.browser.conftest import Site
 from tests.browser.test_site import ENCODER, heatmap, open_page, read_cell, set_slider
+from tests.models import bundled
 from ui import controls
 
 pytestmark = pytest.mark.browser
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 def weights(scale: float) -> torch.Tensor:
     """Layer 3, head 1 on the page's first sentence, without the site's code."""
-    model = pretrained.load(ENCODER)
+    model = bundled(ENCODER)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
         record = model.core(ids, record=True).records[3]
