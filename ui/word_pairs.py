@@ -214,7 +214,13 @@ def grid(values: np.ndarray, name: str, *, largest: float, ink: str, paper: str)
                         "field": "weight",
                         "type": "quantitative",
                         "scale": {"domain": [0, largest]},
-                        "legend": {"orient": "bottom", "title": "weight", "gradientLength": 180},
+                        "legend": {
+                            "orient": "bottom",
+                            "title": "weight",
+                            "gradientLength": 180,
+                            "values": [0, largest / 2, largest],
+                            "format": ".3f",
+                        },
                     }
                 },
             },
@@ -315,6 +321,8 @@ def yardstick(result: Search, ink: str) -> dict[str, Any]:
         {"from": float(low), "to": float(high), "pairs": int(count)}
         for low, high, count in zip(edges, edges[1:], counts, strict=False)
     ]
+    mine = float(result.weights.max())
+    beside = {"align": "right", "dx": -8} if mine > 0.1 else {"align": "left", "dx": 8}
     x = {
         "type": "quantitative",
         "title": "largest weight over all heads",
@@ -328,7 +336,7 @@ def yardstick(result: Search, ink: str) -> dict[str, Any]:
                 "data": {"values": rows},
                 "mark": {"type": "bar", "color": "#808890"},
                 "encoding": {
-                    "x": {**x, "field": "from"},
+                    "x": {**x, "field": "from", "bin": "binned"},
                     "x2": {"field": "to"},
                     "y": {"field": "pairs", "type": "quantitative", "title": "pairs of words"},
                     "tooltip": [
@@ -339,20 +347,19 @@ def yardstick(result: Search, ink: str) -> dict[str, Any]:
                 },
             },
             {
-                "data": {"values": [{"from": float(result.weights.max()), "is": "A"}]},
+                "data": {"values": [{"from": mine, "is": "A"}]},
                 "mark": {"type": "rule", "color": charts.VERMILLION, "strokeWidth": 3},
                 "encoding": {"x": {**x, "field": "from"}},
             },
             {
-                "data": {"values": [{"from": float(result.weights.max()), "is": "A"}]},
+                "data": {"values": [{"from": mine, "is": "A"}]},
                 "mark": {
                     "type": "text",
                     "color": ink,
-                    "dx": -8,
                     "fontWeight": "bold",
                     "fontSize": 14,
-                    "align": "right",
                     "y": 10,
+                    **beside,
                 },
                 "encoding": {"x": {**x, "field": "from"}, "text": {"field": "is"}},
             },

@@ -134,6 +134,7 @@ for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=True):
     column.page_link(
         HEADS,
         label=f"Layer {row.layer}, head {row.head}",
+        icon=":material/grid_on:",
         query_params={
             "heads_text": text, "heads_model": name,
             "heads_layer": str(row.layer), "heads_head": str(row.head),
