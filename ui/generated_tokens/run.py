@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pretrained import Tokens
+from pretrained.tokens import printable
 from ui import models
 from ui.bounded import BoundedCache
 from ui.generation import END_OF_TEXT
@@ -48,15 +49,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class Generation:
-    """A finished run. labels, line_ends: an entry for each of the P + N tokens.
+    """A finished run. labels, pieces, line_ends: an entry for each of the P + N tokens.
 
-    seconds: of the run that made it. ended: why it has fewer tokens than asked for, or nothing.
+    Labels are unique in the text, pieces are as short as they can be. seconds: of the run that made
+    it. ended: why it has fewer tokens than asked for, or nothing.
     """
 
     settings: Settings
     title: str
     trace: Trace
     labels: tuple[str, ...]
+    pieces: tuple[str, ...]
     line_ends: tuple[bool, ...]
     seconds: float
     ended: str
@@ -144,6 +147,7 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
         title=model.spec.title,
         trace=traced,
         labels=_labels(traced.ids, raw),
+        pieces=tuple(printable(piece) for piece in raw),
         line_ends=tuple(b"\n" in piece for piece in raw),
         seconds=seconds,
         ended=ended,

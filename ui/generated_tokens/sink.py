@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # What the text begins with instead. Words, a mark and a line break: nothing special about them.
 _OTHERS = (" the", ".", "\n", " zebra")
 
-WEIGHT, SHARE, EVEN = "weight on it", "share of what is written", "weight if spread evenly"
-STATE, KEY, VALUE = "state", "key", "value, written"
+WEIGHT, SHARE, EVEN = "weight", "share written", "even weight"
+STATE, KEY, VALUE = "state", "key", "value written"
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ def summary(found: Measured) -> str:
         f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median one. Coordinate "
         f"{int(sink.coordinate[peak])} alone holds {float(sink.concentration[peak]):.0%} of the "
         f"squared length.\n"
-        f"- **Place, not word.** Of {n_seen} texts that let it be seen, {n_same} have their most "
-        "looked-at token at position 0, whatever stands there."
+        f"- **Place or word?** In {n_same} of {n_seen} texts below in which queries may look at "
+        "position 0, it gets the most attention of all."
     )
 
 
@@ -190,25 +190,30 @@ def _lines(table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any]) -> d
     long = table.melt("layer", names, "what", "value")
     dashes = [[1, 0], [6, 3], [2, 3]]
     return {
-        "height": 280,
+        "height": 320,
         "data": {"values": long.to_dict("records")},
         "mark": {"type": "line", "point": {"size": 25}, "strokeWidth": 2},
         "encoding": {
-            "x": {"field": "layer", "type": "quantitative", "axis": {"tickMinStep": 1}},
+            "x": {
+                "field": "layer",
+                "type": "quantitative",
+                "axis": {"tickMinStep": 1},
+                "scale": {"domain": [0, max(int(table["layer"].max()), 1)], "nice": False},
+            },
             "y": {"field": "value", "type": "quantitative", **y},
             "color": {
                 "field": "what",
                 "type": "nominal",
                 "title": None,
                 "scale": {"domain": names, "range": list(colours.values())},
-                "legend": {"orient": "top", "labelLimit": 240},
+                "legend": {"orient": "top", "symbolType": "stroke"},
             },
             "strokeDash": {
                 "field": "what",
                 "type": "nominal",
                 "title": None,
                 "scale": {"domain": names, "range": dashes},
-                "legend": {"orient": "top"},
+                "legend": {"orient": "top", "symbolType": "stroke"},
             },
             "tooltip": [
                 {"field": "layer"},
@@ -216,7 +221,7 @@ def _lines(table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any]) -> d
                 {"field": "value", "format": ".4~g"},
             ],
         },
-        "config": config(theme.ink(), columns=1),
+        "config": config(theme.ink(), columns=3, symbolStrokeWidth=3),
     }
 
 

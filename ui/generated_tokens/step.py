@@ -112,14 +112,14 @@ def text(shown: Shown, step: int) -> None:
     made, query = shown.made, shown.made.trace.query(step)
     row, written = shown.weights[query], shown.written[query]
     tokens = []
-    for place, (label, ends) in enumerate(zip(made.labels, made.line_ends, strict=True)):
+    for place, (piece, ends) in enumerate(zip(made.pieces, made.line_ends, strict=True)):
         known = place <= query
         detail = [f"writes a length of {written[place]:.4g}"] if known else []
         if place == query + 1:
             detail.append(f"chosen with probability {np.exp(made.trace.logprobs[step]):.4f}")
         tokens.append(
             Shaded(
-                label,
+                piece,
                 float(row[place]) if known else None,
                 ", ".join(detail),
                 {query: "asks", query + 1: "chosen"}.get(place, ""),
@@ -175,7 +175,7 @@ def bars(shown: Shown, step: int) -> dict[str, Any]:
                 "axis": {
                     # the labels are JSON strings inside the expression
                     "labelExpr": f"{json.dumps(list(made.labels[:n_keys]))}[datum.value]",
-                    "labelAngle": -60,
+                    "labelAngle": -90,
                     "labelOverlap": True,
                     "labelLimit": 90,
                 },

@@ -79,7 +79,7 @@ left, right = st.columns(2, gap="large")
 with left:
     step.every_step(shown)
 with right:
-    table = step.row_table(shown, now)
+    table = step.row_table(shown, now).style.format(precision=5)
     st.dataframe(table, hide_index=True, height=380, key="generated_row")
     step.downloads(shown)
     with st.expander("The same row in Python"):
