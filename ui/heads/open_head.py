@@ -9,7 +9,7 @@ from ui import controls, pictures
 from ui.attention import AttentionRun
 from ui.controls import HeadChoice
 from ui.heads import stages, values
-from ui.heads.settings import Colours
+from ui.heads.settings import Drawing
 from ui.heads.values import Reading
 from ui.heatmap import ColourScale, DivergingScale, heatmap, picked
 from ui.lines import lines
@@ -25,7 +25,7 @@ def show_map(
     run: AttentionRun,
     choice: HeadChoice,
     reading: Reading,
-    colours: Colours,
+    drawing: Drawing,
     stage: str,
     chosen: tuple[int, int],
 ) -> None:
@@ -42,9 +42,9 @@ def show_map(
         shown = values.values(run, reading)
         unit = values.UNITS[reading.measure]
         title = f"{choice.title}: {reading.measure}"
-        largest = colours.largest(shown, shown[layer, head])
-        scale: ColourScale | DivergingScale = ColourScale(largest, colours.square_root)
-        array = values.with_gaps(shown[layer, head], reading.hidden, colours.threshold * largest)
+        largest = drawing.largest(shown, shown[layer, head])
+        scale: ColourScale | DivergingScale = ColourScale(largest, drawing.square_root)
+        array = values.with_gaps(shown[layer, head], reading.hidden, drawing.threshold * largest)
     else:
         unit, title = stages.UNITS[stage], f"{choice.title}: {stage}"
         array = stages.stage(run, layer, head, stage)
@@ -82,14 +82,13 @@ def show_pair(run: AttentionRun, choice: HeadChoice, chosen: tuple[int, int]) ->
     labels = [pictures.isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
     rows = np.stack([found.q, found.k, found.product])
-    tensors(
-        [
-            Panel(
-                "the two vectors, and their product", rows, ("", "column"), rows=("q", "k", "q ⊙ k")
-            )
-        ],
-        key="heads_pair",
+    panel = Panel(
+        "both vectors, and their product element by element",
+        rows,
+        ("vector", "column"),
+        rows=("q", "k", "q ⊙ k"),
     )
+    tensors([panel], key="heads_pair")
     st.dataframe(found.numbers, hide_index=True)
 
 

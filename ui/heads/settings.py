@@ -19,12 +19,13 @@ COUNTS = (6, 12, 24, 48, EVERY)
 
 
 @dataclass(frozen=True)
-class Colours:
+class Drawing:
     """One colour scale for all heads or one for each; `threshold` is a share of that scale."""
 
     one_scale: bool
     square_root: bool
     threshold: float
+    large: bool
 
     def largest(self, shown: np.ndarray, head: np.ndarray) -> float:
         """The value of the brightest colour, given all values that are shown and one head's."""
@@ -54,14 +55,13 @@ def reading(run: AttentionRun) -> Reading:
             "however large the weight. The bias of the output projection is left out.",
         )
     with columns[1]:
-        kinds = [kind for kind in noise.KINDS if noise.keys(run.tokens, kind)]
         left_out = linked(
             st.pills,
             "Leave out keys",
             noise.KINDS,
             selection_mode="multi",
             key="heads_hide",
-            help="Not drawn, and not counted for the colours. The model itself saw them.",
+            help="Not drawn, where the text has such tokens. The model itself saw them.",
         )
     with columns[2]:
         renormalise = linked(
@@ -70,13 +70,13 @@ def reading(run: AttentionRun) -> Reading:
             key="heads_renormalise",
             help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
         )
-    hidden = noise.hidden(run.tokens, [kind for kind in left_out if kind in kinds])
+    hidden = noise.hidden(run.tokens, left_out)
     return Reading(measure or WEIGHTS, hidden, renormalise and bool(hidden))
 
 
-def colours() -> Colours:
-    """How values become colours."""
-    columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
+def drawing() -> Drawing:
+    """How values become pictures."""
+    columns = st.columns([3, 3, 3, 4], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
     with columns[1]:
@@ -88,6 +88,8 @@ def colours() -> Colours:
             help="Colours by the square root of the value instead of the value.",
         )
     with columns[2]:
+        large = linked(st.toggle, "Large tiles", key="heads_large", help="In a frame that scrolls.")
+    with columns[3]:
         threshold = linked(
             st.slider,
             "Draw from this share of the scale (%)",
@@ -96,7 +98,7 @@ def colours() -> Colours:
             0,
             key="heads_threshold",
         )
-    return Colours(scale == ONE_SCALE, root, threshold / 100)
+    return Drawing(scale == ONE_SCALE, root, threshold / 100, large)
 
 
 def order(table: pd.DataFrame) -> Order:
@@ -125,7 +127,7 @@ def order(table: pd.DataFrame) -> Order:
     st.markdown(f":small[**{chosen.title}**: {chosen.definition}]")
     column = table[chosen.name].to_numpy()
     heads = sorted_heads(column, rising=rising)
-    captions = ["" if np.isnan(v) else f"{v:.2f} {chosen.unit}".strip() for v in column]
+    captions = ["" if np.isnan(value) else f"{value:.2f}" for value in column]
     return Order(heads if count == EVERY else heads[:count], captions)
 
 

@@ -32,14 +32,10 @@ print(weights[{query}, {key}])  # {query_label} -> {key_label}
 def show(run: AttentionRun, choice: HeadChoice, reading: Reading, pair: tuple[int, int]) -> None:
     """Buttons, the code and the link."""
     name = f"{run.model}_layer{choice.layer}_head{choice.head}"
+    everything = f"{run.model}_heads.npz"
     files = (
         ("This head (CSV)", partial(head_csv, run, choice), f"{name}.csv", "text/csv"),
-        (
-            "All heads (NPZ)",
-            partial(npz, run, reading),
-            f"{run.model}_heads.npz",
-            "application/zip",
-        ),
+        ("All heads (NPZ)", partial(npz, run, reading), everything, "application/zip"),
     )
     with st.container(horizontal=True):
         for label, make, file_name, kind in files:

@@ -1,7 +1,9 @@
 // Every head of a model on one canvas. All text reaches the page through textContent or fillText.
 
 const FONT_PX = 12, ROW_LABEL = 26, TOP_LABEL = 18, CAPTION = 15, GAP = 3, BLOCK_GAP = 22;
+const SCROLLBAR = 16, LEAST_HEIGHT = 200;
 const MIN_TILE = 14, MAX_TILE = 132, MOST_HEIGHT = 860, LARGE_TILE = 190;
+const MIN_CAPTIONED = 68; // "10.11: 6.78" fits below it
 
 function unpack(data) {
   const bytes = data.slice();
@@ -75,7 +77,7 @@ export default function (component) {
     let tile = arrangement.large ? LARGE_TILE : MAX_TILE;
     const perRow = () => Math.max(1, Math.floor(width / (tile + GAP)));
     const height = () => Math.ceil(count / perRow()) * (tile + CAPTION + GAP);
-    while (!arrangement.large && tile > 44 && height() > most) tile--;
+    while (!arrangement.large && tile > MIN_CAPTIONED && height() > most) tile--;
     const at = new Map(arrangement.order.map((head, i) => [
       head,
       [(i % perRow()) * (tile + GAP), Math.floor(i / perRow()) * (tile + CAPTION + GAP)],
@@ -90,9 +92,9 @@ export default function (component) {
     const width = Math.max(scroll.clientWidth, 120);
     const fit = grid(width);
     const shown = arrangement.order ? flow(width, fit.height) : fit;
-    // one height for every order, so that nothing below jumps
-    const frame = arrangement.large ? Math.min(MOST_HEIGHT, fit.height) : grid(width).height;
-    scroll.style.height = `${Math.max(frame, 120)}px`;
+    // one height for every order, so that nothing below jumps; what is higher scrolls
+    const frame = Math.max(Math.min(MOST_HEIGHT, fit.height), LEAST_HEIGHT);
+    scroll.style.height = `${frame + SCROLLBAR}px`;
     return shown;
   }
 
@@ -107,7 +109,7 @@ export default function (component) {
       const share = scale > 0 ? Math.min(value / scale, 1) : 0;
       const [, r, g, b] = colour(arrangement.square_root ? Math.sqrt(share) : share)
         .match(/(\d+)\D+(\d+)\D+(\d+)/).map(Number);
-      table.set([r, g, b, value < arrangement.threshold ? 0 : 255], 4 * code);
+      table.set([r, g, b, share < arrangement.threshold ? 0 : 255], 4 * code);
     }
     return table;
   }
@@ -251,9 +253,12 @@ export default function (component) {
     find(".middle").textContent = own
       ? "" : (arrangement.scale / (arrangement.square_root ? 4 : 2)).toPrecision(3);
     const kind = [arrangement.square_root ? "square-root colours" : "linear colours"];
-    if (arrangement.threshold > 0) kind.push(`below ${arrangement.threshold} not drawn`);
+    if (arrangement.threshold > 0) {
+      kind.push(`below ${Math.round(100 * arrangement.threshold)} % of the scale not drawn`);
+    }
     if (map.causal) kind.push("empty: the query may not look ahead");
-    if (arrangement.hidden.length) kind.push(`${arrangement.hidden.length} keys left out`);
+    const left = arrangement.hidden.length;
+    if (left) kind.push(`${left} ${left === 1 ? "key" : "keys"} left out`);
     find(".kind").textContent = kind.join("; ");
   }
 

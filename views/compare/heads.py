@@ -35,7 +35,7 @@ except models.LOAD_ERRORS as error:
 n_heads = entry.spec.n_heads
 order = settings.order(table)
 reading = settings.reading(run)
-colours = settings.colours()
+drawing = settings.drawing()
 
 
 def show(number: int) -> None:
@@ -68,10 +68,11 @@ arrange(
         selected=layer * n_heads + head,
         order=order.heads,
         captions=order.captions,
-        scale=float(values.values(run, reading).max()) if colours.one_scale else None,
-        square_root=colours.square_root,
-        threshold=colours.threshold,
+        scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
+        square_root=drawing.square_root,
+        threshold=drawing.threshold,
         hidden=reading.hidden,
+        large=drawing.large,
     ),
     key=MOSAIC,
 )
@@ -81,7 +82,7 @@ st.subheader("One pair of tokens")
 pair = open_head.choose_pair(run)
 open_head.show_pair(run, choice, pair)
 with picture:
-    open_head.show_map(run, choice, reading, colours, stage, pair)
+    open_head.show_map(run, choice, reading, drawing, stage, pair)
 with lines:
     open_head.show_lines(run, choice, reading)
 
