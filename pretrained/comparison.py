@@ -20,14 +20,16 @@ class Differences:
 
     weights: one for each layer, over all heads, queries and keys. hidden: one for what leaves each
     layer; for a model with a last norm (GPT-2, Llama) the last one is taken behind that norm,
-    where transformers has it. embedding: for what enters layer 0. logits: None for a model without
-    an output vocabulary. reference: the class that was compared with.
+    where transformers has it. hidden_sizes: the largest absolute value of each of these states,
+    what their differences are rounding of. embedding: for what enters layer 0. logits: None for a
+    model without an output vocabulary. reference: the class that was compared with.
     """
 
     reference: str
     embedding: float
     weights: tuple[float, ...]
     hidden: tuple[float, ...]
+    hidden_sizes: tuple[float, ...]
     logits: float | None
 
     @property
@@ -75,6 +77,7 @@ def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differe
             for record, weights in zip(ours.records, theirs.attentions, strict=True)
         ),
         hidden=tuple(leaving),
+        hidden_sizes=tuple(float(state.abs().max()) for state in states[1:]),
         logits=largest_difference(ours.logits, logits) if both else None,  # type: ignore[arg-type]
     )
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from tests.app.conftest import ROOT, VIEWS, messages, open_page
 from tests.models import bundled
 from ui import attention, controls, models, source
@@ -74,103 +73,6 @@ def test_home_shows_the_head_of_the_sentence(site: AppTest):
     assert "“it” gives 0.640 of its attention to “animal”" in sentence
 
 
-def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
-    text = "Two kettles sing before one lamp"
-    open_page(site, SIDE)
-    site.text_area("side_text").set_value(text).run()
-    site.select_slider("side_a_layer").set_value(5)
-    site.select_slider("side_a_head").set_value(11)
-    site.select_slider("side_b_layer").set_value(29)
-    site.select_slider("side_b_head").set_value(8).run()
-    assert not site.exception
-    (left, first), (right, second) = maps(site)
-    np.testing.assert_array_equal(first, weights("all-minilm-l6-v2", text, 5, 11))
-    np.testing.assert_array_equal(second, weights("smollm2-135m-instruct", text, 29, 8))
-    assert not left["causal"]
-    assert right["causal"]
-    assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
-    site.selectbox("side_colours").set_value(controls.WHOLE).run()
-    assert [header["largest"] for header, _ in maps(site)] == [1.0, 1.0]
-
-
-def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
-    open_page(site, SIDE)
-    assert [header["squareRoot"] for header, _ in maps(site)] == [False, False]
-    site.text_area("side_text").set_value("word " * 60).run()
-    assert [header["squareRoot"] for header, _ in maps(site)] == [True, True]
-    site.selectbox("side_colours").set_value(controls.LINEAR).run()
-    assert [header["squareRoot"] for header, _ in maps(site)] == [False, False]
-    site.text_area("side_text").set_value("word").run()
-    site.selectbox("side_colours").set_value(controls.SQUARE_ROOT).run()
-    assert [header["squareRoot"] for header, _ in maps(site)] == [True, True]
-
-
-def test_one_model_that_fails_leaves_the_other_picture(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
-    original = models.get
-
-    def get(name: str) -> pretrained.Pretrained:
-        if name == "all-minilm-l6-v2":
-            raise OSError("![x](http://example.invalid/x.png) is damaged")
-        return original(name)
-
-    monkeypatch.setattr(models, "get", get)
-    open_page(site, SIDE, side_text="A sentence that no other test runs")
-    ((header, _),) = maps(site)
-    assert header["title"] == "SmolLM2 135M Instruct, layer 3, head 1"
-    message = site.warning[0].value
-    assert message.startswith("MiniLM L6")
-    assert "![x](" not in message
-    assert "://" not in message
-
-
-def test_the_table_is_the_picture(site: AppTest):
-    open_page(site, SIDE)
-    for (_, values), table in zip(maps(site), site.dataframe, strict=True):
-        frame = table.value
-        assert (frame["weight"].diff().dropna() <= 0).all()
-        read = values[frame["query position"], frame["key position"]]
-        np.testing.assert_array_equal(read, frame["weight"])
-    causal = site.dataframe[1].value
-    assert (causal["key position"] <= causal["query position"]).all()
-
-
-def test_the_same_model_on_both_sides(site: AppTest):
-    open_page(site, SIDE)
-    site.selectbox("side_b_model").set_value("all-minilm-l6-v2").run()
-    assert not site.exception
-    assert [header["causal"] for header, _ in maps(site)] == [False, False]
-
-
-def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
-    open_page(site, SIDE)
-    site.select_slider("side_b_layer").set_value(29).run()
-    site.selectbox("side_b_model").set_value("all-minilm-l6-v2").run()
-    assert not site.exception
-    assert site.select_slider("side_b_layer").value == 5
-    assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
-
-
-def test_presets_fill_the_box(site: AppTest):
-    open_page(site, SIDE)
-    for name, sentence in controls.SENTENCES.items():
-        site.button_group("side_text_preset").set_value(name).run()
-        assert site.text_area("side_text").value == sentence
-        assert not site.exception
-        assert site.button_group("side_text_preset").value is None
-
-
-def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
-    text = "word " * 270
-    open_page(site, SIDE)
-    site.text_area("side_text").set_value(text).run()
-    assert not site.exception
-    # 270 words and [CLS], [SEP]; 16 tokens over 256
-    assert any("272 tokens long, 16 over the limit of 256" in m for m in messages(site))
-    assert site.text_area("side_text").value == text
-
-
 @pytest.mark.parametrize("view", [HOME, SIDE])
 @pytest.mark.parametrize(
     "text",
@@ -192,38 +94,6 @@ def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
     for element in site.markdown:
         assert "onerror" not in element.value
         assert "example.invalid" not in element.value
-
-
-def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
-    open_page(site, SIDE)
-    site.text_area("side_text").set_value("").run()
-    assert any("type a word or more" in m for m in messages(site))
-
-
-def test_a_link_restores_the_view(site: AppTest):
-    open_page(
-        site, SIDE, side_text="A linked sentence", side_a_layer="2", side_a_head="7",
-        side_b_model="all-minilm-l6-v2",
-    )  # fmt: skip
-    assert not site.exception
-    assert not site.toast
-    assert site.text_area("side_text").value == "A linked sentence"
-    titles = [header["title"] for header, _ in maps(site)]
-    assert titles[0].endswith("layer 2, head 7")
-    assert all(title.startswith("MiniLM") for title in titles)
-
-
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(
-        site, SIDE, side_a_layer="99", side_a_head="x", side_a_model="../../etc/passwd",
-        side_colours="maybe", side_b_layer="4",
-    )  # fmt: skip
-    assert not site.exception
-    titles = [header["title"] for header, _ in maps(site)]
-    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
-    assert titles[1] == "SmolLM2 135M Instruct, layer 4, head 1"
-    labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
-    assert labels == ["Model", "Layer", "Head", "Colours"]
 
 
 @pytest.mark.parametrize("view", VIEWS)

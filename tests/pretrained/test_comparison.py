@@ -31,6 +31,7 @@ def test_minilm_against_a_direct_computation() -> None:
         assert found.weights[layer] == float(difference)
         difference = (ours.hidden_states[layer + 1] - theirs.hidden_states[layer + 1]).abs().max()
         assert found.hidden[layer] == float(difference)
+        assert found.hidden_sizes[layer] == float(ours.hidden_states[layer + 1].abs().max())
     assert 0 < found.largest < 1e-4
 
 

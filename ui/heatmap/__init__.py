@@ -2,7 +2,7 @@
 
 The values travel as raw bytes, and hovering, tapping or moving with the arrow keys reads the
 value out of the same bytes: what is read is what the tensor holds. Maps with the same `link` frame
-each other's aligned cells, in the browser alone.
+each other's aligned cells, in the browser alone. Every picture can be saved there as PNG or SVG.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from ui import drawing
+
 _FOLDER = Path(__file__).parent
 
 
@@ -24,9 +26,11 @@ def _asset(name: str) -> str:
 
 
 _component = st.components.v2.component(
-    "attention_heatmap", html=_asset("heatmap.html"), css=_asset("heatmap.css"),
-    js=_asset("heatmap.js"),
-)  # fmt: skip
+    "attention_heatmap",
+    html=_asset("heatmap.html"),
+    css=_asset("heatmap.css"),
+    js=drawing.script("colours", "save") + _asset("heatmap.js"),
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class ColourScale:
 
 @dataclass(frozen=True)
 class DivergingScale:
-    """Colours for signed values: blue at -`largest`, neutral at 0, orange at +`largest`."""
+    """Colours for signed values: blue at -`largest`, nearly white at 0, orange at +`largest`."""
 
     largest: float
 

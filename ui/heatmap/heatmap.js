@@ -1,24 +1,10 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
+// Colours and files to save come from ui/drawing, whose text stands before this one.
 
-// Viridis at nine points (matplotlib, CC0): readable by colour-blind people, dark to bright.
-const VIRIDIS = [
-  [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
-  [31, 158, 137], [53, 183, 121], [144, 215, 67], [253, 231, 37],
-];
-// Blue for negative, orange for positive (Okabe and Ito's), neutral at zero; away from the paper.
-const SIGNED_ON_WHITE = [[0, 60, 120], [86, 170, 225], [236, 236, 236], [235, 165, 40], [140, 60, 0]];
-const SIGNED_ON_DARK = [[165, 215, 255], [20, 125, 195], [58, 62, 70], [205, 115, 10], [255, 215, 140]];
 const LABEL_FONT_PX = 12;
 const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP = 6;
 const LISTED = 4; // values of a block of aligned cells that are read out one by one
 const EVENT = "attention-lab-cell";
-
-function colour(stops, share) {
-  const place = Math.min(Math.max(share || 0, 0), 1) * (stops.length - 1);
-  const low = Math.min(Math.floor(place), stops.length - 2);
-  const mix = stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * (place - low)));
-  return `rgb(${mix[0]} ${mix[1]} ${mix[2]})`;
-}
 
 function unpack(data) {
   const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
@@ -35,15 +21,9 @@ function shorten(context, text, room) {
 }
 
 // A number on the colour scale.
-function short(value) {
+function brief(value) {
   const size = Math.abs(value);
   return size === 0 || (size >= 0.0005 && size < 1000) ? value.toFixed(3) : value.toExponential(2);
-}
-
-function isBright(css) {
-  const found = css.match(/[\d.]+/g);
-  const [r, g, b] = found ? found.map(Number) : [0, 0, 0];
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140;
 }
 
 // The places where a unit stands among the units of the rows or the columns.
@@ -58,8 +38,10 @@ export default function (component) {
   const cursor = find(".cursor");
   const map = unpack(data);
   const range = map.largest - map.lowest;
+  // from 0 to 1 over the whole scale; the middle of a diverging one is its 0
   const share = (value) =>
-    map.squareRoot ? Math.sqrt(value / map.largest) : (value - map.lowest) / range;
+    (map.squareRoot ? Math.sqrt(value / map.largest) : (value - map.lowest) / range) || 0;
+  const toned = (part) => (map.diverging ? diverging(2 * part - 1) : colour(part));
   const at = (row, column) => map.values[row * map.columns + column];
   const visible = (row, column) => !map.causal || column <= row + map.columns - map.rows;
   const inside = (cell) => cell && cell[0] < map.rows && cell[1] < map.columns;
@@ -70,16 +52,16 @@ export default function (component) {
   const pinned = inside(map.chosen) ? single(...map.chosen) : null;
   let pointed = canvas.getRootNode().activeElement === canvas ? pinned : null;
   let aligned = null;
-  let layout = null, tones = null;
+  let layout = null, ink = "";
 
   const hint =
     `Hover, tap, or focus the picture and use the arrow keys to read a ${map.valueName}.` +
     (map.picks ? " Click, or press Enter, to choose a cell." : "");
   const middle = map.squareRoot ? map.largest / 4 : (map.lowest + map.largest) / 2;
   find(".title").textContent = map.title;
-  find(".low").textContent = map.lowest === 0 ? "0" : short(map.lowest);
-  find(".middle").textContent = middle === 0 ? "0" : short(middle);
-  find(".high").textContent = (map.diverging ? "+" : "") + short(map.largest);
+  find(".low").textContent = map.lowest === 0 ? "0" : brief(map.lowest);
+  find(".middle").textContent = middle === 0 ? "0" : brief(middle);
+  find(".high").textContent = (map.diverging ? "+" : "") + brief(map.largest);
   find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
   find(".absent").textContent = map.values.some(Number.isNaN) ? `crossed out: ${map.hiddenText}` : "";
@@ -87,7 +69,7 @@ export default function (component) {
   canvas.setAttribute(
     "aria-label",
     `${map.title}: ${map.rows} queries by ${map.columns} keys, ${map.valueName}s from ` +
-      `${short(map.lowest)} to ${short(map.largest)}. Use the arrow keys to read a cell` +
+      `${brief(map.lowest)} to ${brief(map.largest)}. Use the arrow keys to read a cell` +
       (map.picks ? ", Enter to choose it." : "."),
   );
 
@@ -112,9 +94,7 @@ export default function (component) {
   function arrange() {
     if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
     layout = measure();
-    const ink = getComputedStyle(canvas).color;
-    const signed = isBright(ink) ? SIGNED_ON_DARK : SIGNED_ON_WHITE;
-    tones = { ink, stops: map.diverging ? signed : VIRIDIS };
+    ink = getComputedStyle(canvas).color;
     const ratio = window.devicePixelRatio || 1;
     // where the cells lie, in CSS pixels, for whoever reads the picture by program
     canvas.dataset.origin = layout.label;
@@ -165,11 +145,11 @@ export default function (component) {
           absent.push([row, column]);
           continue;
         }
-        context.fillStyle = colour(tones.stops, share(value));
+        context.fillStyle = toned(share(value));
         context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
       }
     }
-    context.strokeStyle = tones.ink;
+    context.strokeStyle = ink;
     context.lineWidth = 1;
     context.globalAlpha = 0.18;
     context.beginPath();
@@ -209,7 +189,7 @@ export default function (component) {
     const room = label - GAP;
     context.font = `${LABEL_FONT_PX}px sans-serif`;
     context.textBaseline = "middle";
-    context.fillStyle = tones.ink;
+    context.fillStyle = ink;
     // a thinned-out label gives way to one beside it that is shown
     const yields = (i, wanted) => wanted.some((other) => Math.abs(i - other) < every);
     const each = (texts, wanted, write) => {
@@ -248,7 +228,7 @@ export default function (component) {
   // Lines along the row and the column of one cell.
   function lines(context, shown) {
     const { label, cell, right, bottom } = layout, { x, y } = box(shown);
-    context.strokeStyle = tones.ink;
+    context.strokeStyle = ink;
     context.globalAlpha = 0.5;
     context.lineWidth = 1;
     context.strokeRect(label, y, right - label, cell);
@@ -270,9 +250,58 @@ export default function (component) {
     const strip = find(".bar"), context = strip.getContext("2d");
     strip.width = 180;
     for (let x = 0; x < strip.width; x++) {
-      context.fillStyle = colour(tones.stops, x / (strip.width - 1));
+      context.fillStyle = toned(x / (strip.width - 1));
       context.fillRect(x, 0, 1, strip.height);
     }
+  }
+
+  // ---- the picture to take away: the map between its title and its scale
+
+  const TITLE_PX = 26, SCALE_PX = 44, BAR = { width: 180, height: 10, steps: 60 };
+  const pictureWidth = () => Math.max(layout.width, BAR.width + 20, 320);
+  const pictureHeight = () => TITLE_PX + layout.height + SCALE_PX;
+
+  function picture(context, ratio) {
+    context.fillStyle = ink;
+    context.textBaseline = "middle";
+    context.textAlign = "left";
+    context.font = `bold ${LABEL_FONT_PX + 1}px sans-serif`;
+    context.fillText(shorten(context, map.title, pictureWidth() - 8), 4, TITLE_PX / 2);
+    context.save();
+    context.translate(0, TITLE_PX);
+    cells(context, ratio);
+    labels(context, pinned);
+    if (pinned) frame(context, pinned);
+    context.restore();
+    const top = TITLE_PX + layout.height + 6, step = BAR.width / BAR.steps;
+    for (let i = 0; i < BAR.steps; i++) {
+      context.fillStyle = toned((i + 0.5) / BAR.steps);
+      context.fillRect(4 + i * step, top, step + 0.3, BAR.height);
+    }
+    context.fillStyle = ink;
+    context.font = `${LABEL_FONT_PX}px sans-serif`;
+    context.textAlign = "left";
+    context.fillText(find(".low").textContent, 4, top + 20);
+    context.textAlign = "right";
+    context.fillText(find(".high").textContent, 4 + BAR.width, top + 20);
+    const said = [`${map.valueName}s`, find(".kind").textContent].filter(Boolean).join(", ");
+    context.textAlign = "left";
+    context.fillText(said, BAR.width + 14, top + 5);
+  }
+
+  async function save(kind) {
+    if (!layout) return;
+    const width = pictureWidth(), height = pictureHeight(), name = map.title;
+    if (kind === "svg") return saveSvg(width, height, (context) => picture(context, 1), name, canvas);
+    const copy = document.createElement("canvas"), sharp = 2;
+    copy.width = Math.round(width * sharp);
+    copy.height = Math.round(height * sharp);
+    const context = copy.getContext("2d");
+    context.fillStyle = themeBackground(canvas);
+    context.fillRect(0, 0, copy.width, copy.height);
+    context.scale(sharp, sharp);
+    picture(context, sharp);
+    return savePng(copy, name);
   }
 
   // ---- reading a value
@@ -405,6 +434,10 @@ export default function (component) {
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", arrange); // the theme changed
+  const failed = (error) => (readout.textContent = `The picture could not be saved: ${error.message}`);
+  for (const kind of ["png", "svg"]) {
+    listen(find(`.${kind}`), "click", () => save(kind).catch(failed));
+  }
   listen(window, EVENT, onLinked);
 
   let drawnWidth = 0;
