@@ -32,6 +32,7 @@ SECTIONS = {
     "Compare": [
         ("views/compare/heads.py", "Heads", "grid_on"),
         ("views/compare/side_by_side.py", "Side by side", "compare"),
+        ("views/compare/ablate.py", "Ablate", "content_cut"),
         ("views/compare/word_pairs.py", "Word pairs", "link"),
         ("views/compare/generated_tokens.py", "Generated tokens", "history_edu"),
     ],

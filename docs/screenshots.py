@@ -29,6 +29,7 @@ def main() -> None:
             ("heads", "/heads", "figure.heatmap canvas >> nth=2"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
+            ("ablate", "/ablate", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
             ("ladder", "/ladder", "figure.panel canvas"),

@@ -303,6 +303,7 @@ PATHS = [
     "/",
     "/heads",
     "/side-by-side",
+    "/ablate",
     "/word-pairs",
     "/generated-tokens",
     "/generate",

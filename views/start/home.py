@@ -42,6 +42,7 @@ LEARN = {
 EXPLORE = {
     "views/compare/heads.py": "Every layer and head of a model at once; open one and look inside.",
     "views/compare/side_by_side.py": "Any two heads of any models, aligned by their characters.",
+    "views/compare/ablate.py": "Switch heads off and see which predictions change.",
     "views/compare/word_pairs.py": "Which heads look from one word to another, or is it chance?",
     "views/compare/generated_tokens.py": "Where each new token looked, and why at the first one.",
     "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
