@@ -1,0 +1,105 @@
+"""Side by side in a browser: linked maps, the difference read by hovering, and the keyboard."""
+
+import re
+import urllib.parse
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import (
+    DECODER,
+    ENCODER,
+    heatmap,
+    open_page,
+    read_cell,
+    readout,
+    weights,
+)
+
+pytestmark = pytest.mark.browser
+
+TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
+LEFT, RIGHT = (
+    "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1",
+    "SmolLM2 135M Instruct, layer 3, head 1",
+)
+LINK = f"/side-by-side?side_text={urllib.parse.quote(TEXT)}"
+
+
+def maps(page: Page) -> tuple[Locator, Locator, Locator]:
+    left, right, difference = (heatmap(page, name) for name in (LEFT, RIGHT, "Left minus right"))
+    for figure in (left, right, difference):
+        expect(figure).to_be_visible()
+    return left, right, difference
+
+
+def value(text: str) -> float:
+    return float(text.rsplit(" ", 1)[1])
+
+
+def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
+    open_page(page, site, LINK, "Side by side")
+    left, right, difference = maps(page)
+    first, tokens = weights(ENCODER, TEXT, 3, 1)
+    second, others = weights(DECODER, TEXT, 3, 1)
+    assert tokens.labels[3:6] == ("didn", "'", "t")
+    assert others.labels[2:4] == ("␣didn", "'t")
+    # one token on both sides: sleep -> keeper
+    assert value(read_cell(left, 6, 2)) == pytest.approx(float(first[6, 2]), rel=1e-5)
+    assert readout(right).startswith("query 4 “␣sleep” → key 1 “␣keeper”: weight ")
+    assert value(readout(right)) == pytest.approx(float(second[4, 1]), rel=1e-5)
+    expected = float(first[6, 2] - second[4, 1])
+    assert readout(difference).startswith("query 4 “sleep” → key 1 “keeper”: difference ")
+    assert value(readout(difference)) == pytest.approx(expected, abs=1e-6)
+    # two keys of the encoder are one of the decoder, and their weights are summed
+    assert value(read_cell(right, 4, 3)) == pytest.approx(float(second[4, 3]), rel=1e-5)
+    assert "query 6 “sleep” → keys 4 to 5 “'” … “t”: weights " in readout(left)
+    summed = float(first[6, 4] + first[6, 5])
+    assert value(readout(left)) == pytest.approx(summed, rel=1e-5)
+    assert value(readout(difference)) == pytest.approx(summed - float(second[4, 3]), abs=1e-6)
+    # what the decoder may not see, and what has no partner
+    assert "not comparable" in read_cell(difference, 1, 3)
+    assert "masked" in readout(right)
+    read_cell(left, 6, 0)
+    assert (
+        readout(right) == readout(difference) == "The cell pointed at has no partner in this map."
+    )
+
+
+def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
+    open_page(page, site, LINK + "&side_view=words", "Side by side")
+    left, right, difference = maps(page)
+    canvas = difference.locator(".scroll canvas")
+    expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))
+    canvas.focus()
+    for key in ("ArrowDown", "End", "PageDown", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert readout(difference).startswith("query 3 “sleep” → key 2 “didn't”: difference ")
+    assert readout(left).startswith("query 4 “sleep” → key 3 “didn't”: weight ")
+    assert readout(right).startswith("query 3 “sleep” → key 2 “didn't”: weight ")
+    assert value(readout(difference)) == pytest.approx(
+        value(readout(left)) - value(readout(right)), abs=1e-5
+    )
+    page.keyboard.press("Escape")
+    for figure in (left, right, difference):
+        expect(figure.locator(".readout")).to_contain_text("arrow keys")
+
+
+def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
+    open_page(page, site, LINK, "Side by side")
+    _, right, difference = maps(page)
+    with page.expect_download() as download:
+        difference.get_by_role("button", name="Save this picture as SVG").click()
+    saved = tmp_path / "map.svg"
+    download.value.save_as(saved)
+    assert download.value.suggested_filename == "Left-minus-right.svg"
+    words = [element.text for element in ElementTree.parse(saved).iter() if element.text]
+    assert "Left minus right" in words
+    assert words.count("keeper") == 2  # as a row and as a column
+    with page.expect_download() as download:
+        right.get_by_role("button", name="Save this picture as PNG").click()
+    download.value.save_as(tmp_path / "map.png")
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
