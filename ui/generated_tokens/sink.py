@@ -60,7 +60,8 @@ def measured(made: Generation, on_progress: Callable[[int, int], None] | None = 
     the rest by raising.
     Raises: ValueError for a text of fewer than 3 tokens.
     """
-    ids = made.trace.ids[:MAX_SINK_TOKENS]
+    context = models.get(made.settings.model).core.config.context_length
+    ids = made.trace.ids[: min(MAX_SINK_TOKENS, context)]
     key = (*models.key(made.settings.model), ids)
     return _kept.get(key, lambda: _measure(made, ids, on_progress or (lambda done, of: None)))
 
