@@ -72,11 +72,11 @@ def grid(
 ) -> dict[str, Any]:
     """A cell a head, (layers, heads): the effect of switching it off alone; `off` is framed.
 
-    Cells without a number are left empty. The colour scale is a square root: most effects are
+    Cells without a number are pale. The colour scale is a square root: most effects are
     small beside the largest. With `pick` a click selects a cell.
     """
     n_layers, n_heads = sizes.shape
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "layer": layer,
             "head": head,
@@ -87,6 +87,10 @@ def grid(
         for head in range(n_heads)
         if not np.isnan(sizes[layer, head])
     ]
+    largest = max((row["size"] for row in rows), default=1.0) or 1.0
+    legend: dict[str, Any] = {"orient": "top", "gradientLength": 220, "tickCount": 4}
+    if not rows:  # a scale without numbers, so that the first ones move nothing
+        legend["labelExpr"] = "''"
     framed = [{"layer": layer, "head": head} for layer, head in sorted(off)]
     x = {
         "field": "head", "type": "ordinal", "title": "head", "axis": {"labelAngle": 0},
@@ -106,8 +110,8 @@ def grid(
                 "field": "size",
                 "type": "quantitative",
                 "title": measures[0],
-                "scale": {"type": "sqrt", "scheme": "viridis", "domainMin": 0},
-                "legend": {"orient": "top", "gradientLength": 220, "tickCount": 4},
+                "scale": {"type": "sqrt", "scheme": "viridis", "domain": [0, largest]},
+                "legend": legend,
             },
             "tooltip": [
                 {"field": "layer", "title": "layer"},
@@ -117,6 +121,15 @@ def grid(
             ],
         },
     }
+    waiting = {
+        "data": {"sequence": {"start": 0, "stop": sizes.size, "as": "cell"}},
+        "transform": [
+            {"calculate": f"floor(datum.cell / {n_heads})", "as": "layer"},
+            {"calculate": f"datum.cell % {n_heads}", "as": "head"},
+        ],
+        "mark": {"type": "rect", "color": "#88888833"},
+        "encoding": {"x": x, "y": y},
+    }
     if pick:
         cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["layer", "head"]}}]
     frames = {
@@ -124,7 +137,11 @@ def grid(
         "mark": {"type": "rect", "filled": False, "stroke": VERMILLION, "strokeWidth": 3},
         "encoding": {"x": x, "y": y},
     }
-    return {"height": grid_height(n_layers), "layer": [cells, frames], "config": config(ink)}
+    return {
+        "height": grid_height(n_layers),
+        "layer": [waiting, cells, frames],
+        "config": config(ink),
+    }
 
 
 def grid_height(n_layers: int) -> int:

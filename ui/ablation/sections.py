@@ -52,12 +52,12 @@ def predictions_table(asked: Question, found: Effect) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "token": [_token(asked, int(index)) for index in ids],
-            "id": ids,
             "before": np.exp(before[ids]),
             "after": np.exp(after[ids]),
-            "log-probability, change": after[ids] - before[ids],
+            "Δ log p": after[ids] - before[ids],
             "place before": [int((before > before[i]).sum()) + 1 for i in ids],
             "place after": [int((after > after[i]).sum()) + 1 for i in ids],
+            "id": ids,
         }
     )
 
@@ -83,9 +83,7 @@ def _predictions(asked: Question, found: Effect) -> None:
             f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
             f"{last['before']:.3f} before."
         )
-        shown = table.style.format(
-            {"before": "{:.4f}", "after": "{:.4f}", "log-probability, change": "{:+.2f}"}
-        )
+        shown = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
         st.dataframe(shown, hide_index=True, height=250, key="ablate_table")
         name = f"{asked.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
@@ -222,7 +220,7 @@ def _results(asked: Question, found: Ranking, heads: Sequence[str], *, pick: boo
         else:
             st.vega_lite_chart(chart, key="ablate_grid_partial")
     height = charts.grid_height(len(found.sizes)) - 60
-    shown = table.style.format({names[0]: "{:.5f}", names[1]: "{:+.4f}"})
+    shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: "{:+.4f}"})
     with right:
         if pick:
             st.dataframe(
