@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,7 @@ class Comparison:
         known = np.abs(self.difference[~np.isnan(self.difference)])
         return float(known.max(initial=0.0))
 
-    @property
+    @cached_property
     def table(self) -> pd.DataFrame:
         """Every cell that can be compared, the largest difference first."""
         rows, columns = np.nonzero(~np.isnan(self.difference))
@@ -204,6 +205,7 @@ def draw_difference(comparison: Comparison, *, key: str) -> None:
         value_name="difference",
         hidden_text=comparison.hidden_text,
         link=Linked("side", units, units, merges=False),
+        captions=[f"left: {comparison.sides[0].title}", f"right: {comparison.sides[1].title}"],
         key=key,
     )
 

@@ -97,7 +97,7 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
     download.value.save_as(saved)
     assert download.value.suggested_filename == "Left-minus-right.svg"
     words = [element.text for element in ElementTree.parse(saved).iter() if element.text]
-    assert "Left minus right" in words
+    assert words[:3] == ["Left minus right", f"left: {LEFT}", f"right: {RIGHT}"]
     assert words.count("keeper") == 2  # as a row and as a column
     with page.expect_download() as download:
         right.get_by_role("button", name="Save this picture as PNG").click()

@@ -25,12 +25,10 @@ def _asset(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
-_component = st.components.v2.component(
-    "attention_heatmap",
-    html=_asset("heatmap.html"),
-    css=_asset("heatmap.css"),
-    js=drawing.script("colours", "save") + _asset("heatmap.js"),
-)
+HTML, CSS = _asset("heatmap.html"), _asset("heatmap.css")
+JS = drawing.script("colours", "save") + _asset("heatmap.js")
+
+_component = st.components.v2.component("attention_heatmap", html=HTML, css=CSS, js=JS)
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,7 @@ def heatmap(
     link: Linked | None = None,
     chosen: tuple[int, int] | None = None,
     on_cell: Callable[[], None] | None = None,
+    captions: Sequence[str] = (),
 ) -> None:
     """Draw values (T, S), queries as rows and keys as columns.
 
@@ -96,7 +95,8 @@ def heatmap(
     value_name: what a value is called when it is read ("weight", "score", "difference").
     hidden_text: what is read on a cell that is NaN; such a cell is drawn as absent.
     chosen: a (row, column) that stays framed. on_cell: a callback for a click or Enter on a cell;
-    `picked(key)` says which one it was.
+    `picked(key)` says which one it was. captions: lines below the title of a saved picture, for
+    what the page says around it.
     """
     options: dict[str, Any] = {} if on_cell is None else {"on_cell_change": on_cell}
     _component(
@@ -112,6 +112,7 @@ def heatmap(
             link=link,
             chosen=chosen,
             picks=on_cell is not None,
+            captions=captions,
         ),
         key=key,
         height="content",
@@ -145,6 +146,7 @@ def pack(
     link: Linked | None = None,
     chosen: tuple[int, int] | None = None,
     picks: bool = False,
+    captions: Sequence[str] = (),
 ) -> bytes:
     """Header length (4 bytes, little endian), JSON header, then float32 values row by row.
 
@@ -179,6 +181,7 @@ def pack(
             "merges": link is not None and link.merges,
             "chosen": chosen,
             "picks": picks,
+            "captions": list(captions),
         }
     ).encode()
     header += b" " * (-len(header) % 4)

@@ -257,23 +257,27 @@ export default function (component) {
 
   // ---- the picture to take away: the map between its title and its scale
 
-  const TITLE_PX = 26, SCALE_PX = 44, BAR = { width: 180, height: 10, steps: 60 };
+  const SCALE_PX = 44, LINE_PX = 16, head = 26 + map.captions.length * LINE_PX;
+  const BAR = { width: 180, height: 10, steps: 60 };
   const pictureWidth = () => Math.max(layout.width, BAR.width + 20, 320);
-  const pictureHeight = () => TITLE_PX + layout.height + SCALE_PX;
+  const pictureHeight = () => head + layout.height + SCALE_PX;
 
   function picture(context, ratio) {
     context.fillStyle = ink;
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.font = `bold ${LABEL_FONT_PX + 1}px sans-serif`;
-    context.fillText(shorten(context, map.title, pictureWidth() - 8), 4, TITLE_PX / 2);
+    const line = (text, y) => context.fillText(shorten(context, text, pictureWidth() - 8), 4, y);
+    line(map.title, 13);
+    context.font = `${LABEL_FONT_PX}px sans-serif`;
+    map.captions.forEach((text, i) => line(text, 26 + (i + 0.5) * LINE_PX));
     context.save();
-    context.translate(0, TITLE_PX);
+    context.translate(0, head);
     cells(context, ratio);
     labels(context, pinned);
     if (pinned) frame(context, pinned);
     context.restore();
-    const top = TITLE_PX + layout.height + 6, step = BAR.width / BAR.steps;
+    const top = head + layout.height + 6, step = BAR.width / BAR.steps;
     for (let i = 0; i < BAR.steps; i++) {
       context.fillStyle = toned((i + 0.5) / BAR.steps);
       context.fillRect(4 + i * step, top, step + 0.3, BAR.height);
