@@ -1,0 +1,68 @@
+"""The page "Generated tokens" as a visitor walks it: run, play, step, read, leave out, stop."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, readout, set_slider
+
+pytestmark = pytest.mark.browser
+
+PROMPT = "Two cats sat. Two"
+ADDRESS = f"/generated-tokens?generated_prompt={quote(PROMPT)}&generated_tokens=6"
+
+
+def text(page: Page) -> Locator:
+    return page.locator("figure.shaded")
+
+
+def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
+    open_page(page, site, ADDRESS, "Generated tokens")
+    expect(page.get_by_text("6 tokens, one step each")).to_be_visible()
+    expect(page.get_by_text("Step 5: ")).to_be_visible()
+    height = text(page).evaluate("element => element.offsetHeight")
+    page.get_by_role("button", name="Play").press("Enter")
+    expect(page.get_by_text("Step 6: ")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
+    set_slider(page, "Step", 0, -4)
+    expect(page.get_by_text("Step 2: ")).to_be_visible()
+    expect(page).to_have_url(re.compile("generated_step=2"))
+    # what is not there yet keeps its place
+    assert text(page).evaluate("element => element.offsetHeight") == height
+    row = text(page).locator(".row")
+    row.focus()
+    page.keyboard.press("ArrowRight")
+    assert re.fullmatch(r"position 0 “Two”: weight [\d.e-]+, writes .+", readout(text(page)))
+    page.keyboard.press("End")  # the one that was chosen; those after it are not there
+    assert "chosen with probability" in readout(text(page))
+    expect(text(page).locator(".token:not(.bare)").last).to_have_class(re.compile("asks"))
+    page.get_by_test_id("stCheckbox").locator("input").press("Space")
+    expect(text(page).locator(".title")).to_contain_text("the first token left out")
+    row.focus()
+    page.keyboard.press("Home")
+    expect(text(page).locator(".readout")).to_contain_text("weight 0.00000")
+
+
+def test_downloads_and_hostile_words(page: Page, site: Site):
+    hostile = quote("<img/src=x> ![x](y) \u202e\u0645\u0631")
+    open_page(page, site, f"/generated-tokens?generated_prompt={hostile}&generated_tokens=3",
+              "Generated tokens")  # fmt: skip
+    expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
+    expect(text(page)).to_contain_text("<")
+    expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="All heads, float32 (NPZ)").click()
+    assert download.value.suggested_filename.endswith(".npz")
+
+
+def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
+    prompt = quote("A long story about a very small ship on a very large sea " * 6)
+    open_page(page, site, f"/generated-tokens?generated_prompt={prompt}&generated_tokens=40",
+              "Generated tokens")  # fmt: skip
+    page.locator(".st-key-generated_stop button").click()
+    expect(page.get_by_text("Stopped. Press Generate, or change a setting.")).to_be_visible()
+    page.get_by_role("button", name="Generate", exact=True).click()
+    expect(page.get_by_text(re.compile(r"\d+ of 40 tokens"))).to_be_visible()
