@@ -1,8 +1,7 @@
 """The frame of the site: the pages, their sections, and what every page shares.
 
-The files lie in `views/`, not `pages/`: Streamlit takes a folder of that name beside the entry
-point for its older kind of multipage app, and answers the first link to a page after a start with
-"Page not found".
+The files lie in `views/`: Streamlit takes a folder `pages/` for its older kind of multipage app,
+and answers the first link to a page after a start with "Page not found".
 """
 
 import os
@@ -11,9 +10,8 @@ import streamlit as st
 
 from ui import contrast, footer, warmup
 
-# GNU OpenMP reads this when torch is first imported, later. By default its threads spin for long
-# at every barrier: beside one other busy process, generation on two cores becomes 20 to 100 times
-# slower. With short spins it takes twice the time then, and hardly more when the machine is idle.
+# GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
+# other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # section -> (file, title, icon); the address of a page is its file's name
