@@ -39,12 +39,9 @@ def show_map(
             st.session_state["heads_query"], st.session_state["heads_key"] = cell
 
     if stage == stages.WEIGHTS:
-        shown = values.values(run, reading)
         unit = values.UNITS[reading.measure]
         title = f"{choice.title}: {reading.measure}"
-        largest = drawing.largest(shown, shown[layer, head])
-        scale: ColourScale | DivergingScale = ColourScale(largest, drawing.square_root)
-        array = values.with_gaps(shown[layer, head], reading.hidden, drawing.threshold * largest)
+        array, scale = picture(run, choice, reading, drawing)
     else:
         unit, title = stages.UNITS[stage], f"{choice.title}: {stage}"
         array = stages.stage(run, layer, head, stage)
@@ -62,6 +59,17 @@ def show_map(
         chosen=chosen,
         on_cell=take,
     )
+
+
+def picture(
+    run: AttentionRun, choice: HeadChoice, reading: Reading, drawing: Drawing
+) -> tuple[np.ndarray, ColourScale | DivergingScale]:
+    """A head's values (T, S) as its map shows them, with gaps, and their colours."""
+    shown = values.values(run, reading)
+    own = shown[choice.layer, choice.head]
+    largest = drawing.largest(shown, own)
+    gaps = values.with_gaps(own, reading.hidden, drawing.threshold * largest)
+    return gaps, ColourScale(largest, drawing.square_root)
 
 
 def choose_pair(run: AttentionRun) -> tuple[int, int]:

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import io
 import urllib.parse
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from ui import pictures
+from ui import heatmap, mosaic, offline, pictures
 from ui.attention import AttentionRun
 from ui.controls import HeadChoice
-from ui.heads import values
+from ui.heads import open_head, values
+from ui.heads.settings import Drawing
 from ui.heads.values import Reading
+from ui.mosaic import Arrangement
+
+MOSAIC = "heads_mosaic"  # the key of the mosaic
+MOST_OPENED = 12_000_000  # bytes of heads that an offline page can open; beyond, it has only one
+
+
+@dataclass(frozen=True)
+class View:
+    """The page as the visitor sees it."""
+
+    run: AttentionRun
+    choice: HeadChoice
+    reading: Reading
+    drawing: Drawing
+    arrangement: Arrangement
+
 
 SNIPPET = """\
 import torch
@@ -29,13 +47,15 @@ print(weights[{query}, {key}])  # {query_label} -> {key_label}
 """
 
 
-def show(run: AttentionRun, choice: HeadChoice, reading: Reading, pair: tuple[int, int]) -> None:
+def show(view: View, pair: tuple[int, int]) -> None:
     """Buttons, the code and the link."""
+    run, choice, reading = view.run, view.choice, view.reading
     name = f"{run.model}_layer{choice.layer}_head{choice.head}"
     everything = f"{run.model}_heads.npz"
     files = (
         ("This head (CSV)", partial(head_csv, run, choice), f"{name}.csv", "text/csv"),
         ("All heads (NPZ)", partial(npz, run, reading), everything, "application/zip"),
+        ("Page for offline use (HTML)", partial(offline_page, view), f"{name}.html", "text/html"),
     )
     with st.container(horizontal=True):
         for label, make, file_name, kind in files:
@@ -83,6 +103,54 @@ def npz(run: AttentionRun, reading: Reading) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
     return file.getvalue()
+
+
+def offline_page(view: View) -> bytes:
+    """One HTML file with the mosaic and the open head, which asks nobody for anything.
+
+    A click opens every head, exactly, where the file stays small enough; else only the open one.
+    """
+    run, arrangement = view.run, view.arrangement
+    n_heads = run.weights.shape[1]
+    every = run.weights.nbytes <= MOST_OPENED
+    numbers = range(run.weights.shape[0] * n_heads) if every else [arrangement.selected]
+    opened: dict[int | str, offline.Data] = {
+        number: _opened(view, replace(view.choice, layer=number // n_heads, head=number % n_heads))
+        for number in numbers
+    }
+    packed = values.packed(run, view.reading, name=MOSAIC)
+    notes = (
+        f"Model: {run.title}. Sentence: {run.tokens.text}",
+        f"A value read from all heads is within ±{packed.stated_error} of the tensor; "
+        "the open head holds the tensor's own float32 values. Click a head to open it.",
+        "" if every else "This file holds one open head: the text is long.",
+    )
+    return offline.page(
+        f"{run.title}: {view.reading.measure} of every head",
+        [
+            offline.Part("", "", mosaic.ARRANGE_JS, arrangement.of(MOSAIC)),
+            offline.Part(mosaic.HTML, mosaic.CSS, mosaic.JS, packed.data),
+            offline.Part(
+                heatmap.HTML, heatmap.CSS, heatmap.JS, opened[arrangement.selected],
+                follows="open", variants=opened, missing="This file holds one open head only.",
+            ),
+        ],
+        [note for note in notes if note],
+    ).encode()  # fmt: skip
+
+
+def _opened(view: View, choice: HeadChoice) -> bytes:
+    """What the map of a head draws."""
+    array, scale = open_head.picture(view.run, choice, view.reading, view.drawing)
+    return heatmap.pack(
+        array,
+        view.run.tokens.labels,
+        title=f"{choice.title}: {view.reading.measure}",
+        causal=view.run.causal,
+        scale=scale,
+        value_name=values.UNITS[view.reading.measure],
+        hidden_text=open_head.LEFT_OUT,
+    )
 
 
 def snippet(run: AttentionRun, choice: HeadChoice, pair: tuple[int, int]) -> str:

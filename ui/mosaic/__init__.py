@@ -10,27 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from ui.drawing import script
+from ui import drawing
 from ui.mosaic.packing import Packed, pack
 
-__all__ = ["Arrangement", "Packed", "arrange", "asset", "mosaic", "pack"]
+__all__ = ["Arrangement", "Packed", "arrange", "mosaic", "pack"]
 
 _FOLDER = Path(__file__).parent
 
 
-def asset(name: str) -> str:
-    """The text of a file of this component; of `mosaic.js` with all that it needs."""
-    text = (_FOLDER / name).read_text(encoding="utf-8")
-    return script("colours", "save") + text if name == "mosaic.js" else text
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
-_mosaic = st.components.v2.component(
-    "attention_mosaic", html=asset("mosaic.html"), css=asset("mosaic.css"), js=asset("mosaic.js")
-)
-_arrange = st.components.v2.component("attention_mosaic_arrange", js=asset("arrange.js"))
+HTML, CSS = _asset("mosaic.html"), _asset("mosaic.css")
+JS = drawing.script("colours", "save") + _asset("mosaic.js")
+ARRANGE_JS = _asset("arrange.js")
+
+_mosaic = st.components.v2.component("attention_mosaic", html=HTML, css=CSS, js=JS)
+_arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Arrangement:
     hidden: Sequence[int] = ()
     large: bool = False
 
+    def of(self, mosaic: str) -> dict[str, Any]:
+        """What the browser is told: all this, for the mosaic with that key."""
+        return {"mosaic": mosaic, **asdict(self)}
+
 
 def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
     """Draw all heads. `on_open` is called with the number of the head that the visitor opens."""
@@ -70,4 +75,4 @@ def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
 
 def arrange(arrangement: Arrangement, *, key: str) -> None:
     """Arrange the mosaic with this key; draws nothing itself."""
-    _arrange(data={"mosaic": key, **asdict(arrangement)}, key=f"{key}_arrangement", height=1)
+    _arrange(data=arrangement.of(key), key=f"{key}_arrangement", height=1)

@@ -40,6 +40,13 @@ export default function (component) {
   // by how much a value that is read back may be off
   const error = (head, code) => (map.largest[head] * (code + 0.25)) / map.levels ** 2;
 
+  // Two digits, never less than the number itself.
+  function roundedUp(number) {
+    if (!(number > 0)) return "0";
+    const unit = 10 ** (Math.floor(Math.log10(number)) - 1);
+    return (Math.ceil(number / unit) * unit).toPrecision(2);
+  }
+
   // --- where each head lies -------------------------------------------------------------------
 
   // Layers below each other, in as many blocks beside each other as make the tiles largest.
@@ -278,8 +285,8 @@ export default function (component) {
     if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
     if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
     const code = own[place(row, column)];
-    const value = `${map.valueName} ${decode(head, code).toPrecision(4)}`;
-    const off = error(head, code).toPrecision(1);
+    const value = `${map.valueName} ${decode(head, code).toPrecision(5)}`;
+    const off = roundedUp(error(head, code));
     const said = arrangement.captions[head] ? ` (${arrangement.captions[head]})` : "";
     return `${where}${said}: ${pair}: ${value} ± ${off}`;
   }

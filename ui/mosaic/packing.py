@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ class Packed:
     shape: tuple[int, int, int, int]
     levels: int
     error: float
+
+    @property
+    def stated_error(self) -> str:
+        """The error in two digits, rounded up: what a page may promise."""
+        if self.error <= 0:
+            return "0"
+        unit = 10.0 ** (math.floor(math.log10(self.error)) - 1)
+        return f"{math.ceil(self.error / unit) * unit:.2g}"
 
 
 def pack(

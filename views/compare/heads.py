@@ -4,10 +4,9 @@ import streamlit as st
 
 from ui import attention, controls, messages, models, source
 from ui.heads import numbers, open_head, settings, stages, statistics, take_away, values
+from ui.heads.take_away import MOSAIC
 from ui.linked import linked
 from ui.mosaic import Arrangement, arrange, mosaic
-
-MOSAIC = "heads_mosaic"
 
 st.title("Heads")
 st.markdown(
@@ -47,8 +46,8 @@ packed = values.packed(run, reading, name=MOSAIC)
 mosaic(packed, key=MOSAIC, on_open=show)
 st.markdown(
     f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
-    f"{len(packed.data):,} bytes. A value read from this picture is within ±{packed.error:.1g} of "
-    f"the tensor ({packed.levels} steps a head); the open head below is exact.]"
+    f"{len(packed.data):,} bytes. A value read here is within ±{packed.stated_error} of the "
+    f"tensor ({packed.levels} steps a head); the open head below is exact.]"
 )
 
 st.header("One head")
@@ -63,19 +62,17 @@ with columns[2]:
         help="From the scores to the weights, in the order of the computation.",
     )  # fmt: skip
 choice = controls.HeadChoice(entry, layer, head)
-arrange(
-    Arrangement(
-        selected=layer * n_heads + head,
-        order=order.heads,
-        captions=order.captions,
-        scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
-        square_root=drawing.square_root,
-        threshold=drawing.threshold,
-        hidden=reading.hidden,
-        large=drawing.large,
-    ),
-    key=MOSAIC,
+arrangement = Arrangement(
+    selected=layer * n_heads + head,
+    order=order.heads,
+    captions=order.captions,
+    scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
+    square_root=drawing.square_root,
+    threshold=drawing.threshold,
+    hidden=reading.hidden,
+    large=drawing.large,
 )
+arrange(arrangement, key=MOSAIC)
 picture, lines = st.columns(2, gap="large")
 
 st.subheader("One pair of tokens")
@@ -89,7 +86,7 @@ with lines:
 with st.expander("All heads in numbers"):
     numbers.show(table, f"{entry.spec.name}_statistics.csv")
 with st.expander("Take it away"):
-    take_away.show(run, choice, reading, pair)
+    take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(
