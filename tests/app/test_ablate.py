@@ -74,7 +74,7 @@ def test_single_effects_and_all_together(site: AppTest):
         return float((before.exp() * (before - log_probabilities(text, off))).sum())
 
     alone = [divergence([head]) for head in heads]
-    line = next(e.value for e in site.text if "Effects do not add up" in e.value)
+    line = next(e.value for e in site.text if "Effects need not add up" in e.value)
     assert " + ".join(f"{size:.3f}" for size in alone) + f" = {sum(alone):.3f}" in line
     assert f"together {divergence(heads):.3f}" in line
     assert divergence(heads) > 2 * sum(alone)

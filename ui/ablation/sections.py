@@ -128,7 +128,7 @@ def honest(asked: Question, found: Effect, heads: Sequence[str], kind: str) -> N
         each = " + ".join(f"{size:.3f}" for size in found.alone)
         lines.append(
             f"Alone, these heads change {each} = {sum(found.alone):.3f} {unit}; together "
-            f"{found.size:.3f}. Effects do not add up."
+            f"{found.size:.3f}. Effects need not add up."
         )
     elif len(heads) > 1:
         lines.append("The text is too long to switch each of these heads off alone as well.")
