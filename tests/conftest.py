@@ -7,6 +7,8 @@ import pytest
 
 # Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread for each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 
