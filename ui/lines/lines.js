@@ -152,7 +152,7 @@ export default function (component) {
       context.font = FONT;
       for (let index = 0; index < sides[side].count; index++) {
         const marked = [chosen, kept].some((t) => t && t.side === side && t.index === index);
-        context.globalAlpha = lit && lit.side === side && !marked ? 0.6 : 1;
+        context.globalAlpha = lit && lit.side === side && !marked ? 0.7 : 1;
         context.fillText(layout.short[index + sides[side].first], x, middle(side, index));
         if (marked) frame(context, side, index, text);
       }
