@@ -1,0 +1,113 @@
+"""Ablate in a browser: switch off, rank, take the strongest, share the link; by keyboard too."""
+
+import re
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, type_text
+from ui.ablation import runs
+
+pytestmark = pytest.mark.browser
+
+TEXT = "A lamp before the storm"
+LINK = "/ablate?ablate_model=all-minilm-l6-v2&ablate_text=A+lamp+before+the+storm&ablate_heads=L2H3"
+
+
+def chosen(page: Page) -> list[str]:
+    """The heads in the address."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
+    return query.get("ablate_heads", [])
+
+
+def strongest() -> list[str]:
+    """All heads of MiniLM by their effect on the text, from single runs and not from a ranking."""
+    from ui import models
+
+    asked = runs.question("all-minilm-l6-v2", TEXT)
+    names = runs.names(models.spec("all-minilm-l6-v2"))
+    return sorted(names, key=lambda name: -runs.effect(asked, [name], "zero").size)
+
+
+def test_the_main_path(page: Page, site: Site):
+    open_page(page, site, "/ablate", "Ablate")
+    said = page.get_by_text("Likeliest with all heads on:")
+    expect(said).to_contain_text("Rome")
+    metric = page.get_by_test_id("stMetric").filter(has_text="Divergence")
+    before = metric.inner_text()
+    page.get_by_text("uniform", exact=True).click()
+    expect(page).to_have_url(re.compile("ablate_kind=uniform"))
+    expect(page.get_by_text("Made zero instead")).to_be_visible()
+    assert metric.inner_text() != before
+    page.get_by_role("button", name="Rank all 270 heads").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped at")).to_be_visible()
+    expect(page.get_by_role("button", name="Rank all 270 heads")).to_be_enabled()
+
+
+def test_rank_and_switch_off_the_strongest(page: Page, site: Site):
+    open_page(page, site, LINK, "Ablate")
+    expect(page.get_by_text("its hidden states are compared")).to_be_visible()
+    # where the text below stands, counted from the title: a click may scroll the page
+    distance = (
+        "[...document.querySelectorAll('h1, [data-testid=stExpander]')].slice(0, 2)"
+        ".map(e => e.getBoundingClientRect().top).reduce((a, b) => b - a)"
+    )
+    for which in (0, 1):  # painted: until then the page still grows
+        chart = page.get_by_test_id("stVegaLiteChart").nth(which)
+        expect(chart.locator("canvas, svg").first).to_be_visible()
+    expect(page.get_by_text("The code that switched these heads off")).to_be_visible()
+    before = page.evaluate(distance)
+    page.get_by_role("button", name="Rank all 72 heads").click()
+    expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
+    assert page.evaluate(distance) == before
+    order = strongest()
+    page.get_by_role("button", name="Switch off the strongest").click()
+    expect(page).to_have_url(re.compile(rf"ablate_heads={order[0]}(&|$)"))
+    assert chosen(page) == order[:1]
+    page.get_by_role("button", name="Add the next strongest").click()
+    expect(page).to_have_url(re.compile(rf"ablate_heads={order[1]}"))
+    assert chosen(page) == order[:2]
+    expect(page.get_by_text("Effects need not add up.")).to_be_visible()
+    # a click on a cell of the grid: layer 4 of 6, head 0 of 12
+    grid = page.get_by_test_id("stVegaLiteChart").nth(1).locator("canvas, svg").first
+    grid.scroll_into_view_if_needed()
+    box = grid.bounding_box()
+    assert box is not None
+    grid.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
+    expect(page).to_have_url(re.compile(r"(ablate_heads=L\d+H\d+.*){3}"))
+    heads = chosen(page)
+    assert len(heads) == 3
+    # the link restores it all
+    other = page.context.new_page()
+    other.goto(page.url)
+    sums = page.get_by_text("Alone, these heads change").inner_text()
+    assert sums.count(" + ") == 2
+    expect(other.get_by_text("Alone, these heads change")).to_have_text(sums)
+    for head in heads:
+        expect(other.get_by_test_id("stMultiSelect").get_by_text(head)).to_be_visible()
+
+
+def test_by_keyboard_alone(page: Page, site: Site):
+    open_page(page, site, LINK, "Ablate")
+    expect(page.get_by_text("its hidden states are compared")).to_be_visible()
+    picker = page.get_by_test_id("stMultiSelect").locator("input")
+    picker.focus()
+    page.keyboard.type("L4H7")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("ablate_heads=L4H7"))
+    expect(page.get_by_text("Effects need not add up.")).to_be_visible()
+    page.keyboard.press("Escape")
+    type_text(page, "Text", "Two lamps")
+    expect(page).to_have_url(re.compile("ablate_text=Two"))
+    rank = page.get_by_role("button", name="Rank all 72 heads")
+    rank.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
+    button = page.get_by_role("button", name="Switch off the strongest")
+    expect(button).to_be_enabled()
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page).not_to_have_url(re.compile("L4H7"))
