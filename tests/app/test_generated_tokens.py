@@ -15,7 +15,7 @@ from attention_core import generate
 from tests.app.conftest import messages, open_page
 from ui import models
 from ui.bounded import BoundedCache
-from ui.generated_tokens import run, sink, step
+from ui.compare.generated_tokens import run, sink, step
 from ui.limits import OverLimit
 
 PAGE = "views/compare/generated_tokens.py"

@@ -7,7 +7,7 @@ import pytest
 
 import pretrained
 from ui import attention, models
-from ui.heads import noise, statistics
+from ui.compare.heads import noise, statistics
 
 ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 TEXT = "The keeper said: the lamp, the lamp!"

@@ -16,9 +16,9 @@ import pretrained
 from attention_core import AttentionRecord
 from tests.app.conftest import messages, open_page
 from ui import attention, controls
+from ui.compare.heads import settings, stages, statistics, take_away, values
+from ui.compare.heads.values import CONTRIBUTIONS, Reading
 from ui.controls import HeadChoice
-from ui.heads import settings, stages, statistics, take_away, values
-from ui.heads.values import CONTRIBUTIONS, Reading
 from ui.models import ready
 
 HEADS = "views/compare/heads.py"

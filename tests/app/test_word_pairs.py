@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from tests.app.conftest import messages, open_page
-from ui import attention, controls, word_pairs
+from ui import attention, controls
+from ui.compare import word_pairs
 
 PAGE = "views/compare/word_pairs.py"
 ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"

@@ -25,7 +25,7 @@ from tests.browser.test_site import (
     readout,
     weights,
 )
-from ui.heads import statistics
+from ui.compare.heads import statistics
 
 pytestmark = pytest.mark.browser
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import controls, messages, models, source, tables
-from ui.generated_tokens import run, sink, step
+from ui.compare.generated_tokens import run, sink, step
 from ui.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from ui.linked import linked
 from ui.player import stepper

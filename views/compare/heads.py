@@ -3,8 +3,8 @@
 import streamlit as st
 
 from ui import attention, controls, messages, models, source
-from ui.heads import numbers, open_head, settings, stages, statistics, take_away, values
-from ui.heads.take_away import MOSAIC
+from ui.compare.heads import numbers, open_head, settings, stages, statistics, take_away, values
+from ui.compare.heads.take_away import MOSAIC
 from ui.linked import linked
 from ui.mosaic import Arrangement, arrange, mosaic
 

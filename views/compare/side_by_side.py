@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from ui import attention, controls, messages, models, pictures, side_by_side, source, tables, theme
-from ui import side_by_side_reference as beside
+from ui import attention, controls, messages, models, pictures, source, tables, theme
+from ui.compare import reference as beside
+from ui.compare import side_by_side
 from ui.limits import MAX_TEXT_CHARACTERS
 from ui.linked import linked
 

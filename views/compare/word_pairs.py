@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from ui import attention, controls, messages, models, source, tables, theme, word_pairs
+from ui import attention, controls, messages, models, source, tables, theme
+from ui.compare import word_pairs
 from ui.linked import linked
 from ui.pictures import isolated
 

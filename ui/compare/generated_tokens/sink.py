@@ -15,7 +15,7 @@ from pretrained.tokens import printable
 from ui import models, theme
 from ui.bounded import BoundedCache
 from ui.charts import BLUE, GREEN, PURPLE, VERMILLION, config, decades
-from ui.generated_tokens.run import Generation, gate
+from ui.compare.generated_tokens.run import Generation, gate
 from ui.limits import MAX_SINK_TOKENS
 
 if TYPE_CHECKING:

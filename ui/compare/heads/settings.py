@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from ui.attention import AttentionRun
-from ui.heads import noise, statistics
-from ui.heads.values import MEASURES, WEIGHTS, Reading
+from ui.compare.heads import noise, statistics
+from ui.compare.heads.values import MEASURES, WEIGHTS, Reading
 from ui.linked import linked
 
 LAYERS, EVERY = "layer and head", "all"

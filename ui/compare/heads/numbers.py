@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from ui import tables
-from ui.heads import statistics
+from ui.compare.heads import statistics
 
 
 def show(table: pd.DataFrame, file_name: str) -> None:

@@ -13,10 +13,10 @@ import streamlit as st
 
 from ui import heatmap, mosaic, offline, pictures
 from ui.attention import AttentionRun
+from ui.compare.heads import open_head, values
+from ui.compare.heads.settings import Drawing
+from ui.compare.heads.values import Reading
 from ui.controls import HeadChoice
-from ui.heads import open_head, values
-from ui.heads.settings import Drawing
-from ui.heads.values import Reading
 from ui.mosaic import Arrangement
 
 MOSAIC = "heads_mosaic"  # the key of the mosaic

@@ -16,7 +16,7 @@ import streamlit as st
 from pretrained.tokens import printable
 from ui import models, theme
 from ui.charts import BLUE, config
-from ui.generated_tokens.run import Generation
+from ui.compare.generated_tokens.run import Generation
 from ui.heatmap import ColourScale, heatmap
 from ui.pictures import MANY_TOKENS, isolated
 from ui.shaded import Shaded, shaded

@@ -7,10 +7,10 @@ import streamlit as st
 
 from ui import controls, pictures
 from ui.attention import AttentionRun
+from ui.compare.heads import stages, values
+from ui.compare.heads.settings import Drawing
+from ui.compare.heads.values import Reading
 from ui.controls import HeadChoice
-from ui.heads import stages, values
-from ui.heads.settings import Drawing
-from ui.heads.values import Reading
 from ui.heatmap import ColourScale, DivergingScale, heatmap, picked
 from ui.lines import lines
 from ui.linked import linked
