@@ -87,7 +87,7 @@ def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
         np.testing.assert_array_equal(side_by_side[:, 3 * head : 3 * head + 3], values[head])
 
 
-@pytest.mark.parametrize(("name", "layer"), [(DECODER, 17), (ENCODER, 4)])
+@pytest.mark.parametrize(("name", "layer"), [(DECODER, 17), (ENCODER, 4), (DECODER, 0)])
 def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
     open_page(
         site, VIEW, block_layer_of=name, block_layer=str(layer), block_text=TEXT, block_step="9"

@@ -176,7 +176,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
         mask, rotation = surroundings(config, len(done.labels), done.stream.states.dtype)
         steps = layer_steps(block, done.stream.states[layer][None], mask=mask, rotation=rotation)  # type: ignore[arg-type]
     pre = config.norm_order == "pre"
-    made = "x, attention_record = block(" if layer else "x = self._embed("
+    made = "x, attention_record = block(" if layer else "x = self.embed("
     return Layer(
         title=f"{done.title}, layer {layer}",
         labels=done.labels,
