@@ -11,8 +11,8 @@ from attention_core.ablation import HeadChange, edit
 from tests.app.conftest import messages, open_page
 from tests.pretrained.test_ablation_parity import save_bert, zeroed
 from ui import models
-from ui.ablation import pickers, ranking, runs
-from ui.ablation.ranking import RankJob
+from ui.compare.ablation import pickers, ranking, runs
+from ui.compare.ablation.ranking import RankJob
 from ui.jobs import JobQueue
 from ui.limits import OverLimit
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
 from tests.browser.test_site import open_page, type_text
-from ui.ablation import runs
+from ui.compare.ablation import runs
 
 pytestmark = pytest.mark.browser
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import controls, messages, models, source
-from ui.ablation import pickers, runs, sections
+from ui.compare.ablation import pickers, runs, sections
 
 st.title("Ablate")
 st.markdown(

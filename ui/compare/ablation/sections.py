@@ -10,9 +10,9 @@ import streamlit as st
 
 from pretrained.tokens import printable
 from ui import messages, models, tables, theme
-from ui.ablation import charts, pickers, ranking, runs
-from ui.ablation.ranking import Ranking, RankJob
-from ui.ablation.runs import Effect, Question
+from ui.compare.ablation import charts, pickers, ranking, runs
+from ui.compare.ablation.ranking import Ranking, RankJob
+from ui.compare.ablation.runs import Effect, Question
 from ui.generation import QUEUE
 from ui.lessons.block.charts import bars
 from ui.limits import OverLimit

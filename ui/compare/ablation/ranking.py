@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ui import models
-from ui.ablation import runs
-from ui.ablation.runs import Question
 from ui.bounded import BoundedCache
+from ui.compare.ablation import runs
+from ui.compare.ablation.runs import Question
 from ui.jobs import Work
 from ui.limits import check_tokens
 

@@ -102,7 +102,8 @@ def grid(
     }  # fmt: skip
     cells: dict[str, Any] = {
         "data": {"values": rows},
-        "mark": {"type": "rect", "cursor": "pointer" if pick else "default"},
+        # a screen reader is told of no picture where there is none yet
+        "mark": {"type": "rect", "cursor": "pointer" if pick else "default", "aria": bool(rows)},
         "encoding": {
             "x": x,
             "y": y,
@@ -127,14 +128,20 @@ def grid(
             {"calculate": f"floor(datum.cell / {n_heads})", "as": "layer"},
             {"calculate": f"datum.cell % {n_heads}", "as": "head"},
         ],
-        "mark": {"type": "rect", "color": "#88888833"},
+        "mark": {"type": "rect", "color": "#88888833", "aria": False},
         "encoding": {"x": x, "y": y},
     }
     if pick:
         cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["layer", "head"]}}]
     frames = {
         "data": {"values": framed},
-        "mark": {"type": "rect", "filled": False, "stroke": VERMILLION, "strokeWidth": 3},
+        "mark": {
+            "type": "rect",
+            "filled": False,
+            "stroke": VERMILLION,
+            "strokeWidth": 3,
+            "aria": False,
+        },  # fmt: skip
         "encoding": {"x": x, "y": y},
     }
     return {

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pretrained import ModelSpec
 from ui import controls, models
-from ui.ablation import runs
+from ui.compare.ablation import runs
 from ui.limits import MAX_TEXT_CHARACTERS
 from ui.linked import linked
 
