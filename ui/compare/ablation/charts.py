@@ -141,7 +141,7 @@ def grid(
             "stroke": VERMILLION,
             "strokeWidth": 3,
             "aria": False,
-        },  # fmt: skip
+        },
         "encoding": {"x": x, "y": y},
     }
     return {
