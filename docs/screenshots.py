@@ -26,7 +26,7 @@ def main() -> None:
         page.set_default_timeout(60_000)
         for name, path, shown in (
             ("home", "/", "figure.heatmap canvas"),
-            ("heads", "/heads", "figure.heatmap canvas >> nth=2"),
+            ("heads", "/heads", "figure.lines canvas"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
             ("ablate", "/ablate", "[data-testid=stVegaLiteChart]"),
