@@ -27,6 +27,7 @@ def main() -> None:
         for name, path, shown in (
             ("home", "/", "figure.heatmap canvas"),
             ("heads", "/heads", "figure.lines canvas"),
+            ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
             ("ablate", "/ablate", "[data-testid=stVegaLiteChart]"),
