@@ -10,10 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30
+PHONE: ViewportSize = {"width": 390, "height": 844}
 PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
 
 expect.set_options(timeout=PAINT_SECONDS * 1000)
@@ -100,14 +108,32 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server.stop()
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A new visitor. Uncaught errors in the page fail the test."""
+@pytest.fixture(scope="session")
+def profile(browser: Browser) -> Iterator[BrowserContext]:
+    """One profile for most tests: it keeps Streamlit's scripts as it compiled them."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    page = context.new_page()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(profile: BrowserContext) -> Iterator[Page]:
+    """A new visitor. Uncaught errors in the page fail the test."""
+    page = profile.new_page()
     page.set_default_timeout(PAINT_SECONDS * 1000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
-    context.close()
+    for opened in profile.pages:
+        opened.close()
+    # nothing that the site stored, and nothing it was allowed, is left to the next visitor
+    profile.set_storage_state({"cookies": [], "origins": []})
+    profile.clear_permissions()
     assert not errors
+
+
+@pytest.fixture
+def phone(page: Page) -> Page:
+    """A new visitor with a window as wide as a phone's."""
+    page.set_viewport_size(PHONE)
+    return page

@@ -63,10 +63,8 @@ def test_hostile_words_stay_text(page: Page, site: Site):
 
 
 @pytest.mark.parametrize("section", ["One layer", "Order of tokens", "Logit lens"])
-def test_nothing_is_wider_than_a_phone(browser: Browser, site: Site, section: str):
-    page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
-    open_page(page, site, f"/block?block_section={quote(section)}", "Block")
-    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
-    main = page.get_by_test_id("stMain")
+def test_nothing_is_wider_than_a_phone(phone: Page, site: Site, section: str):
+    open_page(phone, site, f"/block?block_section={quote(section)}", "Block")
+    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    main = phone.get_by_test_id("stMain")
     assert main.evaluate("element => element.scrollWidth - element.clientWidth") <= 0
-    page.context.close()

@@ -116,12 +116,9 @@ def test_a_matrix_that_is_none_stays_in_its_box(page: Page, site: Site):
 
 
 @pytest.mark.parametrize("path", ["/ladder?ladder_rung=wrapper&ladder_heads=4", "/masking"])
-def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str):
-    page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
-    page.set_default_timeout(60_000)
-    page.goto(site.url + path)
-    expect(page.locator("figure.panel canvas").first).to_be_visible()
-    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
+    phone.goto(site.url + path)
+    expect(phone.locator("figure.panel canvas").first).to_be_visible()
+    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    assert page.evaluate(inside)
-    page.context.close()
+    assert phone.evaluate(inside)

@@ -64,10 +64,8 @@ def test_scores_that_are_none_are_refused(page: Page, site: Site):
     expect(page.get_by_role("heading", name="2. How large is q·k?")).to_be_visible()
 
 
-def test_nothing_is_wider_than_a_phone(browser: Browser, site: Site):
-    page = browser.new_context(viewport={"width": 390, "height": 800}).new_page()
-    open_page(page, site, "/scaling", "Scaling")
-    expect(heatmap(page, "q·k × 1")).to_be_visible()
-    main = page.get_by_test_id("stMain")
+def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
+    open_page(phone, site, "/scaling", "Scaling")
+    expect(heatmap(phone, "q·k × 1")).to_be_visible()
+    main = phone.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
-    page.context.close()

@@ -112,8 +112,8 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
     expect(figure.locator(".readout")).to_contain_text("arrow keys")
 
 
-def test_reading_by_keyboard_keeps_the_cell_in_view(browser: Browser, site: Site):
-    page = browser.new_context(viewport={"width": 390, "height": 500}).new_page()
+def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
+    page.set_viewport_size({"width": 390, "height": 500})
     text = urllib.parse.quote("word " * 100)
     open_page(page, site, f"/side-by-side?side_text={text}", "Side by side")
     figure = heatmap(page, "MiniLM L6")
@@ -124,7 +124,6 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(browser: Browser, site: Site
         page.keyboard.press(key)
         expect(figure.locator(".cursor")).to_be_in_viewport()
         expect(figure.locator(".readout")).to_be_in_viewport()
-    page.context.close()
 
 
 def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
@@ -330,16 +329,13 @@ def test_every_page_is_among_the_paths(page: Page, site: Site):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_sticks_out_on_a_phone(browser: Browser, site: Site, path: str):
-    page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
-    page.set_default_timeout(60_000)
-    page.goto(site.url + path)
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
+    phone.goto(site.url + path)
+    expect(phone.get_by_role("heading", level=1)).to_be_visible()
+    phone.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
     if path in ("/", "/side-by-side"):
-        expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+        expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
     elif path in ("/ladder", "/shapes", "/masking", "/block"):
-        expect(page.locator("figure.panel canvas").first).to_be_visible()
+        expect(phone.locator("figure.panel canvas").first).to_be_visible()
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    assert page.evaluate(inside)
-    page.context.close()
+    assert phone.evaluate(inside)

@@ -70,10 +70,8 @@ def test_the_notebook_s_sentence(page: Page, site: Site):
     expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
 
 
-def test_nothing_is_wider_than_a_phone(browser: Browser, site: Site):
-    page = browser.new_context(viewport={"width": 390, "height": 800}).new_page()
-    open_page(page, site, "/why-attention", "Why attention")
-    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
-    main = page.get_by_test_id("stMain")
+def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
+    open_page(phone, site, "/why-attention", "Why attention")
+    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    main = phone.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
-    page.context.close()
