@@ -1,0 +1,103 @@
+"""Every page, with all its expanders open, in front of axe-core's rules."""
+
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Page
+
+from benchmarks.repaint import wait_until_idle, watch
+from tests.browser.conftest import ROOT, Site
+from tests.browser.test_site import PATHS
+
+pytestmark = pytest.mark.browser
+
+COMPARE = {str(file.relative_to(ROOT)) for file in (ROOT / "views/compare").glob("*.py")}
+AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+
+# Rule, what of Streamlit's own it is not asked of, and why. An entry that no page needs fails.
+EXCEPTIONS = [
+    # Streamlit puts the sections of its navigation between the list and its items.
+    ("list", "[data-testid=stSidebarNavItems]"),
+    ("listitem", "[data-testid=stSidebarNavItems] li"),
+    # Disabled controls may be pale (WCAG 1.4.3). axe-core does not see that the label is of one.
+    ("color-contrast", "label[data-testid=stWidgetLabel][disabled]"),
+]
+
+OPEN_EXPANDERS = """
+() => document.querySelectorAll("[data-testid=stExpander] details:not([open]) > summary")
+        .forEach((summary) => summary.click())
+"""
+
+IN_THEME = """
+(theme) => getComputedStyle(document.querySelector("[data-testid=stApp]")).colorScheme === theme
+"""
+
+# The serious and critical violations, and the exceptions that were met. What is being painted is
+# given some time.
+CHECK = """
+async ([exceptions, options, patience]) => {
+  const end = performance.now() + patience;
+  for (;;) {
+    const { violations } = await axe.run(document, { ...options, elementRef: true });
+    const found = [], met = [];
+    for (const { id, impact, nodes } of violations) {
+      if (impact !== "serious" && impact !== "critical") continue;
+      for (const { element, html, any, all, none } of nodes) {
+        const which = exceptions.findIndex(([rule, css]) => rule === id && element.closest(css));
+        if (which >= 0) met.push(which);
+        else found.push([id, html.slice(0, 200), [...any, ...all, ...none][0]?.message]);
+      }
+    }
+    if (!found.length || performance.now() > end) return { found, met };
+    await new Promise(requestAnimationFrame);
+  }
+}
+"""
+
+
+def check(page: Page, *rules: str, patience_ms: int = 3000) -> dict[str, Any]:
+    """What the rules, all if none is named, still find on the page after a while."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    return page.evaluate(CHECK, [EXCEPTIONS, options, patience_ms])
+
+
+def test_no_page_has_a_serious_violation(page: Page, site: Site):
+    """The pages of Compare in both themes, the others in light and dark by turns."""
+    page.add_init_script(path=AXE)
+    watch(page)
+    page.goto(site.url)
+    violations, met = {}, set()
+    for number, path in enumerate(PATHS):
+        link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
+        page.locator(link).click()
+        wait_until_idle(page)
+        page.evaluate(OPEN_EXPANDERS)
+        compared = f"views/compare{path.replace('-', '_')}.py" in COMPARE
+        for theme in ("light", "dark") if compared else (("light", "dark")[number % 2],):
+            page.emulate_media(color_scheme=theme)
+            page.wait_for_function(IN_THEME, arg=theme)
+            # only colours are another theme's own
+            checked = check(page, *(["color-contrast"] if compared and theme == "dark" else []))
+            met.update(checked["met"])
+            if checked["found"]:
+                violations[f"{path} {theme}"] = checked["found"]
+    assert violations == {}
+    assert met == set(range(len(EXCEPTIONS)))
+
+
+def test_a_violation_is_found(page: Page):
+    page.set_content(
+        "<html lang=en><title>x</title><main><h1 style='color: #999; background: #fff'>Pale</h1>"
+        "<canvas role=img></canvas><label data-testid=stWidgetLabel disabled>"
+        "<p style='color: #999; background: #fff'>Off</p></label></main></html>"
+    )
+    page.add_script_tag(path=AXE)
+    checked = check(page, patience_ms=0)
+    assert {rule for rule, *_ in checked["found"]} == {"color-contrast", "role-img-alt"}
+    assert checked["met"] == [2]
+    [one] = check(page, "color-contrast", patience_ms=0)["found"]
+    assert one[0] == "color-contrast"
