@@ -7,6 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+_keys: set[str] = set()  # of all widgets that were ever linked: as many as the pages' code names
+
 
 def linked(
     widget: Callable[..., Any], label: str, *arguments: Any, key: str, **options: Any
@@ -15,6 +17,7 @@ def linked(
 
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
+    _keys.add(key)
     # later the address follows the widget, so only the first look at it can hold nonsense
     asked = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
@@ -42,3 +45,25 @@ def says(asked: str, value: object) -> bool:
         except ValueError:
             return False
     return asked == ("" if value is None else str(value))
+
+
+def address(prefix: str) -> list[tuple[str, str]]:
+    """The parameters of a link that sets the linked widgets `<prefix>_...` to what they are now.
+
+    As `linked` reads them: a list is one parameter an element, and an empty one when it is empty.
+    """
+    parameters = []
+    for key in sorted(_keys):
+        if key.startswith(f"{prefix}_") and key in st.session_state:
+            value = st.session_state[key]
+            for one in (value or [""]) if isinstance(value, list) else [value]:
+                parameters.append((key, _written(one)))
+    return parameters
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
+    return "" if value is None else str(value)

@@ -173,13 +173,13 @@ def test_one_scale_and_the_threshold(site: AppTest):
 
 def test_the_files_hold_every_value():
     run = attention.run(ENCODER, TEXT)
-    plain = np.load(io.BytesIO(take_away.npz(run, Reading())))
+    plain = take_away.arrays(run, Reading())
     np.testing.assert_array_equal(plain["weights"], run.weights)
     assert plain["weights"].dtype == np.float32
     np.testing.assert_array_equal(plain["tokens"], run.tokens.labels)
     assert "values_as_shown" not in plain
     reading = Reading(CONTRIBUTIONS, hidden=(0, 2))
-    changed = np.load(io.BytesIO(take_away.npz(run, reading)))
+    changed = take_away.arrays(run, reading)
     np.testing.assert_array_equal(changed["weights"], run.weights)
     np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))
     np.testing.assert_array_equal(changed["keys_left_out"], [0, 2])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import urllib.parse
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
-from ui import heatmap, mosaic, offline, pictures
+from ui import heatmap, mosaic, offline, pictures, take_away
 from ui.attention import AttentionRun
 from ui.compare.heads import open_head, values
 from ui.compare.heads.settings import Drawing
 from ui.compare.heads.values import Reading
 from ui.controls import HeadChoice
 from ui.mosaic import Arrangement
+from ui.take_away import File
 
 MOSAIC = "heads_mosaic"  # the key of the mosaic
 MOST_OPENED = 12_000_000  # bytes of heads that an offline page can open; beyond, it has only one
@@ -49,35 +47,26 @@ print(weights[{query}, {key}])  # {query_label} -> {key_label}
 
 def show(view: View, pair: tuple[int, int]) -> None:
     """Buttons, the code and the link."""
-    run, choice, reading = view.run, view.choice, view.reading
+    run, choice = view.run, view.choice
     name = f"{run.model}_layer{choice.layer}_head{choice.head}"
-    everything = f"{run.model}_heads.npz"
-    files = (
-        ("This head (CSV)", partial(head_csv, run, choice), f"{name}.csv", "text/csv"),
-        ("All heads (NPZ)", partial(npz, run, reading), everything, "application/zip"),
-        ("Page for offline use (HTML)", partial(offline_page, view), f"{name}.html", "text/html"),
-    )
-    with st.container(horizontal=True):
-        for label, make, file_name, kind in files:
-            st.download_button(
-                label,
-                make,
-                file_name=file_name,
-                mime=kind,
-                on_click="ignore",
-                icon=":material/download:",
-                key=f"heads_save_{file_name.rpartition('.')[2]}",
-            )
-    st.markdown(
-        ":small[The files hold the full float32 values of the forward pass, before anything is "
+    take_away.panel(
+        [
+            File("This head (CSV)", partial(head_csv, run, choice), f"{name}.csv", "text/csv"),
+            take_away.arrays(
+                "All heads (NPZ)", partial(arrays, run, view.reading), f"{run.model}_heads.npz"
+            ),
+            File(
+                "Page for offline use (HTML)", partial(offline_page, view), f"{name}.html",
+                "text/html",
+            ),
+        ],
+        snippet(run, choice, pair),
+        prefix="heads",
+        note="The files hold the full float32 values of the forward pass, before anything is "
         "left out; the NPZ also has queries, keys, values, the lengths ‖v W_O‖ and, where keys are "
         "left out or contributions are shown, the values as shown. Each picture has its own PNG "
-        "and SVG buttons.]"
-    )
-    st.markdown("The same numbers in Python, in this repository:")
-    st.code(snippet(run, choice, pair), language="python")
-    st.markdown("A link to this view:")
-    st.code(link(), language=None, wrap_lines=True)
+        "and SVG buttons.",
+    )  # fmt: skip
 
 
 def head_csv(run: AttentionRun, choice: HeadChoice) -> bytes:
@@ -86,9 +75,9 @@ def head_csv(run: AttentionRun, choice: HeadChoice) -> bytes:
     return table.encode()
 
 
-def npz(run: AttentionRun, reading: Reading) -> bytes:
-    """All arrays of the run, float32, with the tokens; `numpy.load` reads them by name."""
-    arrays: dict[str, Any] = {
+def arrays(run: AttentionRun, reading: Reading) -> dict[str, Any]:
+    """All arrays of the run, float32, with the tokens."""
+    found: dict[str, Any] = {
         "weights": run.weights,
         "q": run.q,
         "k": run.k,
@@ -98,11 +87,9 @@ def npz(run: AttentionRun, reading: Reading) -> bytes:
         "tokens": np.array(run.tokens.labels),
     }
     if reading != Reading():
-        arrays["values_as_shown"] = values.values(run, reading)
-        arrays["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
+        found["values_as_shown"] = values.values(run, reading)
+        found["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
+    return found
 
 
 def offline_page(view: View) -> bytes:
@@ -166,9 +153,3 @@ def snippet(run: AttentionRun, choice: HeadChoice, pair: tuple[int, int]) -> str
         query_label=ascii(run.tokens.labels[query]),
         key_label=ascii(run.tokens.labels[key]),
     )
-
-
-def link() -> str:
-    """The address that restores the page as it is."""
-    base = (st.context.url or "").partition("?")[0]
-    return f"{base}?{urllib.parse.urlencode(st.query_params.to_dict())}"
