@@ -80,7 +80,9 @@ def surroundings(
     config: TransformerConfig, n_tokens: int, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor | None, Rotation | None]:
     """The mask (T, T) and the rotation that every layer of a model gets for T new tokens."""
-    mask = causal_mask(n_tokens, n_tokens) if config.causal and n_tokens > 1 else None
+    mask = None
+    if config.causal and n_tokens > 1:
+        mask = causal_mask(n_tokens, n_tokens, window=config.window)
     if config.positions != "rotary":
         return mask, None
     positions = torch.arange(n_tokens)

@@ -19,8 +19,13 @@ class KVCache:
     The size of a key and of a value may differ, so the same class holds the keys and values of
     multi-head, grouped-query and multi-query attention, or a latent and a rotary key.
 
-    Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are
-    (B, H_kv, max_length, D). `dtype` and `device` should be those of the model
+    With a `window` of w, only the last w tokens are kept: a ring of w rows, where the row of
+    position p is p modulo w. Rows come out in the order of their positions all the same; once the
+    ring has been round, that takes a copy. `length` goes on counting every token. What has been
+    written over is lost, which limits `crop`.
+
+    Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
+    `max_length`, or the window if that is less. `dtype` and `device` should be those of the model
     (`Transformer.new_cache` sees to it).
     Raises: ValueError if a size is not positive.
     """
@@ -33,6 +38,7 @@ class KVCache:
         *,
         key_shape: tuple[int, int],
         value_shape: tuple[int, int] | None = None,
+        window: int | None = None,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
@@ -46,42 +52,63 @@ class KVCache:
             )
         self.n_layers = n_layers
         self.batch_size = batch_size
+        if window is not None and window < 1:
+            raise ValueError(f"window must be at least 1, got {window}")
         self.max_length = max_length
+        self.window = window
+        self._n_rows = n_rows = max_length if window is None else min(window, max_length)
         self._length = 0
+        self._first = 0  # the first position still stored: 0 until a ring writes over it
+        self._pending: list[tuple[Tensor, Tensor]] = []  # rows that a ring has yet to store
         self._keys = [
-            torch.zeros(
-                batch_size, key_shape[0], max_length, key_shape[1], dtype=dtype, device=device
-            )
+            torch.zeros(batch_size, key_shape[0], n_rows, key_shape[1], dtype=dtype, device=device)
             for _ in range(n_layers)
         ]
         self._values = [
             torch.zeros(
-                batch_size, value_shape[0], max_length, value_shape[1], dtype=dtype, device=device
+                batch_size, value_shape[0], n_rows, value_shape[1], dtype=dtype, device=device
             )
             for _ in range(n_layers)
         ]
 
     @property
     def length(self) -> int:
-        """How many tokens are stored: the position of the next one."""
+        """How many tokens have been stored: the position of the next one."""
         return self._length
 
     @property
+    def n_stored(self) -> int:
+        """How many tokens lie in memory: `length`, or fewer where a window has passed them."""
+        return self._length - self._first
+
+    @property
     def nbytes(self) -> int:
-        """Bytes allocated, for `max_length` tokens, whether stored or not."""
+        """Bytes allocated, for `max_length` tokens or the window, whether stored or not."""
         return sum(t.numel() * t.element_size() for t in self._keys + self._values)
 
     @property
     def nbytes_used(self) -> int:
         """Bytes that hold stored tokens."""
-        return self.nbytes // self.max_length * self._length
+        return self.nbytes // self._n_rows * self.n_stored
 
     def layer(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Stored keys and values of one layer, views of (B, H_kv, length, D)."""
-        return self._keys[layer][:, :, : self._length], self._values[layer][:, :, : self._length]
+        """Stored keys and values of one layer, (B, H_kv, n_stored, D) in the order of positions.
+
+        Views of the buffers, or copies once a ring has been round.
+        """
+        keys, values = self._keys[layer], self._values[layer]
+        return self._rows(keys, self._first), self._rows(values, self._first)
+
+    def n_keys(self, n_new: int) -> int:
+        """How many rows `update` will return for so many new tokens."""
+        end = self._length + n_new
+        return end if end <= self._n_rows or self.window is None else end - self._first_seen()
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Write the rows of T new tokens and return all S = length + T of them, as views.
+
+        Where they do not fit a ring any more, the rows that the first of the new tokens may see and
+        all the new ones are returned, as copies; S is then at most window - 1 + T.
 
         Shapes: k and v (B, H_kv, T, D) -> (B, H_kv, S, D).
         Raises: ValueError if the new rows do not fit the buffer in any dimension.
@@ -99,6 +126,8 @@ class KVCache:
                     f"{name} of shape {tuple(new.shape)} do not fit a cache of shape "
                     f"{tuple(buffer.shape)} (batch, heads, tokens, size)"
                 )
+        if end > self._n_rows:
+            return self._update_ring(layer, k, v)
         keys[:, :, start:end] = k
         values[:, :, start:end] = v
         if layer == self.n_layers - 1:
@@ -106,11 +135,65 @@ class KVCache:
         return keys[:, :, :end], values[:, :, :end]
 
     def crop(self, n_tokens: int) -> None:
-        """Forget all but the first `n_tokens`. ValueError if fewer than that are stored."""
+        """Forget all but the first `n_tokens`.
+
+        A ring that has been round holds no more than the window: it can go back by one token, whose
+        successor needs only window - 1 earlier ones, or to 0.
+        Raises: ValueError if fewer tokens are stored, or the next token would need one that has
+        been written over.
+        """
         if not 0 <= n_tokens <= self._length:
             raise ValueError(f"cannot crop a cache of {self._length} tokens to {n_tokens}")
+        if self._first and n_tokens:
+            assert self.window is not None  # nothing else is ever written over
+            needed = max(0, n_tokens - self.window + 1)
+            if needed < self._first:
+                raise ValueError(
+                    f"cannot crop to {n_tokens} tokens: the next one needs those from position "
+                    f"{needed} on, but a window of {self.window} has kept only positions "
+                    f"{self._first} to {self._length - 1}"
+                )
         self._length = n_tokens
+        self._first = self._first if n_tokens else 0
 
     def reset(self) -> None:
         """Forget everything; the memory stays allocated."""
-        self._length = 0
+        self._length = self._first = 0
+        self._pending = []
+
+    def _first_seen(self) -> int:
+        """The first stored position that the next token may see, where a ring is full."""
+        window = self.max_length if self.window is None else self.window
+        return max(self._first, self._length - window + 1)
+
+    def _rows(self, buffer: Tensor, first: int) -> Tensor:
+        """The rows of the positions from `first` to `length`, in their order."""
+        start = first % self._n_rows
+        end = start + self._length - first
+        if end <= self._n_rows:
+            return buffer[:, :, start:end]
+        return torch.cat((buffer[:, :, start:], buffer[:, :, : end - self._n_rows]), dim=2)
+
+    def _update_ring(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rows in sight and the new ones; store when the last layer has its own.
+
+        Stored earlier, rows that a pass which fails half-way would need again were lost.
+        """
+        first, n_kept = self._first_seen(), min(k.shape[2], self._n_rows)
+        seen = tuple(
+            torch.cat((self._rows(buffer, first), new.to(buffer.dtype)), dim=2)
+            for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
+        )
+        # copies: a view of a long prompt's rows would keep all of them until the last layer
+        self._pending[layer:] = [(k[:, :, -n_kept:].clone(), v[:, :, -n_kept:].clone())]
+        if layer == self.n_layers - 1:
+            end = self._length + k.shape[2]
+            start = (end - n_kept) % self._n_rows
+            n_before = min(n_kept, self._n_rows - start)  # rows before the ring starts again
+            for pending, keys, values in zip(self._pending, self._keys, self._values, strict=True):
+                for new, buffer in zip(pending, (keys, values), strict=True):
+                    buffer[:, :, start : start + n_before] = new[:, :, :n_before]
+                    buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
+            self._pending = []
+            self._length, self._first = end, max(self._first, end - self._n_rows)
+        return seen[0], seen[1]

@@ -25,6 +25,7 @@ class TransformerConfig:
     n_kv_heads: int | None = None  # H_kv, key/value heads; None: as many as query heads
     head_size: int | None = None  # D; None: d_model / n_heads
     causal: bool = True
+    window: int | None = None  # a query sees the last so many keys, its own too; None: all earlier
     positions: Literal["learned", "rotary"] = "learned"
     rope_theta: float = 10_000.0
     norm: Literal["layer", "rms"] = "layer"
@@ -50,6 +51,11 @@ class TransformerConfig:
         if self.n_kv_heads is not None and (self.n_kv_heads < 1 or self.n_heads % self.n_kv_heads):
             raise ValueError(
                 f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
+            )
+        if self.window is not None and (self.window < 1 or not self.causal):
+            raise ValueError(
+                f"window must be at least 1, in a causal model, got window={self.window} and "
+                f"causal={self.causal}"
             )
         if self.positions == "rotary" and self.d_head % 2:
             raise ValueError(f"rotary positions need an even head size, got {self.d_head}")

@@ -27,8 +27,9 @@ class Step:
 
     `logprob` is the natural logarithm of the model's own probability of the token, before
     temperature and filters. `seconds` is the time of the model call alone, the device synchronised.
-    `n_new` tokens were run against `n_keys` keys; `cache_length` tokens are stored afterwards (0
-    without a cache). `flops` counts the matrix products. `logits` is (V,), float32, on the CPU.
+    `n_new` tokens were run against `n_keys` keys (with those that a window hides); `cache_length`
+    tokens have been stored afterwards (0 without a cache). `flops` counts the matrix products.
+    `logits` is (V,), float32, on the CPU.
     `records` are those of the pass that chose the token, one a layer, where they were asked for.
     """
 
@@ -124,6 +125,7 @@ def _steps(
         end = n_prompt + step
         first = end - 1 if cache is not None and step else 0
         new = sequence[:, first:end]
+        n_rows = start + end if cache is None else cache.n_keys(end - first)
         logits, seconds, records = _timed_forward(model, new, cache, on_layer, record)
         token_id = sample(logits, sampling, generator)
         sequence[0, end] = token_id
@@ -136,7 +138,7 @@ def _steps(
             n_new=n_new,
             n_keys=n_keys,
             cache_length=cache.length if cache is not None else 0,
-            flops=forward_flops(model.config, n_new, n_keys),
+            flops=forward_flops(model.config, n_new, n_rows),
             logits=logits,
             records=records,
         )

@@ -6,11 +6,21 @@ import torch
 from torch import Tensor
 
 
-def causal_mask(n_queries: int, n_keys: int, *, device: torch.device | str | None = None) -> Tensor:
+def causal_mask(
+    n_queries: int,
+    n_keys: int,
+    *,
+    window: int | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
     """The causal rule `key position <= query position`, with or without a cache.
 
     The queries are the last `n_queries` of the `n_keys` positions, so the same rule holds for a
     whole sequence (`n_queries == n_keys`) and for new tokens behind a cache.
+
+    With a `window` of w, a query sees the last w of those keys, its own included (sliding-window
+    attention, Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Mistral,
+    https://arxiv.org/abs/2310.06825).
 
     Shape: (T, S) of bool, `True` where the query may see the key.
     Raises: ValueError if a size is not positive or there are more queries than keys.
@@ -20,9 +30,12 @@ def causal_mask(n_queries: int, n_keys: int, *, device: torch.device | str | Non
             f"causal_mask needs 1 <= n_queries <= n_keys, got n_queries={n_queries} and "
             f"n_keys={n_keys}: queries are the last positions of the keys"
         )
+    if window is not None and window < 1:
+        raise ValueError(f"window must be at least 1, got {window}")
     key_positions = torch.arange(n_keys, device=device)
-    query_positions = torch.arange(n_keys - n_queries, n_keys, device=device)
-    return key_positions <= query_positions[:, None]
+    query_positions = torch.arange(n_keys - n_queries, n_keys, device=device)[:, None]
+    mask = key_positions <= query_positions
+    return mask if window is None else mask & (key_positions > query_positions - window)
 
 
 def padding_mask(attention_mask: Tensor) -> Tensor:

@@ -192,7 +192,9 @@ def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeSt
         rotation = rotary_angles(positions, head_dim, config.rope_theta, x.dtype)
         queries, keys = rotate(queries, rotation), rotate(keys, rotation)  # 6: positions
         turned = {"queries, turned": queries, "keys, turned": keys}
-    mask = causal_mask(n_tokens, n_tokens, device=x.device) if config.causal else None
+    mask = None
+    if config.causal:
+        mask = causal_mask(n_tokens, n_tokens, window=config.window, device=x.device)
     record = attend(queries, keys, values, mask=mask)  # 7 to 9
     weighing = {"scaled": record.scaled_scores, "weights": record.weights}
     by_token = record.context.transpose(1, 2)  # 10

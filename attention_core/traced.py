@@ -11,11 +11,12 @@ were run (the last new one is chosen, but never run).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from attention_core.attend import AttentionRecord
 from attention_core.contributions import value_norms
 from attention_core.generation import Step, stream
 from attention_core.sampling import Sampling
@@ -99,12 +100,13 @@ def trace(
             f"take {needed:,} bytes, over the limit of {max_bytes:,}: fewer tokens, please"
         )
     steps: list[Step] = []
+    last: tuple[AttentionRecord, ...] = ()
     weights = torch.zeros(config.n_layers, config.n_heads, max(n_run, 1), max(n_run, 1))
     for step in stream(
         model,
         token_ids,
         max_new_tokens=max_new_tokens,
-        cache=model.new_cache(1, max(n_run, 1)),
+        cache=model.new_cache(1, max(n_run, 1), keep_all=True),  # a weight for every key
         sampling=sampling,
         stop_ids=stop_ids,
         on_layer=on_layer,
@@ -113,7 +115,8 @@ def trace(
         end, first = step.n_keys, step.n_keys - step.n_new
         for layer, record in enumerate(step.records):
             weights[layer, :, first:end, :end] = record.weights[0].float().cpu()
-        steps.append(step)
+        last = step.records  # the caches of all steps together would outweigh the weights
+        steps.append(replace(step, records=()))
         if on_step is not None:
             on_step(len(steps))
     n_run = steps[-1].n_keys  # fewer than planned where the model ended its text
@@ -121,7 +124,7 @@ def trace(
         norms = torch.cat(
             [
                 value_norms(record.v, model.out_weight(layer)).float().cpu()
-                for layer, record in enumerate(steps[-1].records)
+                for layer, record in enumerate(last)
             ]
         )
     top = torch.stack([torch.log_softmax(step.logits, -1) for step in steps]).topk(n_alternatives)

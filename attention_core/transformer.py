@@ -202,7 +202,8 @@ class Transformer(nn.Module):
         n_new = token_ids.shape[1]
         positions = torch.arange(offset, offset + n_new, device=token_ids.device)
         x = self.embed(token_ids, positions, segment_ids).entering
-        mask = self._mask(n_new, offset + n_new, attention_mask, token_ids.device)
+        n_keys = offset + n_new if cache is None else cache.n_keys(n_new)
+        mask = self._mask(n_new, n_keys, attention_mask, token_ids.device)
         rotation = self._rotation(positions, x.dtype)
 
         records, hidden_states = [], [x]
@@ -255,9 +256,10 @@ class Transformer(nn.Module):
             x, _ = self.blocks[number](x, mask=mask, rotation=rotation, cache=None, edit=edit)
         return x if self.final_norm is None else self.final_norm(x)
 
-    def new_cache(self, batch_size: int, max_length: int) -> KVCache:
+    def new_cache(self, batch_size: int, max_length: int, *, keep_all: bool = False) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
 
+        For a model with a window it keeps only what the window can still see, unless `keep_all`.
         Raises: ValueError if `max_length` exceeds the context length.
         """
         if max_length > self.config.context_length:
@@ -271,6 +273,7 @@ class Transformer(nn.Module):
             batch_size,
             max_length,
             key_shape=(self.config.kv_heads, self.config.d_head),
+            window=None if keep_all else self.config.window,
             dtype=weight.dtype,
             device=weight.device,
         )
@@ -325,13 +328,14 @@ class Transformer(nn.Module):
         self, n_new: int, n_keys: int, attention_mask: Tensor | None, device: torch.device
     ) -> Tensor | None:
         """The mask of all layers, (T, S) or (B, 1, T or 1, S); None if every key may be seen."""
-        # a single new token is the last position: it sees every key
-        mask = (
-            causal_mask(n_new, n_keys, device=device) if self.config.causal and n_new > 1 else None
-        )
+        # a single new token is the last position: it sees every key, or every one in its window
+        window = self.config.window
+        mask = None
+        if self.config.causal and (n_new > 1 or (window is not None and n_keys > window)):
+            mask = causal_mask(n_new, n_keys, window=window, device=device)
         if attention_mask is None:
             return mask
-        padding = padding_mask(attention_mask)
+        padding = padding_mask(attention_mask[:, -n_keys:])  # a window's cache has lost the first
         return padding if mask is None else mask & padding
 
     def _check(
@@ -354,6 +358,11 @@ class Transformer(nn.Module):
             )
         if cache is not None and not self.config.causal:
             raise ValueError("a bidirectional model cannot use a cache: old tokens see new ones")
+        if cache is not None and cache.window not in (None, self.config.window):
+            raise ValueError(
+                f"a cache with a window of {cache.window} does not fit a model with a window of "
+                f"{self.config.window}"
+            )
         if attention_mask is not None and attention_mask.shape != (batch_size, n_keys):
             raise ValueError(
                 f"attention_mask must be (batch, all keys) = ({batch_size}, {n_keys}), "
