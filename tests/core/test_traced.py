@@ -1,10 +1,12 @@
 """Generation with its attention: every step's own rows, bounded, repeatable, stoppable."""
 
+import gc
+
 import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import Sampling, Transformer, generate
+from attention_core import AttentionRecord, Sampling, Transformer, generate
 from attention_core.contributions import value_norms
 from attention_core.traced import averaged, trace
 from tests.core.conftest import build
@@ -71,6 +73,17 @@ def test_a_run_can_be_abandoned(decoder: Transformer):
     with pytest.raises(InterruptedError):
         trace(decoder, PROMPT, max_new_tokens=9, on_step=third)
     assert seen == [1, 2, 3]
+
+
+def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
+    held: list[int] = []
+
+    def records() -> int:
+        return sum(type(one) is AttentionRecord for one in gc.get_objects())
+
+    before = records()
+    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: held.append(records()))
+    assert 0 < max(held) - before <= 2 * decoder.config.n_layers
 
 
 def test_limits_are_checked_before_anything_runs(decoder: Transformer):
