@@ -14,6 +14,7 @@ heads, and their rest on [CLS] and [SEP], are measured in Clark et al. 2019
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,7 @@ class TextAttention:
 
     weights (..., T, T): rows sum to 1, masked places are 0. ids (T) of whole numbers. special (T)
     of bool: tokens that are no text, such as [CLS]. causal: whether row i sees keys 0 .. i only.
+    All on one device.
     Raises: ValueError when the shapes do not fit each other.
     """
 
@@ -48,10 +50,15 @@ class TextAttention:
             )
 
     @cached_property
+    def positions(self) -> Tensor:
+        """0 .. T - 1, on the device of the weights: (T)."""
+        return torch.arange(len(self.ids), device=self.weights.device)
+
+    @cached_property
     def n_visible(self) -> Tensor:
         """How many keys each query sees: (T)."""
         n = len(self.ids)
-        return torch.arange(1, n + 1) if self.causal else torch.full((n,), n)
+        return self.positions + 1 if self.causal else torch.full_like(self.positions, n)
 
     @cached_property
     def choosing(self) -> Tensor:
@@ -72,13 +79,12 @@ def evenness(text: TextAttention) -> Tensor:
 
 def mean_distance(text: TextAttention) -> Tensor:
     """Mean over queries of sum_j w_ij |i - j|, in tokens: (...)."""
-    positions = torch.arange(len(text.ids))
-    return _weighted(text, text.choosing, (positions[:, None] - positions).abs())
+    return _weighted(text, text.choosing, (text.positions[:, None] - text.positions).abs())
 
 
 def on_first(text: TextAttention) -> Tensor:
     """Mean weight on the first token of the text as the model sees it ([CLS] in BERT): (...)."""
-    return _weighted(text, text.choosing, torch.arange(len(text.ids)) == 0)
+    return _weighted(text, text.choosing, text.positions == 0)
 
 
 def on_special(text: TextAttention) -> Tensor:
@@ -89,19 +95,18 @@ def on_special(text: TextAttention) -> Tensor:
 
 def on_itself(text: TextAttention) -> Tensor:
     """Mean weight of a query on its own position: (...)."""
-    return _weighted(text, text.choosing, torch.eye(len(text.ids)))
+    return _weighted(text, text.choosing, text.positions[:, None] == text.positions)
 
 
 def on_previous(text: TextAttention) -> Tensor:
     """Mean of w[i, i-1] over all queries but the first: (...)."""
-    return _weighted(text, torch.arange(len(text.ids)) > 0, torch.ones(len(text.ids) - 1).diag(-1))
+    return _weighted(text, text.positions > 0, text.positions[:, None] - 1 == text.positions)
 
 
 def on_next(text: TextAttention) -> Tensor:
     """Mean of w[i, i+1] over all queries but the last; NaN where they may not look ahead: (...)."""
-    n = len(text.ids)
-    queries = torch.arange(n) < (0 if text.causal else n - 1)
-    return _weighted(text, queries, torch.ones(n - 1).diag(1))
+    queries = text.positions < (0 if text.causal else len(text.ids) - 1)
+    return _weighted(text, queries, text.positions[:, None] + 1 == text.positions)
 
 
 def on_same_token(text: TextAttention) -> Tensor:
@@ -281,7 +286,7 @@ def repeated_scores(
     whole = torch.cat([first, ids.cpu(), last])[None].to(device)
     with torch.inference_mode():
         records = model(whole, record=True).records
-        weights = [record.weights[0] for record in records]  # (H, T, T) each
+        weights = [record.weights[0].float() for record in records]  # (H, T, T) each
         return RepeatedScores(
             torch.stack([induction_score(w, n, start=len(before)) for w in weights]),
             torch.stack([duplicate_score(w, n, start=len(before)) for w in weights]),
@@ -290,7 +295,7 @@ def repeated_scores(
 
 def _row_entropies(weights: Tensor) -> Tensor:
     """Entropy of each row in bits, 0 log 0 taken as 0: (..., T, S) -> (..., T)."""
-    return -torch.xlogy(weights, weights).sum(-1) / torch.log(torch.tensor(2.0))
+    return -torch.xlogy(weights, weights).sum(-1) / math.log(2)
 
 
 def _mean_over(queries: Tensor, rows: Tensor) -> Tensor:

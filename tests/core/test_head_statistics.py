@@ -234,6 +234,15 @@ def test_scores_of_a_model_are_those_of_its_weights(name: str):
             assert float(scores.duplicate[layer, head]) == pytest.approx(duplicate, abs=1e-5)
 
 
+def test_scores_of_a_16_bit_model_are_means_in_float32():
+    model = build("gpt2").bfloat16()
+    ids = repeated_sequence(8, range(10, 60), seed=1)
+    scores = repeated_scores(model, ids)
+    first = model(ids[None], record=True).records[0].weights[0].float()
+    assert scores.induction.dtype == scores.duplicate.dtype == torch.float32
+    assert_close(scores.duplicate[0], first.diagonal(-8, -2, -1).mean(-1), atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize("ids", [[1, 2, 1], [1, 2, 2, 1], [[1, 2], [1, 2]]])
 def test_ids_that_do_not_repeat(ids: list[int]):
     with pytest.raises(ValueError, match="not one sequence said twice"):
