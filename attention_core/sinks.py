@@ -96,7 +96,7 @@ def received(weights: Tensor) -> Tensor:
     gives itself all its weight, for it sees nothing else.
     """
     by_pair = weights.flatten(0, -3).mean(0) if weights.dim() > 2 else weights
-    n_later = torch.arange(weights.shape[-1] - 1, 0, -1)
+    n_later = torch.arange(weights.shape[-1] - 1, 0, -1, device=weights.device)
     return by_pair.tril(-1).sum(0)[:-1] / n_later
 
 

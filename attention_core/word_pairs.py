@@ -70,7 +70,8 @@ def other_pairs(
         raise ValueError(f"{tuple(largest.shape)} values do not fit {n} units")
     for unit in pair:
         _check_index(unit, n)
-    possible = ordinary[:, None] & ordinary & ~torch.eye(n, dtype=torch.bool)
+    itself = torch.eye(n, dtype=torch.bool, device=ordinary.device)
+    possible = ordinary[:, None] & ordinary & ~itself
     if causal:
         possible = possible.tril()
     possible[pair] = False
