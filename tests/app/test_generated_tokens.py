@@ -15,7 +15,7 @@ from attention_core import generate
 from tests.app.conftest import messages, open_page
 from ui import models
 from ui.bounded import BoundedCache
-from ui.compare.generated_tokens import run, sink, step
+from ui.compare.generated_tokens import run, sink, step, take_away
 from ui.limits import OverLimit
 
 PAGE = "views/compare/generated_tokens.py"
@@ -97,11 +97,11 @@ def test_downloads_and_snippet_are_the_picture(expected):
     made = run.generation(run.Settings(MODEL, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
     shown = step.show(made, step.Look(step.ONE, LAYER, HEAD, False))
-    rows = pd.read_csv(io.BytesIO(step._csv(shown)), keep_default_na=False)
+    rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
     read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
     np.testing.assert_allclose(rows["weight"], read, atol=1e-5)
-    stored = np.load(io.BytesIO(step._npz(made)))
+    stored = take_away.arrays(made)
     assert stored["weights"].dtype == np.float32
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids

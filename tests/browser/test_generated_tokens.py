@@ -1,7 +1,9 @@
 """The page "Generated tokens" as a visitor walks it: run, play, step, read, leave out, stop."""
 
 import re
+import zipfile
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -53,9 +55,15 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
     expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
     expect(text(page)).to_contain_text("<")
     expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="All heads, float32 (NPZ)").click()
-    assert download.value.suggested_filename.endswith(".npz")
+    page.get_by_text("Take it away", exact=True).click()
+    for button, ending in (("All heads, float32 (NPZ)", ".npz"), ("All charts", ".zip")):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=button).click()
+        assert download.value.suggested_filename.endswith(ending)
+    with zipfile.ZipFile(download.value.path()) as files:
+        svg = ElementTree.fromstring(files.read("step_3.svg"))
+    assert not [element for element in svg.iter() if element.tag.endswith(("img", "image"))]
+    assert "src" in "".join(svg.itertext())
 
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):

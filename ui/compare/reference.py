@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
 
-from ui import charts, models
+from ui import charts, messages, models, theme
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, check_text
 
@@ -140,6 +141,26 @@ def _compared(name: str, text: str) -> Reference:
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
     return Reference(model.spec.title, len(tokens), compare(model, tokens.ids))
+
+
+def show(asked: Iterable[tuple[str, str]]) -> list[Reference]:
+    """The comparison of each model and text, once: sentence, chart and table."""
+    found = []
+    columns = st.columns(2, gap="large")
+    for place, ((name, text), column) in enumerate(
+        zip(dict.fromkeys(asked), columns, strict=False)
+    ):
+        with column, st.spinner("Loading and running the transformers model …", show_time=True):
+            try:
+                one = reference(name, text)
+            except ERRORS as error:
+                messages.problem(error)
+                continue
+            st.text(one.sentence)
+            st.vega_lite_chart(one.chart(theme.ink()), key=f"side_reference_{place}")
+            one.show_table()
+            found.append(one)
+    return found
 
 
 def clear() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from pretrained.alignment import Alignment, Groups, aligned, aligned_words, group_labels
-from ui import controls, pictures
+from ui import controls, pictures, tables
 from ui.attention import AttentionRun
 from ui.controls import HeadChoice
 from ui.heatmap import ColourScale, DivergingScale, Linked, heatmap
@@ -246,3 +246,27 @@ def left_out(name: str, side: Side) -> list[str]:
             "the decoder may not see."
         )
     return said
+
+
+def numbers(
+    shown: Sequence[tuple[str, AttentionRun, HeadChoice]], comparison: Comparison | None
+) -> None:
+    """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
+    if comparison is not None:
+        st.text("Left minus right, largest first")
+        st.dataframe(comparison.table, hide_index=True, height=320)
+        tables.download(
+            "Download the differences (CSV)", comparison.table, "left_minus_right.csv",
+            key="side_difference_csv",
+        )  # fmt: skip
+    for (which, run, choice), column in zip(shown, st.columns(2, gap="large"), strict=False):
+        with column:
+            table = pictures.pairs(run, choice)
+            st.text(f"{choice.title}: tokens")
+            st.dataframe(table, hide_index=True, height=320)
+            tables.download(
+                "Download these weights (CSV)",
+                table,
+                f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
+                key=f"side_{which}_csv",
+            )

@@ -10,9 +10,10 @@ import pandas as pd
 
 from pretrained import Tokens
 from pretrained.alignment import group_labels, words
-from ui import charts, controls, models
+from ui import controls, models
 from ui.attention import AttentionRun
 from ui.bounded import BoundedCache
+from ui.charts import BLUE, VERMILLION, config
 from ui.limits import PAIR_CACHE_BYTES
 
 MARGIN = 0.05  # from this difference on a head counts as preferring one of the two words
@@ -177,6 +178,25 @@ def table(result: Search) -> pd.DataFrame:
     return frame.sort_values("weight on A", ascending=False, kind="stable", ignore_index=True)
 
 
+def charts(result: Search, ink: str, paper: str) -> dict[str, dict[str, Any]]:
+    """All charts of the page, in these colours of text and background."""
+    largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
+    asks = result.query.label
+    found = {
+        f"heads_{letter}": grid(
+            values, f"{letter}: {asks} → {unit.label}", largest=largest, ink=ink, paper=paper
+        )
+        for letter, unit, values in (
+            ("A", result.key, result.weights),
+            ("B", result.other, result.other_weights),
+        )
+    }
+    return found | {
+        "a_or_b": against(result, largest=largest, ink=ink),
+        "yardstick": yardstick(result, ink),
+    }
+
+
 def grid(values: np.ndarray, name: str, *, largest: float, ink: str, paper: str) -> dict[str, Any]:
     """Layers down, heads across, one cell a head; the three largest carry their place."""
     order = np.argsort(-values, axis=None, kind="stable")
@@ -236,7 +256,7 @@ def grid(values: np.ndarray, name: str, *, largest: float, ink: str, paper: str)
                 },
             },
         ],
-        "config": charts.config(ink),
+        "config": config(ink),
     }
 
 
@@ -292,7 +312,7 @@ def against(result: Search, *, largest: float, ink: str) -> dict[str, Any]:
                         "field": "prefers",
                         "type": "nominal",
                         "title": None,
-                        "scale": {**kinds, "range": [charts.BLUE, "#808890", charts.VERMILLION]},
+                        "scale": {**kinds, "range": [BLUE, "#808890", VERMILLION]},
                         "legend": {"orient": "top"},
                     },
                     "shape": {
@@ -310,7 +330,7 @@ def against(result: Search, *, largest: float, ink: str) -> dict[str, Any]:
                 },
             },
         ],
-        "config": charts.config(ink),
+        "config": config(ink),
     }
 
 
@@ -348,7 +368,7 @@ def yardstick(result: Search, ink: str) -> dict[str, Any]:
             },
             {
                 "data": {"values": [{"from": mine, "is": "A"}]},
-                "mark": {"type": "rule", "color": charts.VERMILLION, "strokeWidth": 3},
+                "mark": {"type": "rule", "color": VERMILLION, "strokeWidth": 3},
                 "encoding": {"x": {**x, "field": "from"}},
             },
             {
@@ -364,5 +384,5 @@ def yardstick(result: Search, ink: str) -> dict[str, Any]:
                 "encoding": {"x": {**x, "field": "from"}, "text": {"field": "is"}},
             },
         ],
-        "config": charts.config(ink),
+        "config": config(ink),
     }

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import controls, messages, models, source
-from ui.compare.ablation import pickers, runs, sections
+from ui.compare.ablation import pickers, runs, sections, take_away
 
 st.title("Ablate")
 st.markdown(
@@ -45,6 +45,9 @@ sections.honest(asked, found, heads, kind)
 st.header("Every head, one at a time")
 sections.refused()
 sections.rank(asked, heads, kind)
+
+with st.expander("Take it away"):
+    take_away.show(asked, found, heads, kind)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

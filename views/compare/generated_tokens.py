@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from ui import controls, messages, models, source, tables
-from ui.compare.generated_tokens import run, sink, step
+from ui import controls, messages, models, source, tables, theme
+from ui.compare.generated_tokens import run, sink, step, take_away
 from ui.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from ui.linked import linked
 from ui.player import stepper
@@ -64,12 +64,13 @@ with fourth:
         "changes: the model ran with all weights.",
     )  # fmt: skip
 shown = step.show(made, step.Look(which, layer, head, without_first))
+ink = theme.ink()
 
 st.text(step.sentence(shown, now))
 step.text(shown, now)
 left, right = st.columns([3, 2], gap="large")
 with left:
-    st.vega_lite_chart(step.bars(shown, now), key="generated_bars")
+    st.vega_lite_chart(step.bars(shown, now, ink), key="generated_bars")
 with right:
     st.markdown("**What this step could choose**")
     choices = step.alternatives(made, now).style.format({"probability": "{:.4f}"})
@@ -81,11 +82,9 @@ with left:
 with right:
     table = step.row_table(shown, now).style.format(precision=5)
     st.dataframe(table, hide_index=True, height=380, key="generated_row")
-    step.downloads(shown)
-    with st.expander("The same row in Python"):
-        st.code(step.snippet(shown, now), language="python", wrap_lines=True)
 
 st.subheader("Why so much on the first token?")
+found = None
 try:
     found = sink.watched(made)
 except models.LOAD_ERRORS as error:
@@ -96,10 +95,10 @@ else:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**Weight on token 0, and what comes of it**")
-        st.vega_lite_chart(sink.weight_chart(layers), key="generated_sink_weight")
+        st.vega_lite_chart(sink.weight_chart(layers, ink), key="generated_sink_weight")
     with right:
         st.markdown("**Lengths of token 0's vectors, over the median of the others**")
-        st.vega_lite_chart(sink.ratio_chart(layers), key="generated_sink_ratio")
+        st.vega_lite_chart(sink.ratio_chart(layers, ink), key="generated_sink_ratio")
     st.markdown("**The same text with other beginnings**")
     st.dataframe(found.experiments.style.format(precision=3), hide_index=True, height="content",
                  key="generated_sink_table")  # fmt: skip
@@ -107,6 +106,9 @@ else:
         tables.download("These texts (CSV)", found.experiments, "sink_beginnings.csv",
                         key="generated_sink_csv")  # fmt: skip
         tables.download("Every layer (CSV)", layers, "sink_layers.csv", key="generated_layers_csv")
+
+with st.expander("Take it away"):
+    take_away.show(shown, now, found)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

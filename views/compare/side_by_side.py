@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from ui import attention, controls, messages, models, pictures, source, tables, theme
+from ui import attention, controls, messages, models, pictures, source
 from ui.compare import reference as beside
-from ui.compare import side_by_side
+from ui.compare import side_by_side, side_by_side_files
 from ui.limits import MAX_TEXT_CHARACTERS
 from ui.linked import linked
 
@@ -36,8 +36,10 @@ if linked(st.toggle, "Another sentence on the right", False, key="side_two"):
 st.markdown(":small[Layers and heads count from 0, as in the code.]")
 columns = st.columns(2, gap="large")
 with columns[0]:
+    st.markdown("**Left**")
     first = controls.head("side_a", prefer="encoder", layer=3, head=1)
 with columns[1]:
+    st.markdown("**Right**")
     second = controls.head("side_b", prefer="decoder", layer=3, head=1)
 columns = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
 with columns[0]:
@@ -107,41 +109,19 @@ if comparison is not None:
         source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
         source.step(MERGING, "difference", "return (left - right)")
 
-with st.expander("The numbers, and the data to take away"):
-    if comparison is not None:
-        st.text("Left minus right, largest first")
-        st.dataframe(comparison.table, hide_index=True, height=320)
-        tables.download(
-            "Download the differences (CSV)", comparison.table, "left_minus_right.csv",
-            key="side_difference_csv",
-        )  # fmt: skip
-    for (which, _, run, choice), column in zip(shown, st.columns(2, gap="large"), strict=False):
-        with column:
-            table = pictures.pairs(run, choice)
-            st.text(f"{choice.title}: tokens")
-            st.dataframe(table, hide_index=True, height=320)
-            tables.download(
-                "Download these weights (CSV)",
-                table,
-                f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
-                key=f"side_{which}_csv",
-            )
+with st.expander("The numbers as tables"):
+    side_by_side.numbers([(which, run, choice) for which, _, run, choice in shown], comparison)
 
 st.header("Our core beside transformers")
+references = []
 if linked(st.toggle, "Compare every layer with the reference model", False, key="side_reference"):
-    asked = dict.fromkeys((run.model, run.tokens.text) for _, _, run, _ in shown)
-    columns = st.columns(2, gap="large")
-    for place, ((name, typed), column) in enumerate(zip(asked, columns, strict=False)):
-        with column, st.spinner("Loading and running the transformers model …", show_time=True):
-            try:
-                reference = beside.reference(name, typed)
-            except beside.ERRORS as error:
-                messages.problem(error)
-                continue
-            st.text(reference.sentence)
-            st.vega_lite_chart(reference.chart(theme.ink()), key=f"side_reference_{place}")
-            reference.show_table()
+    references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in shown])
     source.step("pretrained/comparison.py", "largest_difference", "return float")
+
+if comparison is not None:
+    with st.expander("Take it away"):
+        both = shown[0][2], shown[1][2]
+        side_by_side_files.show(both, (first, second), comparison, view, renormalise, references)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

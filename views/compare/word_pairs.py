@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui import attention, controls, messages, models, source, tables, theme
-from ui.compare import word_pairs
+from ui.compare import word_pairs, word_pairs_files
 from ui.linked import linked
 from ui.pictures import isolated
 
@@ -83,8 +83,7 @@ if not result.sees:
     )
     st.stop()
 
-ink, paper = theme.ink(), theme.paper()
-largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
+drawn = word_pairs.charts(result, theme.ink(), theme.paper())
 table = word_pairs.table(result)
 layer, head = result.best
 st.text(
@@ -101,19 +100,9 @@ metrics[2].metric(
 )
 metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
 
-for column, letter, label, values in zip(
-    st.columns(2, gap="large"),
-    "AB",
-    picked[1:],
-    (result.weights, result.other_weights),
-    strict=True,
-):
+for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
     with column:
-        title = f"{letter}: {picked[0]} → {label}"
-        st.vega_lite_chart(
-            word_pairs.grid(values, title, largest=largest, ink=ink, paper=paper),
-            key=f"words_grid_{letter}",
-        )
+        st.vega_lite_chart(drawn[f"heads_{letter}"], key=f"words_grid_{letter}")
 if not result.sees_other:
     messages.problem(
         f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
@@ -123,10 +112,10 @@ if not result.sees_other:
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("A or B?")
-    st.vega_lite_chart(word_pairs.against(result, largest=largest, ink=ink), key="words_against")
+    st.vega_lite_chart(drawn["a_or_b"], key="words_against")
 with right:
     st.subheader("Is that much?")
-    st.vega_lite_chart(word_pairs.yardstick(result, ink), key="words_yardstick")
+    st.vega_lite_chart(drawn["yardstick"], key="words_yardstick")
 
 st.subheader("The heads with the largest weight on A")
 st.dataframe(table.head(ROWS), hide_index=True)
@@ -142,6 +131,9 @@ for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=True):
         },
     )  # fmt: skip
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="words_csv")
+
+with st.expander("Take it away"):
+    word_pairs_files.show(run, result)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

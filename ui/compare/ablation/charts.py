@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ui.charts import BLUE, VERMILLION, config
+from ui.lessons.block.charts import bars
 
 BEFORE, AFTER = "all heads on", "heads off"
 PICK = "pick"  # the selection of a cell of the grid
@@ -59,6 +60,18 @@ def predictions(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
         },
         "config": config(ink),
     }
+
+
+def states(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
+    """A bar a token: how far its state has turned."""
+    return bars(
+        table["token"],
+        table["1 − cosine"],
+        title="1 − cosine of the hidden state with the unchanged one",
+        ink=ink,
+        horizontal=len(table) <= 24,
+        height=440,
+    )
 
 
 def grid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,11 +15,11 @@ from ui.compare.ablation import charts, pickers, ranking, runs
 from ui.compare.ablation.ranking import Ranking, RankJob
 from ui.compare.ablation.runs import Effect, Question
 from ui.generation import QUEUE
-from ui.lessons.block.charts import bars
 from ui.limits import OverLimit
 from ui.pictures import isolated
 
 TOP = 10
+SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no progress for it
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 
 
@@ -89,8 +90,9 @@ def _predictions(asked: Question, found: Effect) -> None:
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
 
-def _states(asked: Question, found: Effect) -> None:
-    table = pd.DataFrame(
+def states_table(asked: Question, found: Effect) -> pd.DataFrame:
+    """What becomes of the state of each token."""
+    return pd.DataFrame(
         {
             "position": range(len(asked.tokens)),
             "token": asked.tokens.labels,
@@ -98,16 +100,13 @@ def _states(asked: Question, found: Effect) -> None:
             "relative distance": found.relative,
         }
     )
+
+
+def _states(asked: Question, found: Effect) -> None:
+    table = states_table(asked, found)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        chart = bars(
-            asked.tokens.labels,
-            table["1 − cosine"],
-            title="1 − cosine of the hidden state with the unchanged one",
-            ink=theme.ink(),
-            horizontal=len(table) <= 24,
-            height=440,
-        )
+        chart = charts.states(table, ink=theme.ink())
         st.vega_lite_chart(chart, key="ablate_states")
     with right:
         cells = st.columns(2)
@@ -138,11 +137,19 @@ def honest(asked: Question, found: Effect, heads: Sequence[str], kind: str) -> N
 
 
 def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
-    """The effects of all heads: kept ones, those of a running job, or a button that starts one."""
+    """The effects of all heads: kept ones, those of a running job, or a button that starts one.
+
+    A short text is ranked at once, unless the visitor stopped that.
+    """
     found = ranking.kept(asked, kind)
     job: RankJob | None = st.session_state.get(_JOB)
     if job is not None and (job.asked.key, job.kind) != (asked.key, kind):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
+    if found is None and job is None and len(asked.ids) <= ranking.MAX_AT_ONCE_TOKENS:
+        with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
+            job = _put(asked, kind)
+            job.finished.wait(SHORT_SECONDS)
+            found = ranking.kept(asked, kind)
     if found is None and job is not None and job.live:
         st.fragment(_running, run_every=0.25)(job, heads)
         return
@@ -165,7 +172,7 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
         elif job is not None and job.state == "stopped":
             st.text(f"Stopped at {job.progress:.0%}; what was measured is below.")
         else:
-            st.text("Takes a few seconds for a short text; you can stop it.")
+            st.text(f"{len(asked.ids)} tokens: this takes some seconds, and you can stop it.")
     partial = job.ranking if job is not None else Ranking(*_nothing(asked))
     _results(asked, found or partial, heads, pick=found is not None)
 
@@ -176,14 +183,19 @@ def _nothing(asked: Question) -> tuple[np.ndarray, np.ndarray]:
     return empty, empty
 
 
+def _put(asked: Question, kind: str) -> RankJob:
+    """Queue a ranking in place of the visitor's earlier one; OverLimit where there is no room."""
+    job = RankJob(asked, kind)
+    QUEUE.put(job, instead_of=st.session_state.get(_JOB))
+    st.session_state[_JOB] = job
+    return job
+
+
 def _start(asked: Question, kind: str) -> None:
     try:
-        job = RankJob(asked, kind)
-        QUEUE.put(job, instead_of=st.session_state.get(_JOB))
+        _put(asked, kind)
     except OverLimit as error:
         st.session_state["ablate_refused"] = str(error)
-    else:
-        st.session_state[_JOB] = job
 
 
 def refused() -> None:
@@ -245,7 +257,7 @@ def _results(asked: Question, found: Ranking, heads: Sequence[str], *, pick: boo
             )  # fmt: skip
             tables.download(
                 "Download the ranking (CSV)", table, f"{asked.model}_ranking.csv",
-                key="ablate_ranking_csv",
+                key="ablate_ranking_csv", disabled=table.empty,
             )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from pretrained.tokens import printable
-from ui import models, theme
+from ui import models
 from ui.bounded import BoundedCache
 from ui.charts import BLUE, GREEN, PURPLE, VERMILLION, config, decades
 from ui.compare.generated_tokens.run import Generation, gate
@@ -171,22 +171,24 @@ def by_layer(found: Measured) -> pd.DataFrame:
     )
 
 
-def weight_chart(table: pd.DataFrame) -> dict[str, Any]:
+def weight_chart(table: pd.DataFrame, ink: str) -> dict[str, Any]:
     """Weight on the first token and its share of what is written, by layer."""
     colours = {WEIGHT: VERMILLION, SHARE: BLUE, EVEN: PURPLE}
     y = {"title": "share of a row", "scale": {"domain": [0, 1]}}
-    return _lines(table, colours, y)
+    return _lines(table, colours, y, ink)
 
 
-def ratio_chart(table: pd.DataFrame) -> dict[str, Any]:
+def ratio_chart(table: pd.DataFrame, ink: str) -> dict[str, Any]:
     """Lengths of the first token's vectors over the median of the others, by layer."""
     colours = {STATE: GREEN, VALUE: BLUE, KEY: VERMILLION}
     values = table[list(colours)].to_numpy().ravel()
     y = {"title": "times the median length", **decades([*values[values > 0].tolist(), 1.0])}
-    return _lines(table, colours, y)
+    return _lines(table, colours, y, ink)
 
 
-def _lines(table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any]) -> dict[str, Any]:
+def _lines(
+    table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any], ink: str
+) -> dict[str, Any]:
     names = list(colours)
     long = table.melt("layer", names, "what", "value")
     dashes = [[1, 0], [6, 3], [2, 3]]
@@ -222,7 +224,7 @@ def _lines(table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any]) -> d
                 {"field": "value", "format": ".4~g"},
             ],
         },
-        "config": config(theme.ink(), columns=3, symbolStrokeWidth=3),
+        "config": config(ink, columns=3, symbolStrokeWidth=3),
     }
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import streamlit as st
 
 from pretrained.tokens import printable
-from ui import models, theme
+from ui import models
 from ui.charts import BLUE, config
 from ui.compare.generated_tokens.run import Generation
 from ui.heatmap import ColourScale, heatmap
@@ -150,7 +146,7 @@ def sentence(shown: Shown, step: int) -> str:
     )
 
 
-def bars(shown: Shown, step: int) -> dict[str, Any]:
+def bars(shown: Shown, step: int, ink: str) -> dict[str, Any]:
     """The row as bars, with room for all keys of the run, so that nothing moves between steps."""
     made, query = shown.made, shown.made.trace.query(step)
     n_keys = len(shown.weights)
@@ -192,7 +188,7 @@ def bars(shown: Shown, step: int) -> dict[str, Any]:
                 {"field": "weight", "format": ".6f"},
             ],
         },
-        "config": config(theme.ink()),
+        "config": config(ink),
     }
 
 
@@ -261,45 +257,6 @@ def all_rows(shown: Shown) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def downloads(shown: Shown) -> None:
-    """Files of what is shown and of everything behind it, made when they are asked for."""
-    made = shown.made
-    stem = f"{made.settings.model}_generated"
-    layer, head = shown.look.place
-    which = "mean" if layer is None else f"layer{layer}" + ("" if head is None else f"_head{head}")
-    files: list[tuple[str, Callable[[], bytes], str, str, str]] = [
-        ("Rows of this head (CSV)", partial(_csv, shown), f"{stem}_{which}.csv", "text/csv", "csv"),
-        ("All heads, float32 (NPZ)", partial(_npz, made), f"{stem}.npz", "application/zip", "npz"),
-    ]
-    with st.container(horizontal=True):
-        for label, data, name, mime, key in files:
-            st.download_button(
-                label, data, file_name=name, mime=mime, key=f"generated_{key}", on_click="ignore"
-            )
-
-
-def _csv(shown: Shown) -> bytes:
-    return str(all_rows(shown).to_csv(index=False)).encode()
-
-
-def _npz(made: Generation) -> bytes:
-    """The arrays of `Trace` under its own names, ids and labels beside them."""
-    trace = made.trace
-    file = io.BytesIO()
-    np.savez(
-        file,
-        weights=trace.weights.numpy(),
-        value_norms=trace.value_norms.numpy(),
-        prompt_ids=np.array(trace.prompt),
-        new_ids=np.array(trace.new),
-        logprobs=np.array(trace.logprobs, dtype=np.float32),
-        alternative_ids=trace.alternative_ids.numpy(),
-        alternative_logprobs=trace.alternative_logprobs.numpy(),
-        labels=np.array(made.labels),
-    )
-    return file.getvalue()
-
-
 def snippet(shown: Shown, step: int) -> str:
     """Python that computes the row of this step anew, from the repository's root."""
     made, settings = shown.made, shown.made.settings
@@ -309,8 +266,8 @@ def snippet(shown: Shown, step: int) -> str:
         "from attention_core import Sampling",
         "from attention_core.traced import averaged, trace",
         "",
-        f"model = pretrained.load({settings.model!r})",
-        f"ids = model.tokenizer.encode({settings.prompt!r}).ids",
+        f"model = pretrained.load({settings.model!a})",
+        f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
         f"sampling = Sampling(temperature={settings.temperature!r}, seed={settings.seed})",
         f"run = trace(model.core, ids, max_new_tokens={made.trace.n_steps}, sampling=sampling)",
         f"row = averaged(run.weights, {layer}, {head})[run.query({step})]",
