@@ -103,24 +103,28 @@ _WATCH = """
     }
     return [];
   };
+  // where a change lies is looked up later, once a node and not once a line drawn
+  const pending = new Map();
   const frames = () => {
     const asked = performance.now();
     state.waiting = true;
     requestAnimationFrame(() => requestAnimationFrame(() => {
       const now = performance.now();
-      let later = false;
-      for (const [kind, changed] of Object.entries(state.changed)) {
-        if (changed > asked) later = true;
-        else if (!(state.painted[kind] >= changed)) state.painted[kind] = now;
+      for (const [node, changed] of pending) {
+        if (changed > asked) continue;
+        pending.delete(node);
+        for (const kind of kinds(node)) {
+          state.changed[kind] = Math.max(state.changed[kind] || 0, changed);
+          state.painted[kind] = now;
+        }
       }
       state.waiting = false;
-      if (later) frames();
+      if (pending.size) frames();
     }));
   };
   const change = (node) => {
-    const found = kinds(node);
-    for (const kind of found) state.changed[kind] = performance.now();
-    if (found.length && !state.waiting) frames();
+    pending.set(node, performance.now());
+    if (!state.waiting) frames();
   };
   const observer = new MutationObserver((records) => {
     for (const { target, attributeName } of records) {

@@ -398,8 +398,12 @@ export default function (component) {
   }
   function onArrange(event) {
     if (event.detail !== map.name) return;
+    const others = () => JSON.stringify({ ...arrangement, selected: null });
+    const before = others();
     takeArrangement();
-    draw();
+    // another open head moves a frame; the tiles stay as they are
+    if (layout && others() === before) drawFrames();
+    else draw();
   }
 
   const savePicture = () => savePng(canvas, map.title);
