@@ -6,7 +6,9 @@ import pandas as pd
 import streamlit as st
 
 
-def download(label: str, table: pd.DataFrame, file_name: str, *, key: str) -> None:
+def download(
+    label: str, table: pd.DataFrame, file_name: str, *, key: str, disabled: bool = False
+) -> None:
     """A button that saves a table as CSV; a click does not run the page again."""
     st.download_button(
         label,
@@ -15,4 +17,5 @@ def download(label: str, table: pd.DataFrame, file_name: str, *, key: str) -> No
         mime="text/csv",
         key=key,
         on_click="ignore",
+        disabled=disabled,
     )

@@ -14,6 +14,7 @@ from streamlit.util import calc_hash
 from pretrained import sources
 from ui import attention, models
 from ui.bounded import BoundedCache
+from ui.compare.ablation import ranking
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "views").glob("*/*.py"))
@@ -32,6 +33,12 @@ def _installed_components_are_looked_for_once() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+
+
+@pytest.fixture(autouse=True)
+def _no_ranking_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ablate ranks the heads on a short text unasked, seconds of work that few tests look at."""
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
 
 
 @pytest.fixture

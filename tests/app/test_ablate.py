@@ -11,7 +11,7 @@ from attention_core.ablation import HeadChange, edit
 from tests.app.conftest import messages, open_page
 from tests.pretrained.test_ablation_parity import save_bert, zeroed
 from ui import models
-from ui.compare.ablation import pickers, ranking, runs
+from ui.compare.ablation import pickers, ranking, runs, sections
 from ui.compare.ablation.ranking import RankJob
 from ui.jobs import JobQueue
 from ui.limits import OverLimit
@@ -136,6 +136,33 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     site.radio("ablate_kind").set_value("uniform").run()  # another ranking
     assert not site.button("ablate_rank").disabled
     assert site.dataframe[1].value.empty
+
+
+def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+    monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
+    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    assert len(site.dataframe[1].value) == 6 * 12
+    assert site.button("ablate_rank").disabled
+    job = site.session_state["ablate_job"]
+    site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
+    assert site.session_state["ablate_job"] is job
+    site.text_area("ablate_text").set_value("A lamp before the storm that came").run()
+    assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
+    assert site.dataframe[1].value.empty
+    assert not site.button("ablate_rank").disabled
+
+
+def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+    monkeypatch.setattr(sections, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(RankJob, "work", lambda job: job.stop())
+    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    job = site.session_state["ablate_job"]
+    assert job.finished.wait(DEADLINE)
+    site.run()
+    assert site.session_state["ablate_job"] is job
+    assert not site.button("ablate_rank").disabled
 
 
 def test_a_stopped_ranking_is_not_kept():
