@@ -32,7 +32,8 @@ except models.LOAD_ERRORS as error:
     st.stop()
 
 n_heads = entry.spec.n_heads
-order = settings.order(table)
+with right:
+    order = settings.order(table)
 reading = settings.reading(run)
 drawing = settings.drawing()
 
@@ -42,6 +43,7 @@ def show(number: int) -> None:
     st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
 
 
+st.markdown(f":small[{order.said}]")
 packed = values.packed(run, reading, name=MOSAIC)
 mosaic(packed, key=MOSAIC, on_open=show)
 st.markdown(

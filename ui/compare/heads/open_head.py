@@ -18,7 +18,7 @@ from ui.tensors import Panel, tensors
 
 _MAP = "heads_map"
 MOST_OVERLAID = 5
-LEFT_OUT = "left out, or below the share of the scale chosen above"
+LEFT_OUT = "left out or too small"
 
 
 def show_map(

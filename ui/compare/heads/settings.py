@@ -35,10 +35,14 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Order:
-    """The heads to draw, by number, and what stands below each; None is the grid of all."""
+    """The heads to draw, by number, and what stands below each; None is the grid of all.
+
+    said: how the order is to be read, in Markdown of ours.
+    """
 
     heads: list[int] | None
     captions: list[str]
+    said: str
 
 
 def reading(run: AttentionRun) -> Reading:
@@ -92,7 +96,7 @@ def drawing() -> Drawing:
     with columns[3]:
         threshold = linked(
             st.slider,
-            "Draw from this share of the scale (%)",
+            "Hide values below (% of the scale)",
             0,
             50,
             0,
@@ -104,7 +108,7 @@ def drawing() -> Drawing:
 def order(table: pd.DataFrame) -> Order:
     """Which heads are drawn, sorted by a statistic of the table."""
     measured = {s.title: s for s in statistics.definitions()}
-    columns = st.columns([2, 2, 3], gap="medium", vertical_alignment="bottom")
+    columns = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         title = linked(
             st.selectbox,
@@ -116,19 +120,18 @@ def order(table: pd.DataFrame) -> Order:
     by_layer = title == LAYERS
     with columns[1]:
         rising = linked(st.toggle, "Smallest first", key="heads_rising", disabled=by_layer)
-    with columns[2]:
-        count = linked(
-            st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
-        )
+    count = linked(
+        st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
+    )
     if by_layer:
-        st.markdown(":small[A row a layer, a column a head; both count from 0, as in the code.]")
-        return Order(None, [])
+        said = "Each row is a layer, each column a head; both count from 0, as in the code."
+        return Order(None, [], said)
     chosen = measured[title]
-    st.markdown(f":small[**{chosen.title}**: {chosen.definition}]")
+    said = f"**{chosen.title}**: {chosen.definition}"
     column = table[chosen.name].to_numpy()
     heads = sorted_heads(column, rising=rising)
     captions = ["" if np.isnan(value) else f"{value:.2f}" for value in column]
-    return Order(heads if count == EVERY else heads[:count], captions)
+    return Order(heads if count == EVERY else heads[:count], captions, said)
 
 
 def sorted_heads(column: np.ndarray, *, rising: bool) -> list[int]:
