@@ -19,6 +19,7 @@ import streamlit as st
 from ui import drawing
 
 _FOLDER = Path(__file__).parent
+_NOTHING = "nothing to show here"
 
 
 def _asset(name: str) -> str:
@@ -82,7 +83,7 @@ def heatmap(
     key: str,
     row_labels: Sequence[str] | None = None,
     value_name: str = "weight",
-    hidden_text: str = "nothing to show here",
+    hidden_text: str = _NOTHING,
     link: Linked | None = None,
     chosen: tuple[int, int] | None = None,
     on_cell: Callable[[], None] | None = None,
@@ -93,7 +94,8 @@ def heatmap(
     causal: cells above the diagonal are drawn as "may not look", not as a weight of zero.
     row_labels: where the rows are not the first tokens of the columns.
     value_name: what a value is called when it is read ("weight", "score", "difference").
-    hidden_text: what is read on a cell that is NaN; such a cell is drawn as absent.
+    hidden_text: what is read on a cell that is NaN; such a cell is drawn as absent. Where it is
+    given, the legend has room for it from the start, and nothing below moves when cells go.
     chosen: a (row, column) that stays framed. on_cell: a callback for a click or Enter on a cell;
     `picked(key)` says which one it was. captions: lines below the title of a saved picture, for
     what the page says around it.
@@ -142,7 +144,7 @@ def pack(
     scale: ColourScale | DivergingScale,
     row_labels: Sequence[str] | None = None,
     value_name: str = "weight",
-    hidden_text: str = "nothing to show here",
+    hidden_text: str = _NOTHING,
     link: Linked | None = None,
     chosen: tuple[int, int] | None = None,
     picks: bool = False,
@@ -175,6 +177,7 @@ def pack(
             "diverging": isinstance(scale, DivergingScale),
             "valueName": value_name,
             "hiddenText": hidden_text,
+            "mayHide": hidden_text != _NOTHING,  # then the legend keeps room for saying so
             "link": link and link.group,
             "rowUnits": link and [int(unit) for unit in link.rows],
             "columnUnits": link and [int(unit) for unit in link.columns],

@@ -64,7 +64,10 @@ export default function (component) {
   find(".high").textContent = (map.diverging ? "+" : "") + brief(map.largest);
   find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
-  find(".absent").textContent = map.values.some(Number.isNaN) ? `crossed out: ${map.hiddenText}` : "";
+  const crossed = find(".absent"), someCrossed = map.values.some(Number.isNaN);
+  crossed.textContent = someCrossed || map.mayHide ? `crossed out: ${map.hiddenText}` : "";
+  crossed.style.visibility = someCrossed ? "" : "hidden";
+  find(".legend").classList.toggle("roomy", map.mayHide);
   canvas.style.cursor = map.picks ? "pointer" : "";
   canvas.setAttribute(
     "aria-label",
