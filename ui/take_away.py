@@ -101,7 +101,7 @@ def buttons(files: Sequence[File], *, key: str) -> None:
 def snippet(code: str) -> None:
     """Python that prints the numbers of the page."""
     st.markdown("The same numbers in Python, in this repository:")
-    st.code(code, language="python")
+    st.code(code, language="python", wrap_lines=True)
 
 
 def link(prefix: str) -> None:

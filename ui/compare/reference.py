@@ -115,7 +115,13 @@ class Reference:
                     },
                     "legend": {"orient": "top"},
                 },
-                "shape": {"field": "of", "type": "nominal", "title": None},
+                "shape": {
+                    "field": "of",
+                    "type": "nominal",
+                    "title": None,
+                    "scale": {"domain": [WEIGHTS, HIDDEN]},  # as the colours': one legend for both
+                    "legend": {"orient": "top"},
+                },
                 "tooltip": [
                     {"field": "of", "title": "of"},
                     {"field": "layer", "title": "layer"},

@@ -1,0 +1,71 @@
+"""The link of a page, opened by somebody else, and its charts as files."""
+
+import re
+import urllib.parse
+import zipfile
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import DECODER, open_page, set_slider
+
+pytestmark = pytest.mark.browser
+
+
+def take_away(page: Page) -> None:
+    page.get_by_text("Take it away", exact=True).click()
+
+
+def link(page: Page, holding: str) -> str:
+    """The link on the page, once it holds what was chosen last."""
+    block = page.get_by_test_id("stCode").filter(has_text=re.compile("^http"))
+    expect(block).to_contain_text(holding)
+    return block.inner_text().strip()
+
+
+def test_a_link_after_presets_and_controls_restores_the_view(
+    page: Page, site: Site, browser: Browser
+):
+    open_page(page, site, "/word-pairs", "Word pairs")
+    take_away(page)
+    # a preset and a swap: what they set is in the link of the very run that they cause
+    page.get_by_role("radio", name="woman: brush or portrait?").click()
+    link(page, "words_query=woman")
+    page.get_by_role("button", name="Swap the word").click()
+    address = link(page, "words_query=brush")
+    said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
+    assert urllib.parse.urlsplit(address).path == "/word-pairs"
+    assert address.startswith(site.url)
+    other = browser.new_context().new_page()
+    other.goto(address)
+    expect(other.get_by_text(said)).to_be_visible()
+    expect(other.get_by_test_id("stToast")).to_have_count(0)
+    take_away(other)
+    assert link(other, "words_query=brush") == address
+    with other.expect_download() as download:
+        other.get_by_role("button", name="All charts").click()
+    with zipfile.ZipFile(download.value.path()) as files:
+        assert len(files.namelist()) == 8
+        svg = ElementTree.fromstring(files.read("heads_A.svg"))
+    assert "A: brush → woman" in "".join(svg.itertext())
+    other.context.close()
+
+
+def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, browser: Browser):
+    open_page(page, site, f"/heads?heads_model={DECODER}&heads_overlay=3.8&heads_overlay=0.2"
+              "&heads_text=Two+lamps+%26+a+kettle", "Heads")  # fmt: skip
+    take_away(page)
+    set_slider(page, "Layer", 0, 2)
+    address = link(page, "heads_layer=5")
+    asked = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
+    assert asked["heads_overlay"] == ["3.8", "0.2"]
+    assert asked["heads_text"] == ["Two lamps & a kettle"]
+    other = browser.new_context().new_page()
+    other.goto(address)
+    expect(other.get_by_text("in SmolLM2 135M Instruct, layer 5, head 1")).to_be_visible()
+    expect(other.get_by_test_id("stToast")).to_have_count(0)
+    take_away(other)
+    assert link(other, "heads_layer=5") == address
+    other.context.close()
