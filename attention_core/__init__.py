@@ -13,6 +13,7 @@ from attention_core.attend import (
 from attention_core.cache import KVCache
 from attention_core.config import (
     PRESETS,
+    LatentConfig,
     TransformerConfig,
     bert_config,
     gpt2_config,
@@ -29,8 +30,9 @@ from attention_core.ladder import (
     simple_self_attention,
     split_heads,
 )
+from attention_core.latent import LatentAttention, in_form
 from attention_core.masks import causal_mask, padding_mask
-from attention_core.memory import forward_flops, kv_cache_bytes, mla_cache_bytes
+from attention_core.memory import cache_bytes, forward_flops, kv_cache_bytes, mla_cache_bytes
 from attention_core.sampling import Sampling, probabilities, sample
 from attention_core.transformer import Transformer, TransformerOutput
 
@@ -39,6 +41,8 @@ __all__ = [
     "AttentionRecord",
     "CausalAttention",
     "KVCache",
+    "LatentAttention",
+    "LatentConfig",
     "MultiHeadAttention",
     "MultiHeadAttentionWrapper",
     "Sampling",
@@ -52,10 +56,12 @@ __all__ = [
     "attention_scores",
     "attention_weights",
     "bert_config",
+    "cache_bytes",
     "causal_mask",
     "forward_flops",
     "generate",
     "gpt2_config",
+    "in_form",
     "kv_cache_bytes",
     "llama_config",
     "mask_scores",

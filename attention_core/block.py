@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from attention_core.attend import AttentionRecord, attend
 from attention_core.config import TransformerConfig
 from attention_core.ladder import merge_heads, split_heads
+from attention_core.latent import LatentAttention
 from attention_core.layers import (
     FeedForward,
     Projection,
@@ -86,7 +87,7 @@ def surroundings(
     if config.positions != "rotary":
         return mask, None
     positions = torch.arange(n_tokens)
-    return mask, rotary_angles(positions, config.d_head, config.rope_theta, dtype)
+    return mask, rotary_angles(positions, config.d_rotary, config.rope_theta, dtype)
 
 
 def layer_steps(
@@ -96,7 +97,11 @@ def layer_steps(
 
     All are (B, T, C), except the heads (B, H, T, D), their concatenation (B, T, H*D) and the hidden
     layer (B, T, F).
+    Raises: ValueError for absorbed latent attention, whose heads hold no values.
     """
+    attention = block.attention
+    if isinstance(attention, LatentAttention) and attention.sizes.absorbed:
+        raise ValueError("absorbed latent attention has no values to show: use the expanded form")
     if block.pre_norm:
         return _pre_norm_steps(block, x, mask, rotation)
     return _post_norm_steps(block, x, mask, rotation)
@@ -426,7 +431,10 @@ def _parts_of(
         return [("cross-attention", count)]
     if owner.endswith(".out"):
         return [("attention: out", count)]
-    attention = model.get_submodule(owner.removesuffix(".qkv"))
+    attention = model.get_submodule(owner.rpartition(".")[0])
+    if isinstance(attention, LatentAttention):
+        of_queries = owner.rpartition(".")[2].startswith("q_")
+        return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
     assert isinstance(attention, Attention)  # nothing else is left in either model
     q, k, v = parameter.split((attention.q_width, attention.kv_width, attention.kv_width), dim=-1)
     return [

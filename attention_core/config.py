@@ -7,6 +7,41 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
+class LatentConfig:
+    """Sizes of multi-head latent attention, and in which form it is computed.
+
+    A token's keys and values are made from a latent vector of `kv_rank` numbers that all heads
+    share. `absorbed` says how, not what: the results are the same (`attention_core.latent`).
+
+    Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1; names after its equations.
+    Raises: ValueError, with the numbers, for a size below 1 or an odd `rope_head_size`.
+    """
+
+    kv_rank: int  # d_c, the width of the latent that a cache holds
+    nope_head_size: int  # d_h, the part of a query or key without a position
+    rope_head_size: int  # d_h^R, the part with one; its key is shared by all heads
+    v_head_size: int  # of a value
+    q_rank: int | None = None  # d_c', the width that queries pass through; None: straight from C
+    absorbed: bool = False  # work on latents instead of making keys and values from them
+    interleaved: bool = True  # rotary pairs are neighbours, as in DeepSeek's checkpoints
+    norm_eps: float = 1e-6  # of the norms on the latents
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name in ("kv_rank", "nope_head_size", "rope_head_size", "v_head_size", "q_rank"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        if self.rope_head_size % 2:
+            raise ValueError(f"rope_head_size must be even, got {self.rope_head_size}")
+
+    @property
+    def qk_head_size(self) -> int:
+        """The size of a whole query or key of one head: both parts."""
+        return self.nope_head_size + self.rope_head_size
+
+
+@dataclass(frozen=True)
 class TransformerConfig:
     """Sizes and parts of a `Transformer`.
 
@@ -24,6 +59,7 @@ class TransformerConfig:
     d_ff: int  # width inside the feed-forward network
     n_kv_heads: int | None = None  # H_kv, key/value heads; None: as many as query heads
     head_size: int | None = None  # D; None: d_model / n_heads
+    latent: LatentConfig | None = None  # multi-head latent attention instead; has sizes of its own
     causal: bool = True
     window: int | None = None  # a query sees the last so many keys, its own too; None: all earlier
     positions: Literal["learned", "rotary"] = "learned"
@@ -43,7 +79,9 @@ class TransformerConfig:
         for name in ("vocab_size", "context_length", "d_model", "n_layers", "n_heads", "d_ff"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.head_size is None and self.d_model % self.n_heads:
+        if self.latent is not None:
+            self._check_latent()
+        elif self.head_size is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads}), "
                 "or head_size given"
@@ -57,13 +95,42 @@ class TransformerConfig:
                 f"window must be at least 1, in a causal model, got window={self.window} and "
                 f"causal={self.causal}"
             )
-        if self.positions == "rotary" and self.d_head % 2:
-            raise ValueError(f"rotary positions need an even head size, got {self.d_head}")
+        if self.positions == "rotary" and self.d_rotary % 2:
+            raise ValueError(f"rotary positions need an even head size, got {self.d_rotary}")
+
+    def _check_latent(self) -> None:
+        for name in ("n_kv_heads", "head_size"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} ({getattr(self, name)}) must not be given with latent attention: "
+                    f"each of the {self.n_heads} heads makes keys and values from the latent"
+                )
+        if self.positions != "rotary":
+            raise ValueError(
+                f"latent attention needs rotary positions, got positions={self.positions!r}"
+            )
 
     @property
     def d_head(self) -> int:
-        """D, the size of one head."""
+        """D, the size of one head: of its queries and keys, where its values have another."""
+        if self.latent is not None:
+            return self.latent.qk_head_size
         return self.head_size or self.d_model // self.n_heads
+
+    @property
+    def d_rotary(self) -> int:
+        """How many numbers of a head's queries and keys rotary positions turn."""
+        return self.d_head if self.latent is None else self.latent.rope_head_size
+
+    @property
+    def cache_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(heads, size) of the two tensors that a cache keeps of each token in a layer.
+
+        Keys and values; the latent and the rotary key, one for all heads, of latent attention.
+        """
+        if self.latent is not None:
+            return (1, self.latent.kv_rank), (1, self.latent.rope_head_size)
+        return (self.kv_heads, self.d_head), (self.kv_heads, self.d_head)
 
     @property
     def kv_heads(self) -> int:

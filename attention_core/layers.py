@@ -129,3 +129,12 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = rotation
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+def rotate_neighbours(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each pair (x_{2i}, x_{2i+1}) by its position's angle: (B, H, T, D) -> (B, H, T, D).
+
+    The original layout of pairs, which DeepSeek's weights have. The pair comes out as the numbers i
+    and i + D/2; queries and keys in the same order have the same products.
+    """
+    return rotate(torch.cat((x[..., 0::2], x[..., 1::2]), dim=-1), rotation)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from attention_core.attend import attend, attention_weights, mask_scores
 from attention_core.ladder import MultiHeadAttention
+from attention_core.latent import LatentAttention
 from attention_core.layers import rotary_angles, rotate
 from attention_core.masks import causal_mask
 from attention_core.transformer import Block, Transformer
@@ -166,12 +167,15 @@ def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeSt
 
     Shapes: hidden (B, T, C), what enters the block (`hidden_states[layer]`), from position 0 and
     without padding -> output (B, T, C), the attention's part of the block's sum.
-    Raises: ValueError for a layer that the model does not have.
+    Raises: ValueError for a layer that the model does not have, or latent attention, which takes
+    other steps.
     """
     if not 0 <= layer < len(model.blocks):
         raise ValueError(f"layer {layer} is not one of 0 to {len(model.blocks) - 1}")
     block, config = cast(Block, model.blocks[layer]), model.config
     attention, head_dim = block.attention, config.d_head
+    if isinstance(attention, LatentAttention):
+        raise ValueError("the eleven steps are those of multi-head attention, not of latent")
     head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
     widths = [heads * head_dim for heads in head_counts]
 

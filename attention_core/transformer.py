@@ -16,6 +16,7 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.cache import KVCache
 from attention_core.config import TransformerConfig
 from attention_core.ladder import merge_heads, split_heads
+from attention_core.latent import LatentAttention
 from attention_core.layers import (
     FeedForward,
     Projection,
@@ -125,7 +126,10 @@ class Block(nn.Module):
         super().__init__()
         self.pre_norm = config.norm_order == "pre"
         self.attention_norm = make_norm(config)
-        self.attention = Attention(config, layer)
+        latent = config.latent is not None
+        self.attention: Attention | LatentAttention = (
+            LatentAttention(config, layer) if latent else Attention(config, layer)
+        )
         self.mlp_norm = make_norm(config)
         self.mlp = FeedForward(config)
 
@@ -268,21 +272,30 @@ class Transformer(nn.Module):
                 f"{self.config.context_length}"
             )
         weight = next(self.parameters())
+        key_shape, value_shape = self.config.cache_shapes
         return KVCache(
             self.config.n_layers,
             batch_size,
             max_length,
-            key_shape=(self.config.kv_heads, self.config.d_head),
+            key_shape=key_shape,
+            value_shape=value_shape,
             window=None if keep_all else self.config.window,
             dtype=weight.dtype,
             device=weight.device,
         )
 
     def out_weight(self, layer: int) -> Tensor:
-        """The matrix W_O that projects the merged heads of a layer: (H*D, C)."""
+        """The matrix W_O that projects the merged heads of a layer: (H*D, C).
+
+        D is the size of a row of `record.context`: in absorbed latent attention that of the latent,
+        and the matrix then holds the making of values too.
+        """
         block = self.blocks[layer]
         assert isinstance(block, Block)
-        return block.attention.out.weight
+        attention = block.attention
+        if isinstance(attention, LatentAttention):
+            return attention.out_weight()
+        return attention.out.weight
 
     def token_vectors(self, token_ids: Tensor) -> Tensor:
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
@@ -311,7 +324,7 @@ class Transformer(nn.Module):
         """The angles of rotary positions; None for a model without them."""
         if self.config.positions != "rotary":
             return None
-        return rotary_angles(positions, self.config.d_head, self.config.rope_theta, dtype)
+        return rotary_angles(positions, self.config.d_rotary, self.config.rope_theta, dtype)
 
     def _token_table(self) -> Tensor:
         """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""

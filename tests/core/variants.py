@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import KVCache, Transformer, TransformerConfig
+from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
 from tests.core.conftest import TINY
 
 LENGTH = 23
@@ -62,5 +62,21 @@ HEADS: dict[str, TransformerConfig] = {
     f"{style}, {heads}": replace(TINY[style], n_heads=6, n_kv_heads=kv, head_size=8)
     for (style, (heads, kv)) in itertools.product(
         ("gpt2", "llama"), {"MHA": 6, "GQA of 3": 3, "GQA of 2": 2, "MQA": 1}.items()
+    )
+}
+_LATENT = LatentConfig(
+    kv_rank=14, nope_head_size=5, rope_head_size=6, v_head_size=7, q_rank=10, norm_eps=1e-5
+)
+LATENT: dict[str, TransformerConfig] = {
+    name: replace(TINY[style], n_heads=4, n_kv_heads=None, head_size=None, latent=latent)
+    for name, style, latent in (
+        ("expanded", "llama", _LATENT),
+        ("absorbed", "llama", replace(_LATENT, absorbed=True)),
+        ("queries not compressed", "llama-tied", replace(_LATENT, q_rank=None)),
+        (
+            "queries not compressed, absorbed, halves",
+            "llama-tied",
+            replace(_LATENT, q_rank=None, absorbed=True, interleaved=False),
+        ),
     )
 }
