@@ -34,6 +34,7 @@ SECTIONS = {
         ("views/compare/word_pairs.py", "Word pairs", "link"),
         ("views/compare/generated_tokens.py", "Generated tokens", "history_edu"),
     ],
+    "KV cache": [("views/cache/calculator.py", "Calculator", "calculate")],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],
     "Weights": [("views/models/models.py", "Models", "database")],
 }
@@ -41,13 +42,9 @@ SECTIONS = {
 
 def page(file: str, title: str, icon: str) -> st.Page:
     """A page whose address is its file's name; home is the default."""
-    name = file.rpartition("/")[2].removesuffix(".py")
+    path = file.rpartition("/")[2].removesuffix(".py").replace("_", "-")
     return st.Page(
-        file,
-        title=title,
-        icon=f":material/{icon}:",
-        url_path=name.replace("_", "-"),
-        default=name == "home",
+        file, title=title, icon=f":material/{icon}:", url_path=path, default=path == "home"
     )
 
 

@@ -305,6 +305,7 @@ PATHS = [
     "/ablate",
     "/word-pairs",
     "/generated-tokens",
+    "/calculator",
     "/generate",
     "/models",
     "/why-attention",
