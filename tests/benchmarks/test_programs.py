@@ -162,6 +162,7 @@ def watched() -> Page:
 
 
 @pytest.mark.browser
+@pytest.mark.timed
 def test_repaint_measures_the_last_change_and_the_jump(watched: Page):
     rows = repaint.measure_page(watched, "page", "http://page.invalid/", 3)
     by_name = {row.control: row for row in rows}

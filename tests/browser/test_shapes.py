@@ -105,6 +105,7 @@ def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: 
     assert before.evaluate(_CHANGED)[2] == -1  # all as it was
 
 
+@pytest.mark.timed
 def test_play_walks_to_the_last_step_and_stops(page: Page, site: Site, browser: Browser):
     open_page(page, site, "/shapes?shapes_step=8", "Shapes")
     expect(heading(page, "8. attention weights")).to_be_visible()
@@ -137,6 +138,7 @@ def test_pause_keeps_the_step(page: Page, site: Site):
     assert page.get_by_role("heading", level=2).first.inner_text() == title
 
 
+@pytest.mark.timed
 def test_a_step_is_painted_quickly_and_nothing_above_moves(page: Page, site: Site):
     open_page(page, site, "/shapes?shapes_step=1", "Shapes")
     expect(panel(page, "step 1: input").locator("canvas")).to_be_visible()

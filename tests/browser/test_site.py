@@ -140,6 +140,7 @@ def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
     other.context.close()
 
 
+@pytest.mark.timed
 def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
     open_page(page, site, "/generate", "Generate")
     prompt = "The lighthouse keeper"
@@ -173,6 +174,7 @@ def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 
 
+@pytest.mark.timed
 def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
     frames: list[str | bytes] = []
     page.on(
@@ -240,6 +242,7 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(browser: Browser, tmp_
     server.stop()
 
 
+@pytest.mark.timed
 def test_home_is_painted_within_four_seconds_on_a_cold_server(browser: Browser, tmp_path: Path):
     server = Site(tmp_path / "log.txt")
     server.wait_until_it_listens()
@@ -253,6 +256,7 @@ def test_home_is_painted_within_four_seconds_on_a_cold_server(browser: Browser, 
     assert seconds < 4.0
 
 
+@pytest.mark.timed
 def test_no_page_waits_for_a_hub_that_is_gone(browser: Browser, tmp_path: Path):
     # 192.0.2.0/24 is for documentation (RFC 5737): nothing answers there, not even a refusal
     server = Site(tmp_path / "log.txt", HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
