@@ -172,7 +172,7 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
         elif job is not None and job.state == "stopped":
             st.text(f"Stopped at {job.progress:.0%}; what was measured is below.")
         else:
-            st.text(f"{len(asked.ids)} tokens: this takes some seconds, and you can stop it.")
+            st.text(f"Tokens: {len(asked.ids)}. This takes some seconds, and you can stop it.")
     partial = job.ranking if job is not None else Ranking(*_nothing(asked))
     _results(asked, found or partial, heads, pick=found is not None)
 

@@ -198,10 +198,13 @@ def watched(settings: Settings) -> Generation | None:
         status.progress(0.0, text="No tokens.")
     status.progress(
         1.0,
-        text=f"{made.trace.n_steps} tokens, one step each, made in {made.seconds:.2f} s. "
-        f"{made.ended}",
+        text=f"{_counted(made.trace.n_steps)}, made in {made.seconds:.2f} s. {made.ended}",
     )
     return made
+
+
+def _counted(n_steps: int) -> str:
+    return "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
 
 
 def clear() -> None:
