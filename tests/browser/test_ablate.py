@@ -110,6 +110,7 @@ def test_by_keyboard_alone(page: Page, site: Site):
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
     button = page.get_by_role("button", name="Switch off the strongest")
     expect(button).to_be_enabled()
+    page.get_by_test_id("stStatusWidget").wait_for(state="detached")  # nothing is painted anew
     button.focus()
     page.keyboard.press("Enter")
     expect(page).not_to_have_url(re.compile("L4H7"))

@@ -88,6 +88,8 @@ def heads(spec: ModelSpec) -> list[str]:
         key=HEADS,
         max_selections=runs.MAX_HEADS,
         placeholder="Type a head, such as L3H1",
+        filter_mode="prefix",
+        select_all=False,  # Enter after "L5H1" would take L15H1 and L25H1 too
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
     )

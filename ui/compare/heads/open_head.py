@@ -109,6 +109,8 @@ def show_lines(run: AttentionRun, choice: HeadChoice, reading: Reading) -> None:
         "Lay other heads over it (layer.head)",
         [name for name in names if name != open_one],
         max_selections=MOST_OVERLAID,
+        filter_mode="prefix",
+        select_all=False,  # Enter after "3.1" would take 3.10 and 3.11 too
         key="heads_overlay",
     )
     chosen = [open_one, *others]
