@@ -134,24 +134,67 @@ export default function (component) {
     }
   }
 
+  // Cells without gaps as pixels; colours in 1024 steps, which no screen can tell apart.
+  class CellImage {
+    constructor(edge, ratio) {
+      const count = Math.max(map.rows, map.columns) + 1;
+      this.corner = edge(0) * ratio;
+      this.at = Array.from({ length: count }, (_, i) => Math.round(edge(i) * ratio - this.corner));
+      this.image = new ImageData(this.at[map.columns] || 1, this.at[map.rows] || 1);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+      this.tones = [];
+    }
+
+    tone(part) {
+      const step = Math.round(Math.min(Math.max(part, 0), 1) * 1023);
+      if (this.tones[step] === undefined) {
+        const [r, g, b] = toned(step / 1023).match(/\d+/g).map(Number);
+        this.tones[step] = new Uint32Array(Uint8Array.of(r, g, b, 255).buffer)[0];
+      }
+      return this.tones[step];
+    }
+
+    fill(row, column, part) {
+      const tone = this.tone(part), { width } = this.image;
+      for (let y = this.at[row]; y < this.at[row + 1]; y++) {
+        this.pixels.fill(tone, y * width + this.at[column], y * width + this.at[column + 1]);
+      }
+    }
+
+    putOn(context) {
+      const drawn = document.createElement("canvas");
+      [drawn.width, drawn.height] = [this.image.width, this.image.height];
+      drawn.getContext("2d").putImageData(this.image, 0, 0);
+      context.save();
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.drawImage(drawn, Math.round(this.corner), Math.round(this.corner));
+      context.restore();
+    }
+  }
+
   function cells(context, ratio) {
     const { label, cell } = layout;
     // cells have fractional sizes; their edges lie on whole device pixels, so that none is blurred
     const edge = (index) => Math.round((label + index * cell) * ratio) / ratio;
     const gap = cell >= 8 ? 1 : 0;
     const absent = [];
+    const rectangle = (row, column, tone) => {
+      const x = edge(column), y = edge(row);
+      context.fillStyle = tone;
+      context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
+    };
+    // thousands of small cells are painted as one image; a saved SVG keeps its rectangles
+    const image = gap || context instanceof SvgContext ? null : new CellImage(edge, ratio);
     for (let row = 0; row < map.rows; row++) {
       for (let column = 0; column < map.columns; column++) {
         if (!visible(row, column)) continue;
-        const x = edge(column), y = edge(row), value = at(row, column);
-        if (Number.isNaN(value)) {
-          absent.push([row, column]);
-          continue;
-        }
-        context.fillStyle = toned(share(value));
-        context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
+        const value = at(row, column);
+        if (Number.isNaN(value)) absent.push([row, column]);
+        else if (image) image.fill(row, column, share(value));
+        else rectangle(row, column, toned(share(value)));
       }
     }
+    if (image) image.putOn(context);
     context.strokeStyle = ink;
     context.lineWidth = 1;
     context.globalAlpha = 0.18;

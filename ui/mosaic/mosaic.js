@@ -20,12 +20,12 @@ async function inflate(deflated) {
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const find = (selector) => parentElement.querySelector(selector);
-  const canvas = find(".scroll canvas"), scroll = find(".scroll"), cursor = find(".cursor");
+  const canvas = find(".scroll canvas"), scroll = find(".scroll");
   const readout = find(".readout"), figure = find(".mosaic");
   const map = unpack(data);
   const nHeads = map.layers * map.heads, nTokens = map.labels.length;
   const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
-  const scratch = document.createElement("canvas"), tiles = document.createElement("canvas");
+  const scratch = document.createElement("canvas");
   let codes = null, alive = true, layout = null, focus = null, cell = null, drawnWidth = 0;
   let arrangement = {
     selected: 0, order: null, captions: [], scale: null, square_root: true, threshold: 0,
@@ -214,10 +214,6 @@ export default function (component) {
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
     paint(context, ratio);
-    // while the visitor moves, only the frames change
-    tiles.width = canvas.width;
-    tiles.height = canvas.height;
-    tiles.getContext("2d").drawImage(canvas, 0, 0);
     if (focus !== null && !layout.at.has(focus)) focus = cell = null;
     drawFrames();
     // for whoever reads the picture by program: what was painted, and where each head lies
@@ -227,30 +223,14 @@ export default function (component) {
     legend();
   }
 
-  // The open head in two tones that show on every colour; the one being read in the theme's colour.
-  function frame(context) {
-    const { size } = layout;
-    const around = (head, tones) => {
-      const at = layout.at.get(head);
-      if (!at) return;
-      for (const [tone, width] of tones) {
-        context.strokeStyle = tone;
-        context.lineWidth = width;
-        context.strokeRect(at[0], at[1], size, size);
-      }
-    };
-    around(arrangement.selected, [["black", 5], ["#E69F00", 3]]);
-    if (focus !== null) around(focus, [["black", 4], ["white", 2]]);
-  }
-
+  // Frames around the open head and the one being read: elements above the canvas, so that moving
+  // one paints no tile anew.
   function drawFrames() {
-    if (!layout) return;
-    const context = canvas.getContext("2d"), ratio = window.devicePixelRatio || 1;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    context.drawImage(tiles, 0, 0);
-    context.scale(ratio, ratio);
-    frame(context);
+    for (const [frame, head] of [[find(".open"), arrangement.selected], [find(".read"), focus]]) {
+      const at = layout?.at.get(head);
+      frame.hidden = !at;
+      if (at) over(frame, at);
+    }
   }
 
   function legend() {
@@ -379,13 +359,16 @@ export default function (component) {
     follow();
   }
 
-  // Bring the head that is read into view, whatever scrolls around the picture.
-  function follow() {
-    const [x, y] = layout.at.get(focus);
-    Object.assign(cursor.style, {
+  // Lay an element over the tile at a corner.
+  function over(element, [x, y]) {
+    Object.assign(element.style, {
       left: `${x}px`, top: `${y}px`, width: `${layout.size}px`, height: `${layout.size}px`,
     });
-    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  // Bring the head that is read into view, whatever scrolls around the picture.
+  function follow() {
+    find(".read").scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   // --- what the page around says --------------------------------------------------------------
