@@ -15,8 +15,8 @@ pytestmark = pytest.mark.browser
 def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
     open_page(page, site, "/calculator", "Calculator")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
-    page.get_by_role("button", name="Lecture: DeepSeek").focus()
-    page.keyboard.press("Enter")
+    page.get_by_role("radio", name="Lecture: DeepSeek").focus()
+    page.keyboard.press("Space")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()
     expect(page.get_by_text("= 399,769,600,000 bytes")).to_be_visible()
     set_slider(page, "Sequences at once", 0, 1)  # 1 -> 2

@@ -24,13 +24,22 @@ WEIGHT_BITS = CACHE_BITS | {"4 bits": 4}
 LONGEST_ROW = 2**20
 EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST_ROW]
 
+
+def _example(
+    model: str, batch: int, context: int, memory: int, *, plain: bool = False
+) -> dict[str, Any]:
+    numbers = {"cache": "bfloat16, float16", "weights": "bfloat16, float16"}
+    return {"model": model, "batch": batch, "context": context, "memory": memory, "plain": plain,
+            **numbers}  # fmt: skip
+
+
 # What the buttons set, by their names: the ends of widget keys.
 PRESETS: dict[str, dict[str, Any]] = {
-    "Lecture: 30B": {"model": "The lecture's 30B", "batch": 128, "context": 1024, "plain": False},
-    "Lecture: DeepSeek": {"model": "DeepSeek-V3", "batch": 1, "context": 100_000, "plain": True},
-    "DeepSeek as it is": {"model": "DeepSeek-V3", "batch": 1, "context": 100_000, "plain": False},
-    "A full GPT-3": {"model": "GPT-3 175B", "batch": 32, "context": 2048, "plain": False},
-    "Mistral's window": {"model": "Mistral 7B v0.1", "batch": 8, "context": 32_768, "plain": False},
+    "Lecture: 30B": _example("The lecture's 30B", 128, 1024, 320),
+    "Lecture: DeepSeek": _example("DeepSeek-V3", 1, 100_000, 1536, plain=True),
+    "DeepSeek as it is": _example("DeepSeek-V3", 1, 100_000, 1536),
+    "A full GPT-3": _example("GPT-3 175B", 32, 2048, 640),
+    "Mistral's window": _example("Mistral 7B v0.1", 8, 32_768, 24),
 }
 
 
@@ -85,7 +94,6 @@ def use_preset() -> None:
     if chosen is not None:
         for name, value in PRESETS[chosen].items():
             st.session_state[f"calculator_{name}"] = value
-        st.session_state["calculator_cache"] = "bfloat16, float16"
         st.session_state["calculator_preset"] = None
 
 
@@ -235,6 +243,8 @@ def remark(chosen: Setting) -> str:
         )
     if chosen.n_tokens > model.context_length:
         said.append(f"Its published context ends at {model.context_length:,} tokens.")
+    if model.name == OWN:
+        said = ["The shapes that are typed above."]
     return " ".join(said) or f"Its published context: {model.context_length:,} tokens."
 
 

@@ -9,7 +9,7 @@ from ui.charts import BLUE, GREEN, PURPLE, VERMILLION, config, decades
 
 REAL, PLAIN = "as it is", "as plain multi-head"
 CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"
-ROW = 19  # pixels of a model's row
+ROW = 24  # pixels of a model's row, the axis below included
 
 
 def _gigabytes(values: list[float], field: str = "GB") -> dict[str, Any]:
@@ -88,7 +88,10 @@ def context_chart(chosen: Setting, ink: str) -> dict[str, Any]:
 
 
 def models_chart(chosen: Setting, ink: str) -> dict[str, Any]:
-    """One row a model: its cache, and where plain multi-head attention would put it."""
+    """One row a model: its cache, and where plain multi-head attention would put it.
+
+    Points, not bars: a logarithmic axis has no zero for bars to stand on.
+    """
     table = everything(chosen)
     rows = []
     for entry in table.to_dict("records"):

@@ -96,7 +96,7 @@ with left:
         calculator_charts.family_chart(chosen, theme.ink()), key="calculator_family_chart"
     )
 with right:
-    st.table(family.readable, border="horizontal", hide_index=True)
+    st.dataframe(family.readable, hide_index=True)
     st.markdown(
         f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both curves "
         "climb. Yet against its parameters the cache grows only with their power "
@@ -105,7 +105,7 @@ with right:
     )
 
 st.header("Why the price follows the context")
-st.table(calculator.price(chosen), border="horizontal", hide_index=True)
+st.dataframe(calculator.price(chosen), hide_index=True)
 st.markdown(
     f"{calculator.crossing(chosen)} To make one token, a processor reads the weights, once for "
     "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
