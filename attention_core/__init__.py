@@ -33,6 +33,7 @@ from attention_core.ladder import (
 from attention_core.latent import LatentAttention, in_form
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.memory import cache_bytes, forward_flops, kv_cache_bytes, mla_cache_bytes
+from attention_core.pooling import mean_pooled_kv_heads
 from attention_core.sampling import Sampling, probabilities, sample
 from attention_core.transformer import Transformer, TransformerOutput
 
@@ -65,6 +66,7 @@ __all__ = [
     "kv_cache_bytes",
     "llama_config",
     "mask_scores",
+    "mean_pooled_kv_heads",
     "merge_heads",
     "mla_cache_bytes",
     "padding_mask",
