@@ -120,7 +120,7 @@ with right:
 st.subheader("The heads with the largest weight on A")
 st.dataframe(table.head(ROWS), hide_index=True)
 st.markdown("Open one of them on the page *Heads*:")
-for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=True):
+for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):  # or fewer heads
     column.page_link(
         HEADS,
         label=f"Layer {row.layer}, head {row.head}",
