@@ -34,7 +34,6 @@ class Measured:
 
     sink: Sink
     n_tokens: int
-    first: str
     experiments: pd.DataFrame
     seconds: float
 
@@ -91,7 +90,6 @@ def _measure(
     return Measured(
         sink=sink,
         n_tokens=len(ids),
-        first=made.labels[0],
         experiments=pd.DataFrame([_row(outcome, label) for outcome in outcomes]),
         seconds=seconds,
     )
