@@ -174,7 +174,7 @@ def family_chart(chosen: Setting, ink: str) -> dict[str, Any]:
         "mark": {"type": "line", "point": {"size": 70, "filled": True}, "strokeWidth": 2.5},
         "encoding": {
             "x": {"field": "model", "type": "nominal", "sort": list(table["model"]),
-                  "title": "GPT-3", "axis": {"labelAngle": -40}},
+                  "title": "GPT-3", "axis": {"labelAngle": -40, "labelOverlap": False}},
             "y": _gigabytes([row["GB"] for row in rows]),
             "color": _colour([WEIGHTS, CACHE], [VERMILLION, BLUE]),
             "strokeDash": {"field": "what", "type": "nominal", "legend": None,
