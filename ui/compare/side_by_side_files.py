@@ -24,7 +24,7 @@ from attention_core.merging import {names}
 from pretrained.alignment import {aligned}
 
 def head(name, text, layer, number):
-    model = pretrained.load(name)
+    model = pretrained.load(name, device="cpu")
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         records = model.core(torch.tensor([tokens.ids]), record=True).records

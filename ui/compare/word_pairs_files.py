@@ -17,7 +17,7 @@ import torch
 import pretrained
 from attention_core.word_pairs import taken_from_units
 
-model = pretrained.load({model!a})
+model = pretrained.load({model!a}, device="cpu")
 tokens = model.tokenizer.encode({text!a})
 with torch.inference_mode():
     records = model.core(torch.tensor([tokens.ids]), record=True).records

@@ -96,7 +96,7 @@ def snippet(asked: Question, heads: Sequence[str], kind: str) -> str:
         lines.append("from pretrained.masked_word import masked_word_head")
     lines += [
         "",
-        f"model = pretrained.load({asked.model!a})",
+        f'model = pretrained.load({asked.model!a}, device="cpu")',
         f"ids = list(model.tokenizer.encode({asked.tokens.text!a}).ids)",
     ]
     if asked.asks == "next":

@@ -36,7 +36,7 @@ SNIPPET = """\
 import torch
 import pretrained
 
-model = pretrained.load({model!r})
+model = pretrained.load({model!r}, device="cpu")
 tokens = model.tokenizer.encode({text})
 with torch.inference_mode():
     records = model.core(torch.tensor([tokens.ids]), record=True).records
