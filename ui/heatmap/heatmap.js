@@ -67,7 +67,7 @@ export default function (component) {
   const crossed = find(".absent"), someCrossed = map.values.some(Number.isNaN);
   crossed.textContent = someCrossed || map.mayHide ? `crossed out: ${map.hiddenText}` : "";
   crossed.style.visibility = someCrossed ? "" : "hidden";
-  find(".legend").classList.toggle("roomy", map.mayHide);
+  find(".heatmap").classList.toggle("roomy", map.mayHide);
   canvas.style.cursor = map.picks ? "pointer" : "";
   canvas.setAttribute(
     "aria-label",
