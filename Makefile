@@ -24,16 +24,16 @@ setup: $(DEV)
 run: $(SITE)
 	$(BIN)/streamlit run app.py $(ARGS)
 
-# No test may reach for a model hub. Two processes for what computes; the browser after it, alone: it
-# takes both cores, and its tests measure time. It runs even if one of the others failed.
+# No test may reach for a model hub. Two processes at once, then, alone, the few tests that measure
+# time in a browser; they run even if one of the others failed.
 test: export HF_HUB_OFFLINE = 1
 test: lint prepare browser
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@status=0; set -x; \
-	$(BIN)/python -m pytest -m "not browser" -n 2 --dist loadfile || status=1; \
-	$(BIN)/python -m pytest -m browser || status=1; \
+	$(BIN)/python -m pytest -m "not timed" -n 2 --dist loadfile || status=1; \
+	$(BIN)/python -m pytest -m timed || status=1; \
 	exit $$status
 endif
 
