@@ -30,7 +30,7 @@ def main() -> None:
             ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
-            ("ablate", "/ablate", "[data-testid=stVegaLiteChart]"),
+            ("ablate", "/ablate", ".st-key-ablate_grid"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),

@@ -232,7 +232,8 @@ def _results(asked: Question, found: Ranking, heads: Sequence[str], *, pick: boo
         else:
             st.vega_lite_chart(chart, key="ablate_grid_partial")
     height = charts.grid_height(len(found.sizes)) - 60
-    shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: "{:+.4f}"})
+    second = "{:.4f}" if asked.asks == "states" else "{:+.4f}"  # a distance has no sign
+    shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})
     with right:
         if pick:
             st.dataframe(
