@@ -498,9 +498,10 @@ export default function (component) {
       arrange();
     }
   });
-  observer.observe(scroll);
   tell();
   arrange();
+  drawnWidth = scroll.clientWidth; // what was just drawn is not drawn again
+  observer.observe(scroll);
 
   return () => {
     observer.disconnect();

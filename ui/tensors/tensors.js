@@ -385,8 +385,9 @@ export default function (component) {
       picture.panels.forEach(draw);
     }
   });
-  observer.observe(root);
   picture.panels.forEach(draw);
+  drawnWidth = root.clientWidth; // what was just drawn is not drawn again
+  observer.observe(root);
 
   return () => {
     observer.disconnect();
