@@ -4,7 +4,7 @@ const FONT = "12px sans-serif";
 const ROW = 16, TOP = 24, GAP = 6, MARGIN = 4, MAX_LABEL = 150, MAX_LABEL_SHARE = 0.27;
 const BLOCKS = 26; // beside the labels: what the chosen token gives to, or gets from, each of them
 const FAINTEST = 1 / 255; // a line fainter than this cannot be seen
-const MAX_LINES = 3000; // drawn while no token is chosen; more is a solid area, and slow
+const MAX_LINES = 1200; // drawn while no token is chosen; more is a solid area, and slow
 const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn less finely
 

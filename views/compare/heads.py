@@ -43,53 +43,59 @@ def show(number: int) -> None:
     st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
 
 
-st.markdown(f":small[{order.said}]")
-packed = values.packed(run, reading, name=MOSAIC)
-mosaic(packed, key=MOSAIC, on_open=show)
-st.markdown(
-    f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
-    f"{len(packed.data):,} bytes. A value read here is within ±{packed.stated_error} of the "
-    f"tensor ({packed.levels} steps a head); the open head below is exact.]"
-)
+@st.fragment
+def pictures() -> None:
+    """All heads, and one of them open: to open another runs and paints this part alone."""
+    st.markdown(f":small[{order.said}]")
+    packed = values.packed(run, reading, name=MOSAIC)
+    mosaic(packed, key=MOSAIC, on_open=show)
+    st.markdown(
+        f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
+        f"{len(packed.data):,} bytes. A value read here is within ±{packed.stated_error} of the "
+        f"tensor ({packed.levels} steps a head); the open head below is exact.]"
+    )
 
-st.header("One head")
-columns = st.columns(3, gap="medium")
-with columns[0]:
-    layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3)
-with columns[1]:
-    head = controls.number("Head", "heads_head", n_heads, 1)
-with columns[2]:
-    stage = linked(
-        st.select_slider, "Step", stages.STAGES, stages.WEIGHTS, key="heads_stage",
-        help="From the scores to the weights, in the order of the computation.",
-    )  # fmt: skip
-choice = controls.HeadChoice(entry, layer, head)
-arrangement = Arrangement(
-    selected=layer * n_heads + head,
-    order=order.heads,
-    captions=order.captions,
-    scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
-    square_root=drawing.square_root,
-    threshold=drawing.threshold,
-    hidden=reading.hidden,
-    large=drawing.large,
-)
-arrange(arrangement, key=MOSAIC)
-picture, lines = st.columns(2, gap="large")
+    st.header("One head")
+    columns = st.columns(3, gap="medium")
+    with columns[0]:
+        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3)
+    with columns[1]:
+        head = controls.number("Head", "heads_head", n_heads, 1)
+    with columns[2]:
+        stage = linked(
+            st.select_slider, "Step", stages.STAGES, stages.WEIGHTS, key="heads_stage",
+            help="From the scores to the weights, in the order of the computation.",
+        )  # fmt: skip
+    choice = controls.HeadChoice(entry, layer, head)
+    arrangement = Arrangement(
+        selected=layer * n_heads + head,
+        order=order.heads,
+        captions=order.captions,
+        scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
+        square_root=drawing.square_root,
+        threshold=drawing.threshold,
+        hidden=reading.hidden,
+        large=drawing.large,
+    )
+    arrange(arrangement, key=MOSAIC)
+    picture, lines = st.columns(2, gap="large")
 
-st.subheader("One pair of tokens")
-pair = open_head.choose_pair(run)
-open_head.show_pair(run, choice, pair)
-with picture:
-    open_head.show_map(run, choice, reading, drawing, stage, pair)
-with lines:
-    open_head.show_lines(run, choice, reading)
+    st.subheader("One pair of tokens")
+    pair = open_head.choose_pair(run)
+    open_head.show_pair(run, choice, pair)
+    with picture:
+        open_head.show_map(run, choice, reading, drawing, stage, pair)
+    with lines:
+        open_head.show_lines(run, choice, reading)
+
+    with st.expander("Take it away"):
+        take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
+
+
+pictures()
 
 with st.expander("All heads in numbers"):
     numbers.show(table, f"{entry.spec.name}_statistics.csv")
-with st.expander("Take it away"):
-    take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
-
 with st.expander("How to read this", expanded=True):
     st.markdown(
         "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
