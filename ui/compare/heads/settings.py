@@ -80,7 +80,7 @@ def reading(run: AttentionRun) -> Reading:
 
 def drawing() -> Drawing:
     """How values become pictures."""
-    columns = st.columns([3, 3, 3, 4], gap="medium", vertical_alignment="bottom")
+    columns = st.columns([3, 4, 3, 4], gap="small", vertical_alignment="bottom")
     with columns[0]:
         scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
     with columns[1]:
@@ -108,7 +108,7 @@ def drawing() -> Drawing:
 def order(table: pd.DataFrame) -> Order:
     """Which heads are drawn, sorted by a statistic of the table."""
     measured = {s.title: s for s in statistics.definitions()}
-    columns = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
+    columns = st.columns(2, gap="small", vertical_alignment="bottom")
     with columns[0]:
         title = linked(
             st.selectbox,
