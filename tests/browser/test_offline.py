@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_site import read_cell
-from ui import drawing, heatmap, lines
+from ui import heatmap, lines
 from ui.offline import Part, page
 
 pytestmark = pytest.mark.browser
 
-FOLDER = Path(heatmap.__file__).parent
 HOSTILE = "</script><img src='https://example.com/x' onerror='document.title=1'>"
 LABELS = ["[CLS]", HOSTILE, "שלום", "😀", "[SEP]"]
 CHOOSER = """
@@ -38,15 +37,21 @@ def map_data(head: int) -> bytes:
 
 def parts() -> list[Part]:
     buttons = "".join(f"<button value={head}>Open head {head}</button>" for head in range(3))
-    files = [(FOLDER / f"heatmap.{kind}").read_text(encoding="utf-8") for kind in ("html", "css")]
-    js = drawing.script("colours", "save") + (FOLDER / "heatmap.js").read_text(encoding="utf-8")
     heads = {head: map_data(head) for head in range(2)}
     line_data = lines.pack(
         np.stack([weights(0), weights(1)]), ["a", "b"], LABELS, title="Lines", causal=False
     )
     return [
         Part(buttons, "", CHOOSER, {}),
-        Part(files[0], files[1], js, heads[0], "open", heads, "Head 2 is not in this file."),
+        Part(
+            heatmap.HTML,
+            heatmap.CSS,
+            heatmap.JS,
+            heads[0],
+            "open",
+            heads,
+            "Head 2 is not in this file.",
+        ),
         Part(lines.HTML, lines.CSS, lines.JS, line_data),
     ]
 

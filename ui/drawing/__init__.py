@@ -1,9 +1,9 @@
-"""JavaScript that the drawn components share: colours, and pictures to take away.
+"""JavaScript that the drawn components share: colours, packed data, saved pictures.
 
 A component of Streamlit is given its JavaScript as one text and may import no file of its own, so
 the shared functions are put before the component's text:
 
-    js = drawing.script("colours", "save") + _asset("heatmap.js")
+    js = drawing.script("colours", "data", "save") + _asset("heatmap.js")
 
 The files hold plain functions, without `export`; the names they define are global to that one
 component, and a component must not define them again.

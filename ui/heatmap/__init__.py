@@ -27,7 +27,7 @@ def _asset(name: str) -> str:
 
 
 HTML, CSS = _asset("heatmap.html"), _asset("heatmap.css")
-JS = drawing.script("colours", "save") + _asset("heatmap.js")
+JS = drawing.script("colours", "data", "save") + _asset("heatmap.js")
 
 _component = st.components.v2.component("attention_heatmap", html=HTML, css=CSS, js=JS)
 

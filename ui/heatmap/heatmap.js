@@ -6,20 +6,6 @@ const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP =
 const LISTED = 4; // values of a block of aligned cells that are read out one by one
 const EVENT = "attention-lab-cell";
 
-function unpack(data) {
-  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  return { ...header, values: new Float32Array(bytes.buffer, 4 + length) };
-}
-
-function shorten(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  let kept = [...text];
-  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
-  return kept.join("") + "…";
-}
-
 // A number on the colour scale.
 function brief(value) {
   const size = Math.abs(value);
@@ -36,7 +22,7 @@ export default function (component) {
   const find = (selector) => parentElement.querySelector(selector);
   const canvas = find(".scroll canvas"), scroll = find(".scroll"), readout = find(".readout");
   const cursor = find(".cursor");
-  const map = unpack(data);
+  const map = unpackFloats(data);
   const range = map.largest - map.lowest;
   // from 0 to 1 over the whole scale; the middle of a diverging one is its 0
   const share = (value) =>

@@ -26,7 +26,7 @@ def _asset(name: str) -> str:
 
 
 HTML, CSS = _asset("lines.html"), _asset("lines.css")
-JS = drawing.script("colours", "save") + _asset("lines.js")
+JS = drawing.script("colours", "data", "save") + _asset("lines.js")
 
 _component = st.components.v2.component("attention_lines", html=HTML, css=CSS, js=JS)
 

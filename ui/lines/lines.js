@@ -8,20 +8,6 @@ const MAX_LINES = 1200; // drawn while no token is chosen; more is a solid area,
 const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn less finely
 
-function unpack(data) {
-  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  return { ...header, values: new Float32Array(bytes.buffer, 4 + length) };
-}
-
-function shorten(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  let kept = [...text];
-  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
-  return kept.join("") + "…";
-}
-
 // The shortest decimal number that is this float32 and no other.
 function exact(value) {
   for (let digits = 1; digits < 9; digits++) {
@@ -36,7 +22,7 @@ export default function (component) {
   const find = (selector) => parentElement.querySelector(selector);
   const figure = find(".lines"), canvas = find(".scroll canvas"), scroll = find(".scroll");
   const readout = find(".readout"), cursor = find(".cursor");
-  const map = unpack(data);
+  const map = unpackFloats(data);
   const shift = map.keys - map.queries; // the queries are the last of the tokens
   const sides = { query: { count: map.queries, first: shift }, key: { count: map.keys, first: 0 } };
   const names = map.names.map((name, head) => ({ name, head, colour: headColour(head) }));

@@ -27,7 +27,7 @@ def _asset(name: str) -> str:
 
 
 HTML, CSS = _asset("mosaic.html"), _asset("mosaic.css")
-JS = drawing.script("colours", "save") + _asset("mosaic.js")
+JS = drawing.script("colours", "data", "save") + _asset("mosaic.js")
 ARRANGE_JS = _asset("arrange.js")
 
 _mosaic = st.components.v2.component("attention_mosaic", html=HTML, css=CSS, js=JS)

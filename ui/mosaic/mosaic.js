@@ -5,13 +5,6 @@ const SCROLLBAR = 16, LEAST_HEIGHT = 200;
 const MIN_TILE = 14, MAX_TILE = 132, MOST_HEIGHT = 860, LARGE_TILE = 190;
 const MIN_CAPTIONED = 68; // "10.11: 6.78" fits below it
 
-function unpack(data) {
-  const bytes = data.slice();
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  return { ...header, deflated: bytes.subarray(4 + length) };
-}
-
 async function inflate(deflated) {
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
@@ -21,7 +14,7 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const find = (selector) => parentElement.querySelector(selector);
   const canvas = find(".scroll canvas"), scroll = find(".scroll");
-  const readout = find(".readout"), figure = find(".mosaic");
+  const readout = find(".readout");
   const map = unpack(data);
   const nHeads = map.layers * map.heads, nTokens = map.labels.length;
   const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
@@ -423,7 +416,7 @@ export default function (component) {
   });
   observer.observe(scroll);
   takeArrangement();
-  inflate(map.deflated).then((inflated) => {
+  inflate(map.body).then((inflated) => {
     if (!alive) return;
     codes = inflated;
     draw();
