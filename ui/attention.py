@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained import Pretrained, Tokens
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
 
@@ -49,9 +48,6 @@ class AttentionRun:
 
 
 _runs: BoundedCache[AttentionRun] = BoundedCache(RUN_CACHE_BYTES, lambda run: run.nbytes)
-
-# one forward pass at a time: two at once on the same cores are slower than one after the other
-_gate = threading.Lock()
 
 
 def run(name: str, text: str) -> AttentionRun:
@@ -108,6 +104,6 @@ def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionR
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    with _gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)
         return model, tokens, model.core(ids, record=True).records

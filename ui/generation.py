@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ui import jobs, models
+from ui import jobs, models, turns
 from ui.jobs import Stopped, Work
 from ui.limits import (
     MAX_NEW_TOKENS,
@@ -213,17 +213,19 @@ class Job(Work):
         }
         # Warm-up: the same passes once before they are timed, so that neither run goes first.
         few = min(n_new, 2)  # a prefill and a decode step
-        generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self.check_stop)
-        generate(model.core, ids, max_new_tokens=1, on_layer=self.check_stop)
+        with turns.turn():
+            generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self.check_stop)
+            generate(model.core, ids, max_new_tokens=1, on_layer=self.check_stop)
         cache.reset()
         with_cache = stream(model.core, ids, cache=cache, **options)
         without = stream(model.core, ids, cache=None, **options)
         for step in range(n_new):
             # taking turns in going first, so that neither always pays for what the other evicted
-            if step % 2:
-                other, one = next(without, None), next(with_cache, None)
-            else:
-                one, other = next(with_cache, None), next(without, None)
+            with turns.turn():
+                if step % 2:
+                    other, one = next(without, None), next(with_cache, None)
+                else:
+                    one, other = next(with_cache, None), next(without, None)
             if one is None or other is None:
                 both = one is None and other is None
                 self.notice = f"{'The model' if both else 'One run'} ended its text here."

@@ -11,22 +11,20 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs while nothing else is being measured, and after the models that are loaded at the
-start of the server; it is called again only for settings or a round that are not kept. With
-`measure.FIRST` every visitor sees the measurement of the first one.
+`make()` runs in a turn of its own (`ui.turns`), so that no model runs beside it, and after the
+models that are loaded at the start of the server; it is called again only for settings or a round
+that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
 """
 
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
-from ui import warmup
+from ui import turns, warmup
 from ui.bounded import BoundedCache
 
 Value = TypeVar("Value")
@@ -35,7 +33,6 @@ FIRST = 0  # the round that all visitors share
 WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
 MAX_KEPT = 64  # results; a page's result is a few kilobytes at most
 
-_turn = threading.Lock()
 _rounds = itertools.count(FIRST + 1)
 
 
@@ -48,16 +45,6 @@ class Measured(Generic[Value]):
 
 
 _kept: BoundedCache[Measured[object]] = BoundedCache(MAX_KEPT, lambda _: 1)
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """While this is held nobody else in this process measures: times would disturb each other.
-
-    Not reentrant: `kept` holds it already while it calls `make`.
-    """
-    with _turn:
-        yield
 
 
 def fresh() -> int:
@@ -76,15 +63,10 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
         loading = warmup.start()
         if loading is not None:  # right after a start, models load in the background
             loading.join(WARM_UP_SECONDS)
-        with alone():
+        with turns.turn():
             return Measured(make(), datetime.now(UTC))
 
     return cast(Measured[Value], _kept.get((settings, round_), measure))
-
-
-def is_kept(settings: Hashable, round_: int) -> bool:
-    """Whether `kept` would return at once."""
-    return (settings, round_) in _kept
 
 
 def clear() -> None:

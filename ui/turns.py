@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
 
 _order: deque[threading.Lock] = deque()  # whose turn it is, then those who wait
 _changing = threading.Lock()
@@ -33,3 +36,15 @@ def turn() -> Iterator[None]:
             _order.popleft()
             if _order:
                 _order[0].release()
+
+
+def each(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, each of them made in a turn of its own; between two of them others have theirs."""
+    iterator = iter(items)
+    while True:
+        with turn():
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+        yield item

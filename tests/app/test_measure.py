@@ -30,8 +30,6 @@ def test_a_round_is_measured_once_for_all_and_a_fresh_one_anew():
     assert measure.FIRST not in rounds
     assert {measure.kept(("page", 4), round_, make).value for round_ in rounds} == {2, 3}
     assert measure.kept(("page", 5), measure.FIRST, make).value == 4
-    assert measure.is_kept(("page", 5), measure.FIRST)
-    assert not measure.is_kept(("page", 6), measure.FIRST)
 
 
 def test_measurements_take_turns():
@@ -67,6 +65,7 @@ def test_an_error_is_not_kept_and_lets_the_next_one_measure():
 
 def test_results_are_bounded():
     for number in range(measure.MAX_KEPT + 1):
-        measure.kept(("page", number), measure.FIRST, lambda: None)
-    assert not measure.is_kept(("page", 0), measure.FIRST)
-    assert measure.is_kept(("page", measure.MAX_KEPT), measure.FIRST)
+        measure.kept(("page", number), measure.FIRST, lambda: "first time")
+    last = measure.kept(("page", measure.MAX_KEPT), measure.FIRST, lambda: "again")
+    first = measure.kept(("page", 0), measure.FIRST, lambda: "again")
+    assert (last.value, first.value) == ("first time", "again")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
-from ui import charts, messages, models, theme
+from ui import charts, messages, models, theme, turns
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, check_text
 
@@ -146,7 +146,9 @@ def _compared(name: str, text: str) -> Reference:
 
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
-    return Reference(model.spec.title, len(tokens), compare(model, tokens.ids))
+    _ = model.reference  # loading takes seconds: not while others wait for their turn
+    with turns.turn():
+        return Reference(model.spec.title, len(tokens), compare(model, tokens.ids))
 
 
 def show(asked: Iterable[tuple[str, str]]) -> list[Reference]:

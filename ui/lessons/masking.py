@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ui import charts, models
+from ui import charts, models, turns
 from ui.bounded import BoundedCache
 from ui.limits import MAX_SMALL_TOKENS, check_text
 from ui.quiz import Question
@@ -76,7 +76,7 @@ def _forward(model: str, text: str) -> _AllScores:
 
     loaded = models.get(model)
     tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
-    with torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=loaded.device)
         records = loaded.core(ids, record=True).records
         scores = torch.stack([record.scores[0] for record in records]).float().cpu().numpy()

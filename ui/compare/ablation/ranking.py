@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.compare.ablation import runs
 from ui.compare.ablation.runs import Question
@@ -80,10 +80,11 @@ class RankJob(Work):
         # a layer's heads run that layer and all behind it
         total = n_layers * (n_layers + 1) / 2
         with torch.inference_mode():
-            hidden = model.core(ids[None], last_only=True).hidden[0]
+            with turns.turn():
+                hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.asked, hidden)
             parts = rank(model.core, ids, self.kind, measure, on_layer=self.check_stop)  # type: ignore[arg-type]
-            for part in parts:
+            for part in turns.each(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))
                 sizes[part.layer, heads] = values[:, 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pretrained import ModelSpec, Pretrained, Tokens
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
 
@@ -79,9 +78,6 @@ class Effect:
 
 _effects: BoundedCache[Effect] = BoundedCache(RUN_CACHE_BYTES // 8, lambda effect: effect.nbytes)
 _heads: BoundedCache[Any] = BoundedCache(4, lambda _: 1)  # masked-word heads
-
-# one forward pass at a time: two at once on the same cores are slower than one after the other
-_gate = threading.Lock()
 
 
 def names(spec: ModelSpec) -> list[str]:
@@ -202,7 +198,7 @@ def _effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
     rows = [[], _changes(heads, kind), _changes(heads, other)]
     if len(heads) > 1 and len(heads) * len(asked.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in heads]
-    with _gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         hidden = hidden_with(model.core, torch.tensor(asked.ids, device=model.device), rows)
         values = measure(asked, hidden[0])(hidden[1:])
         sizes = values[:, 0].tolist()

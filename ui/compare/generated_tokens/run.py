@@ -6,7 +6,6 @@ it between two layers, because every report of progress lets Streamlit end the r
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import streamlit as st
 
 from pretrained import Tokens
 from pretrained.tokens import printable
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.generation import END_OF_TEXT
 from ui.limits import (
@@ -73,7 +72,6 @@ class Generation:
 _kept: BoundedCache[Generation] = BoundedCache(
     TRACE_CACHE_BYTES, lambda made: made.trace.weights.untyped_storage().nbytes()
 )
-gate = threading.Lock()  # one pass at a time: two at once on the same cores are slower
 
 
 def _key(settings: Settings) -> tuple[object, ...]:
@@ -121,7 +119,7 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
             reported = time.monotonic()
             on_progress(chosen)
 
-    with gate:
+    with turns.turn():
         begin = time.perf_counter()
         traced = trace(
             model.core,

@@ -12,10 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from pretrained.tokens import printable
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.charts import BLUE, GREEN, PURPLE, VERMILLION, config, decades
-from ui.compare.generated_tokens.run import Generation, gate
+from ui.compare.generated_tokens.run import Generation
 from ui.limits import MAX_SINK_TOKENS
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _measure(
     others.pop(ids[0], None)
     wanted = variants(ids, [(f"“{label}”", number) for number, label in others.items()])
     fitting = [v for v in wanted if len(v.token_ids) <= model.core.config.context_length]
-    with gate:
+    with turns.turn():
         begin = time.perf_counter()
         sink = measure(model.core, ids)
         outcomes = run_variants(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.lessons.block.originals import (
     DECODER_2017,
@@ -18,7 +18,7 @@ from ui.lessons.block.originals import (
     untrained_layer,
     words_of,
 )
-from ui.lessons.block.stream import gate, run
+from ui.lessons.block.stream import run
 from ui.lessons.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from ui.tensors import Panel
 
@@ -82,7 +82,7 @@ def _reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
             return block.embeddings(core, x, positions=positions)
 
     order = block.reordered(len(labels), how, seed)
-    with gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         found = block.exchanges(layer, tokens, order, embed, rotation)
     rows = [labels[i] for i in order]
     return Reordered(

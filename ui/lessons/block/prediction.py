@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from pretrained.tokens import printable
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
-from ui.lessons.block.stream import gate, run
+from ui.lessons.block.stream import run
 
 if TYPE_CHECKING:
     from attention_core.lens import Lens
@@ -58,7 +58,7 @@ def _lens(name: str, text: str, position: int) -> LensTable:
     from attention_core.lens import lens_at, logit_lens
 
     done, model = run(name, text), models.get(name)
-    with gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         found: Lens = lens_at(logit_lens(model.core, done.stream.states[:, position]), 5)
     table: dict[str, Any] = {"layers passed": range(len(found.ids))}
     for rank in range(found.ids.shape[1]):
@@ -95,7 +95,7 @@ def _next_token(name: str, text: str) -> NextToken:
     logits = done.stream.logits
     if logits is None:
         raise ValueError(f"{name} has no output matrix and predicts no token.")
-    with gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         alone = last_row_alone(model.core, done.stream.hidden)
         difference = float((alone - logits[-1]).abs().max())
         top = alone.float().softmax(dim=-1).topk(10)

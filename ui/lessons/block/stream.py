@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.lessons.block.originals import EMPTY
 from ui.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
@@ -41,7 +40,6 @@ def _bytes_of(run: Run) -> int:
 
 
 kept_runs: BoundedCache[Run] = BoundedCache(STREAM_CACHE_BYTES, _bytes_of)
-gate = threading.Lock()  # one pass at a time: two at once on the same cores are slower
 
 
 def run(name: str, text: str) -> Run:
@@ -58,7 +56,7 @@ def _run(name: str, text: str) -> Run:
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    with gate, torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))
         norms = [
             token_norms(x).float().cpu().numpy()

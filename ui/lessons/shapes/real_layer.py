@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ui import models
+from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.lessons.shapes.walk import Walk
 from ui.limits import MAX_LESSON_TOKENS, check_text, check_tokens
@@ -67,7 +67,7 @@ def _forward(name: str, text: str) -> _Run:
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    with torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
         output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
     return _Run(tokens.labels, output.hidden_states[:-1])
 
