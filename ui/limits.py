@@ -49,3 +49,7 @@ MIN_TRACED_TOKENS, MAX_TRACED_TOKENS = 2, 40  # new tokens whose attention is ke
 MAX_TRACED_PROMPT = 96
 TRACE_CACHE_BYTES = 192 * 1024**2
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
+MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens, each generation run anew
+MAX_TIMED_SECONDS = 1200  # of a timing job, by its own estimate: others wait behind it
+MAX_TIMED_RUNS = 8  # kept for a visitor
+SHAPE_CACHE_BYTES = 2 * 1024**3  # of models with random weights
