@@ -14,12 +14,15 @@ from torch import Tensor
 from attention_core.transformer import Attention, Transformer
 
 
-def mean_pooled_kv_heads(model: Transformer, n_kv_heads: int) -> Transformer:
+def mean_pooled_kv_heads(
+    model: Transformer, n_kv_heads: int, *, share: bool = False
+) -> Transformer:
     """A new model with G key/value heads, each the mean of a group of the model's own.
 
     Key/value head g is the mean of the heads that lie side by side from g * (H_kv / G) on; the
-    query heads that read one of them read their mean now. Query, output and all other weights are
-    copied. With as many groups as heads nothing changes; with one the result is multi-query.
+    query heads that read one of them read their mean now. All weights outside those matrices are
+    copied or, with `share`, the model's own: no second copy of a large model in memory.
+    With as many groups as heads nothing changes; with one the result is multi-query.
 
     Raises: ValueError for groups that do not divide the model's key/value heads, or a model with
     latent attention, which has none.
@@ -33,7 +36,8 @@ def mean_pooled_kv_heads(model: Transformer, n_kv_heads: int) -> Transformer:
         )
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         pooled = Transformer(replace(config, n_kv_heads=n_kv_heads))
-    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    state = model.state_dict()
+    weights = {name: weight if share else weight.clone() for name, weight in state.items()}
     for name, module in model.named_modules():
         if isinstance(module, Attention):
             for kind, _ in module.qkv.named_parameters():
