@@ -23,7 +23,7 @@ from ui.limits import (
 )
 
 if TYPE_CHECKING:
-    from attention_core import KVCache, Sampling, Step
+    from attention_core import KVCache, Sampling, Step, TransformerConfig
     from pretrained import Pretrained, Tokenizer
 
 __all__ = ["QUEUE", "CacheSize", "Job", "JobQueue", "Request", "Run", "StepTime", "Stopped"]
@@ -118,22 +118,17 @@ class CacheSize:
     formula: int
 
 
-def cache_size(cache: KVCache) -> CacheSize:
-    """The size of what a cache holds now.
+def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
+    """The size of what a cache holds now, and by the formula of the model's kind of attention.
 
-    The formula: layers x batch x key/value heads x head size x tokens x 2 x bytes a value.
+    Layers x batch x key/value heads x head size x tokens x 2 x bytes a value; latents and windows
+    have formulas of their own (`attention_core.memory.cache_bytes`).
     """
-    from attention_core.memory import kv_cache_bytes
+    from attention_core import cache_bytes
 
     keys, _ = cache.layer(0)
-    batch_size, n_kv_heads, n_tokens, head_size = keys.shape
-    formula = kv_cache_bytes(
-        n_layers=cache.n_layers,
-        n_kv_heads=n_kv_heads,
-        head_size=head_size,
-        n_tokens=n_tokens,
-        batch_size=batch_size,
-        bytes_per_value=keys.element_size(),
+    formula = cache_bytes(
+        config, cache.length, batch_size=cache.batch_size, bytes_per_value=keys.element_size()
     )
     return CacheSize(cache.nbytes_used, formula)
 
@@ -231,7 +226,7 @@ class Job(Work):
                 self.notice = f"{'The model' if both else 'One run'} ended its text here."
                 return
             self._keep(one, other)
-            self.cache_size = cache_size(cache)
+            self.cache_size = cache_size(cache, model.core.config)
 
     def _fitting(self, model: Pretrained, ids: Sequence[int]) -> int:
         """How many new tokens the context has room for; the last one is never run itself."""

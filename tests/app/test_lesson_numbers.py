@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from attention_core import KVCache
+from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
 from ui import controls
 from ui.generation import cache_size
 from ui.lessons.block.originals import ENCODER_2017
@@ -43,9 +43,37 @@ def test_the_lecture_s_cache_sizes(example: dict[str, Any]):
     )
     for layer in range(example["n_layers"]):
         cache.update(layer, full, full)
-    size = cache_size(cache)
+    config = TransformerConfig(
+        vocab_size=1, context_length=1, d_model=1, d_ff=1, n_layers=example["n_layers"],
+        n_heads=heads[0], head_size=heads[1],
+    )  # fmt: skip
+    size = cache_size(cache, config)
     assert size.measured == size.formula == example["bytes"]
     assert f"{example['bytes'] / 1e9:.0f} GB" == example["printed"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"n_kv_heads": 3},
+        {"n_kv_heads": 3, "window": 5},
+        {"latent": LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7)},
+    ],
+)
+def test_the_size_of_shared_heads_windows_and_latents(parts: dict[str, Any]):
+    config = TransformerConfig(
+        vocab_size=13, context_length=40, d_model=24, d_ff=8, n_layers=2, n_heads=6,
+        positions="rotary", **parts,
+    )  # fmt: skip
+    model = Transformer(config).eval()
+    cache = model.new_cache(1, 40)
+    for _ in range(9):
+        with torch.inference_mode():
+            model(torch.tensor([[1]]), cache=cache)
+    row = 11 + 2 if config.latent else 3 * 4 * 2
+    expected = 2 * row * min(9, config.window or 9) * 4
+    size = cache_size(cache, config)
+    assert size.measured == size.formula == expected
 
 
 def test_the_course_s_sentences_are_offered():
