@@ -39,6 +39,16 @@ def test_a_window_names_the_shape_of_the_whole():
     assert Panel("p", np.zeros((2, 3)), ("token", "column")).shape_text == "(token 2, column 3)"
 
 
+def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
+    panel = Panel("p", np.zeros((4, 5)), ("token", "column"), there=(3, 5), box=(2, 5),
+                  box_note="computed before")  # fmt: skip
+    data = pack([panel])
+    (header,) = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])["panels"]
+    assert (header["there"], header["box"]) == ([3, 5], [2, 5])
+    assert header["boxNote"] == "computed before"
+    assert Panel("v", np.zeros(5), ("column",), box=(1, 5)).box == (1, 5)  # a vector is one row
+
+
 def test_labels_may_differ_from_block_to_block():
     rows = (("a", "b", "c"), ("d", "e", "f"))
     data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])
@@ -52,6 +62,8 @@ def test_labels_may_differ_from_block_to_block():
     [
         ({"values": np.zeros((1, 1, 1, 1, 1))}, "5 dimensions"),
         ({"axes": ("token",)}, "2 dimensions but 1 axes"),
+        ({"there": (3, 1)}, r"is \(2, 3\): it has no part of \(3, 1\)"),
+        ({"box": (2, -1)}, r"is \(2, 3\): it has no part of \(2, -1\)"),
         ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
         ({"rows": ["one"]}, "1 labels for an axis of 2"),
         ({"positions": (range(3), range(2))}, r"is \(2, 3\) but its positions are \(3, 2\)"),

@@ -48,9 +48,12 @@ class Panel:
     where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
     where the panel is a window of a larger tensor, the indices in it along each axis; they are
     written instead of the window's own. whole: the shape of that tensor. note: a sentence below it.
+    there: of a tensor that grows, how many rows and columns are there; the others keep their place
+    and stay empty. box: how many of its first rows and columns are framed as one and hatched;
+    box_note says what they are to whoever points at one.
 
-    Raises: ValueError for more or fewer axes than dimensions, shapes that differ, or more than 4
-    dimensions.
+    Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
+    dimensions, or more rows or columns there, or in the box, than the tensor has.
     """
 
     name: str
@@ -65,6 +68,9 @@ class Panel:
     positions: tuple[Sequence[int], ...] | None = None
     whole: tuple[int, ...] | None = None
     note: str = ""
+    there: tuple[int, int] | None = None
+    box: tuple[int, int] | None = None
+    box_note: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -80,6 +86,10 @@ class Panel:
             raise ValueError(
                 f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
             )
+        for part in (self.there, self.box):
+            sizes = (1, *shape)[-2:]
+            if part is not None and not all(map(lambda n, of: 0 <= n <= of, part, sizes)):
+                raise ValueError(f"{self.name} is {shape}: it has no part of {part}")
         named = (
             (self.columns, shape[-1]),
             (self.rows, shape[-2:][0]),
@@ -156,6 +166,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "mark": panel.mark,
                 "positions": panel.positions and [list(axis) for axis in panel.positions],
                 "note": panel.note,
+                "there": panel.there,
+                "box": panel.box,
+                "boxNote": panel.box_note,
                 "shapeText": panel.shape_text,
             }
         )

@@ -25,6 +25,7 @@ function unpack(data) {
     panel.grid = panel.shape.length === 1 ? [1, panel.shape[0]] : panel.shape.slice(-2);
     panel.outer = panel.shape.slice(0, -2);
     panel.marked = new Set(panel.mark.map((index) => flat(panel.shape, index)));
+    panel.there = panel.there || panel.grid;
     const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
     panel.largest = Math.max(...finite, 1e-12);
   }
@@ -45,6 +46,18 @@ function unflat(shape, at) {
 }
 
 // the index along one axis: where the panel is a window, that in the whole tensor
+// a cell that has its place, but is not there yet
+function isThere(panel, at) {
+  const [rows, columns] = panel.grid, inside = at % (rows * columns);
+  return Math.floor(inside / columns) < panel.there[0] && inside % columns < panel.there[1];
+}
+
+function isBoxed(panel, at) {
+  if (!panel.box) return false;
+  const [rows, columns] = panel.grid, inside = at % (rows * columns);
+  return Math.floor(inside / columns) < panel.box[0] && inside % columns < panel.box[1];
+}
+
 const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
 
 // labels that differ along the first axis are nested: those of one of its indices
@@ -207,6 +220,7 @@ export default function (component) {
     const blocks = l.blocks * l.stacks;
     for (let block = 0; block < blocks; block++) labels(panel, context, ink, block);
     for (let at = 0; at < panel.values.length; at++) {
+      if (!isThere(panel, at)) continue;
       const { x, y } = box(panel, at);
       const colour = fill(panel, at, paper);
       context.fillStyle = `rgb(${colour.join(" ")})`;
@@ -219,14 +233,41 @@ export default function (component) {
       }
     }
     for (let at = 0; at < panel.values.length; at++) {
+      if (!isThere(panel, at)) continue;
       if (panel.marked.has(at)) frame(context, panel, at, [[ink, 2]]);
       if (isLit(panel, at)) frame(context, panel, at, [["black", 4], ["white", 2]]);
     }
+    if (panel.box && Math.min(...panel.box) > 0) outline(context, panel, ink, paper);
     // where the first cell lies and how large cells are, for whoever reads the picture by program
     const first = box(panel, 0);
     Object.assign(panel.canvas.dataset, {
       left: first.x, top: first.y, cellWidth: l.cellWidth, cellHeight: l.cellHeight,
     });
+  }
+
+  // one thick frame around the boxed part, and hatched over it: seen without colours too
+  function outline(context, panel, ink, paper) {
+    const { x, y } = box(panel, 0), l = panel.layout;
+    const width = panel.box[1] * l.cellWidth - 1, height = panel.box[0] * l.cellHeight - 1;
+    context.save();
+    context.beginPath();
+    context.rect(x, y, width, height);
+    context.clip();
+    context.strokeStyle = ink;
+    context.globalAlpha = 0.18;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let at = -height; at < width; at += 7) {
+      context.moveTo(x + at, y + height);
+      context.lineTo(x + at + height, y);
+    }
+    context.stroke();
+    context.restore();
+    for (const [tone, thick] of [[paper, 6], [ink, 3]]) {
+      context.strokeStyle = typeof tone === "string" ? tone : `rgb(${tone.join(" ")})`;
+      context.lineWidth = thick;
+      context.strokeRect(x, y, width, height);
+    }
   }
 
   function frame(context, panel, at, strokes) {
@@ -263,7 +304,7 @@ export default function (component) {
     if (panel.rows) {
       context.textAlign = "right";
       const every = Math.ceil(13 / l.cellHeight);
-      for (let row = 0; row < rows; row += every) {
+      for (let row = 0; row < panel.there[0]; row += every) {
         const text = shorten(context, rowTexts[row], l.label - 6);
         context.fillText(text, x + l.label - 5, y + l.title + l.head + (row + 0.5) * l.cellHeight);
       }
@@ -272,7 +313,7 @@ export default function (component) {
       context.textAlign = "center";
       context.font = SMALL;
       const every = Math.ceil(16 / l.cellWidth);
-      for (let column = 0; column < columns; column += every) {
+      for (let column = 0; column < panel.there[1]; column += every) {
         const text = shorten(context, columnTexts[column], every * l.cellWidth - 2);
         context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, y + l.title + TITLE / 2);
       }
@@ -296,7 +337,8 @@ export default function (component) {
     });
     const value = panel.values[at];
     const shown = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : written(value, 0);
-    readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})`;
+    const boxed = isBoxed(panel, at) ? `, ${panel.boxNote}` : "";
+    readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})${boxed}`;
   }
 
   function light(panel, at) {
@@ -325,7 +367,8 @@ export default function (component) {
       const column = Math.floor((px - x - l.label) / l.cellWidth);
       const row = Math.floor((py - y - l.title - l.head) / l.cellHeight);
       if (row >= 0 && column >= 0 && row < panel.grid[0] && column < panel.grid[1]) {
-        return (block * panel.grid[0] + row) * panel.grid[1] + column;
+        const found = (block * panel.grid[0] + row) * panel.grid[1] + column;
+        return isThere(panel, found) ? found : -1;
       }
     }
     return -1;
@@ -339,7 +382,7 @@ export default function (component) {
     event.preventDefault();
     if (focus === null || focus.panel !== panel) return light(panel, 0);
     const columns = panel.grid[1], next = focus.at + step[0] * columns + step[1];
-    if (next >= 0 && next < panel.values.length) light(panel, next);
+    if (next >= 0 && next < panel.values.length && isThere(panel, next)) light(panel, next);
   }
 
   function build(panel) {
