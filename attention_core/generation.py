@@ -18,6 +18,7 @@ from attention_core.attend import AttentionRecord
 from attention_core.cache import KVCache
 from attention_core.memory import forward_flops
 from attention_core.sampling import Sampling, sample
+from attention_core.timing import synchronize
 from attention_core.transformer import Transformer
 
 
@@ -156,17 +157,12 @@ def _timed_forward(
     """Logits (V,) of the last position, the seconds of the model call alone, and its records."""
     # inference mode must not leak to the consumer between two steps: hence not around the loop
     with torch.inference_mode():
-        _synchronize(token_ids.device)
+        synchronize(token_ids.device)
         begin = time.perf_counter()
         output = model(token_ids, cache=cache, last_only=True, on_layer=on_layer, record=record)
-        _synchronize(token_ids.device)
+        synchronize(token_ids.device)
         seconds = time.perf_counter() - begin
         return output.logits[0, -1].float().cpu(), seconds, output.records
-
-
-def _synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 def _check(

@@ -70,16 +70,17 @@ def interleave(
 
 def seconds_of(call: Callable[[], object]) -> float:
     """The wall-clock seconds of one call, whatever device it uses."""
-    _synchronize()
+    synchronize()
     begin = time.perf_counter()
     call()
-    _synchronize()
+    synchronize()
     return time.perf_counter() - begin
 
 
-def _synchronize() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+def synchronize(device: torch.device | None = None) -> None:
+    """Wait until a GPU has done what it was given; without a device, any there is."""
+    if torch.cuda.is_available() and (device is None or device.type == "cuda"):
+        torch.cuda.synchronize(device)
 
 
 def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Samples:

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config
 
 from attention_core import Transformer, stream
 from attention_core.timing import Samples, interleave, paired_ratio
 from benchmarks.timing import machine, table
+from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
 PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"
@@ -49,28 +50,6 @@ class Run:
     def tokens_per_second(self) -> float:
         """New tokens by wall-clock time."""
         return len(self.token_ids) / self.seconds
-
-
-def random_reference(config: GPT2Config, seed: int = 2) -> Any:
-    """A `GPT2LMHeadModel` with random weights whose greedy choices are clear and varied.
-
-    At its usual start a GPT-2 with a tied output repeats its last token for ever, for the token's
-    own embedding dominates the residual stream. Larger matrices and positions let the layers
-    decide.
-    """
-    torch.manual_seed(seed)
-    # no end-of-text token, so that every run is as long as it should be
-    config.eos_token_id = config.bos_token_id = None
-    config.pad_token_id = 0
-    model: Any = GPT2LMHeadModel(config)
-    model.eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith("wpe.weight"):
-                parameter.mul_(10.0)
-            elif ".h." in name and parameter.ndim == 2:
-                parameter.mul_(5.0)
-    return model
 
 
 def core_run(
@@ -115,7 +94,7 @@ def measure(
 
     Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
     """
-    reference = random_reference(config)
+    reference = random_gpt2(config)
     core = core_from_reference(reference)
     calls: dict[str, Callable[[], Run]] = {
         _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
