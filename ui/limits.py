@@ -53,3 +53,6 @@ MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens, each generation run 
 MAX_TIMED_SECONDS = 1200  # of a timing job, by its own estimate: others wait behind it
 MAX_TIMED_RUNS = 8  # kept for a visitor
 SHAPE_CACHE_BYTES = 2 * 1024**3  # of models with random weights
+FAMILY_CACHE_BYTES = 384 * 1024**2  # models of one width in every form of attention
+LOOK_CACHE_BYTES = 64 * 1024**2
+MAX_DRIFT_TOKENS = 128  # of a text that a trained model and its pooled copies read
