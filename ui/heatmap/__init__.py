@@ -88,6 +88,8 @@ def heatmap(
     chosen: tuple[int, int] | None = None,
     on_cell: Callable[[], None] | None = None,
     captions: Sequence[str] = (),
+    axes: tuple[str, str] = ("query", "key"),
+    row_height: int | None = None,
 ) -> None:
     """Draw values (T, S), queries as rows and keys as columns.
 
@@ -98,7 +100,9 @@ def heatmap(
     given, the legend has room for it from the start, and nothing below moves when cells go.
     chosen: a (row, column) that stays framed. on_cell: a callback for a click or Enter on a cell;
     `picked(key)` says which one it was. captions: lines below the title of a saved picture, for
-    what the page says around it.
+    what the page says around it. axes: what a row and a column are called. row_height: of every
+    row in pixels, whatever the width of a cell, so that each row has room for its label; None
+    draws squares.
     """
     options: dict[str, Any] = {} if on_cell is None else {"on_cell_change": on_cell}
     _component(
@@ -115,6 +119,8 @@ def heatmap(
             chosen=chosen,
             picks=on_cell is not None,
             captions=captions,
+            axes=axes,
+            row_height=row_height,
         ),
         key=key,
         height="content",
@@ -149,13 +155,18 @@ def pack(
     chosen: tuple[int, int] | None = None,
     picks: bool = False,
     captions: Sequence[str] = (),
+    axes: tuple[str, str] = ("query", "key"),
+    row_height: int | None = None,
 ) -> bytes:
     """Header length (4 bytes, little endian), JSON header, then float32 values row by row.
 
     The header is padded with blanks so that the values start at a multiple of four bytes.
-    Raises: ValueError when units or row labels are more or fewer than the rows or columns.
+    Raises: ValueError when units or row labels are more or fewer than the rows or columns, or for
+    a causal map whose cells are not square.
     """
     rows, columns = weights.shape
+    if causal and row_height is not None:
+        raise ValueError(f"a causal map has square cells, not rows of {row_height} pixels")
     named: list[tuple[str, Sequence[Any] | None, int]] = [("row labels", row_labels, rows)]
     if link is not None:
         named += [("row units", link.rows, rows), ("column units", link.columns, columns)]
@@ -185,6 +196,9 @@ def pack(
             "chosen": chosen,
             "picks": picks,
             "captions": list(captions),
+            "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in axes],
+            "numbered": axes[1] != "key",  # columns that are no tokens go by their numbers alone
+            "rowHeight": row_height,
         }
     ).encode()
     header += b" " * (-len(header) % 4)

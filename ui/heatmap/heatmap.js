@@ -57,7 +57,8 @@ export default function (component) {
   canvas.style.cursor = map.picks ? "pointer" : "";
   canvas.setAttribute(
     "aria-label",
-    `${map.title}: ${map.rows} queries by ${map.columns} keys, ${map.valueName}s from ` +
+    `${map.title}: ${map.rows} ${map.axes[0][1]} by ${map.columns} ${map.axes[1][1]}, ` +
+      `${map.valueName}s from ` +
       `${brief(map.lowest)} to ${brief(map.largest)}. Use the arrow keys to read a cell` +
       (map.picks ? ", Enter to choose it." : "."),
   );
@@ -67,17 +68,25 @@ export default function (component) {
   function measure() {
     const context = canvas.getContext("2d");
     context.font = `${LABEL_FONT_PX}px sans-serif`;
-    const widths = [...map.rowLabels, ...map.labels].map((text) => context.measureText(text).width);
     const longest = Math.min(MAX_LABEL, scroll.clientWidth * MAX_LABEL_SHARE);
-    const label = Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
+    const room = (texts) => {
+      const widths = texts.map((text) => context.measureText(text).width);
+      return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
+    };
+    const label = room(map.rowHeight ? map.rowLabels : [...map.rowLabels, ...map.labels]);
+    const top = map.rowHeight ? room(map.labels) : label;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
     const fitting = (scroll.clientWidth - label - margin) / map.columns;
     const cell = Math.min(Math.max(fitting, MIN_CELL), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
-    const every = Math.ceil((LABEL_FONT_PX + 1) / cell);
-    const right = label + cell * map.columns, bottom = label + cell * map.rows;
-    return { label, cell, every, right, bottom, width: right + margin, height: bottom + margin };
+    const height = map.rowHeight || cell;
+    const every = (size) => Math.ceil((LABEL_FONT_PX + 1) / size);
+    const right = label + cell * map.columns, bottom = top + height * map.rows;
+    return {
+      label, top, cell, row: height, everyColumn: every(cell), everyRow: every(height),
+      right, bottom, width: right + margin, height: bottom + margin,
+    };
   }
 
   function arrange() {
@@ -88,6 +97,8 @@ export default function (component) {
     // where the cells lie, in CSS pixels, for whoever reads the picture by program
     canvas.dataset.origin = layout.label;
     canvas.dataset.cell = layout.cell;
+    canvas.dataset.top = layout.top;
+    canvas.dataset.row = layout.row;
     for (const one of [canvas, base]) {
       one.width = Math.round(layout.width * ratio);
       one.height = Math.round(layout.height * ratio);
@@ -122,11 +133,13 @@ export default function (component) {
 
   // Cells without gaps as pixels; colours in 1024 steps, which no screen can tell apart.
   class CellImage {
-    constructor(edge, ratio) {
-      const count = Math.max(map.rows, map.columns) + 1;
-      this.corner = edge(0) * ratio;
-      this.at = Array.from({ length: count }, (_, i) => Math.round(edge(i) * ratio - this.corner));
-      this.image = new ImageData(this.at[map.columns] || 1, this.at[map.rows] || 1);
+    constructor(edgeX, edgeY, ratio) {
+      this.corner = [edgeX(0) * ratio, edgeY(0) * ratio];
+      const places = (edge, count) =>
+        Array.from({ length: count + 1 }, (_, i) => Math.round((edge(i) - edge(0)) * ratio));
+      this.x = places(edgeX, map.columns);
+      this.y = places(edgeY, map.rows);
+      this.image = new ImageData(this.x[map.columns] || 1, this.y[map.rows] || 1);
       this.pixels = new Uint32Array(this.image.data.buffer);
       this.tones = [];
     }
@@ -142,8 +155,8 @@ export default function (component) {
 
     fill(row, column, part) {
       const tone = this.tone(part), { width } = this.image;
-      for (let y = this.at[row]; y < this.at[row + 1]; y++) {
-        this.pixels.fill(tone, y * width + this.at[column], y * width + this.at[column + 1]);
+      for (let y = this.y[row]; y < this.y[row + 1]; y++) {
+        this.pixels.fill(tone, y * width + this.x[column], y * width + this.x[column + 1]);
       }
     }
 
@@ -153,24 +166,25 @@ export default function (component) {
       drawn.getContext("2d").putImageData(this.image, 0, 0);
       context.save();
       context.setTransform(1, 0, 0, 1, 0, 0);
-      context.drawImage(drawn, Math.round(this.corner), Math.round(this.corner));
+      context.drawImage(drawn, ...this.corner.map(Math.round));
       context.restore();
     }
   }
 
   function cells(context, ratio) {
-    const { label, cell } = layout;
+    const { label, top, cell, row: height } = layout;
     // cells have fractional sizes; their edges lie on whole device pixels, so that none is blurred
-    const edge = (index) => Math.round((label + index * cell) * ratio) / ratio;
+    const edgeX = (index) => Math.round((label + index * cell) * ratio) / ratio;
+    const edgeY = (index) => Math.round((top + index * height) * ratio) / ratio;
     const gap = cell >= 8 ? 1 : 0;
     const absent = [];
     const rectangle = (row, column, tone) => {
-      const x = edge(column), y = edge(row);
+      const x = edgeX(column), y = edgeY(row);
       context.fillStyle = tone;
-      context.fillRect(x, y, edge(column + 1) - x - gap, edge(row + 1) - y - gap);
+      context.fillRect(x, y, edgeX(column + 1) - x - gap, edgeY(row + 1) - y - gap);
     };
     // thousands of small cells are painted as one image; a saved SVG keeps its rectangles
-    const image = gap || context instanceof SvgContext ? null : new CellImage(edge, ratio);
+    const image = gap || context instanceof SvgContext ? null : new CellImage(edgeX, edgeY, ratio);
     for (let row = 0; row < map.rows; row++) {
       for (let column = 0; column < map.columns; column++) {
         if (!visible(row, column)) continue;
@@ -187,11 +201,12 @@ export default function (component) {
     context.beginPath();
     if (map.causal) hatch(context);
     for (const [row, column] of absent) {
-      const x = label + column * cell, y = label + row * cell, end = cell - gap;
+      const x = label + column * cell, y = top + row * height;
+      const right = x + cell - gap, bottom = y + height - gap;
       context.moveTo(x, y);
-      context.lineTo(x + end, y + end);
-      context.moveTo(x + end, y);
-      context.lineTo(x, y + end);
+      context.lineTo(right, bottom);
+      context.moveTo(right, y);
+      context.lineTo(x, bottom);
     }
     context.stroke();
     context.globalAlpha = 1;
@@ -217,28 +232,28 @@ export default function (component) {
   }
 
   function labels(context, shown) {
-    const { label, cell, every } = layout;
-    const room = label - GAP;
+    const { label, top, cell, row: height, everyColumn, everyRow } = layout;
     context.font = `${LABEL_FONT_PX}px sans-serif`;
     context.textBaseline = "middle";
     context.fillStyle = ink;
     // a thinned-out label gives way to one beside it that is shown
-    const yields = (i, wanted) => wanted.some((other) => Math.abs(i - other) < every);
-    const each = (texts, wanted, write) => {
+    const each = (texts, wanted, start, size, every, room, write) => {
+      const yields = (i) => wanted.some((other) => Math.abs(i - other) < every);
       for (let i = 0; i < texts.length; i++) {
         const named = wanted.includes(i);
-        if (!named && (i % every || yields(i, wanted))) continue;
+        if (!named && (i % every || yields(i))) continue;
         context.globalAlpha = !shown || named ? 1 : 0.75;
-        write(shorten(context, texts[i], room), label + (i + 0.5) * cell);
+        write(shorten(context, texts[i], room), start + (i + 0.5) * size);
       }
     };
     context.textAlign = "right";
-    const rowTexts = map.rowLabels.slice(0, map.rows);
-    each(rowTexts, shown ? shown.rows : [], (text, place) => context.fillText(text, room, place));
+    const rowTexts = map.rowLabels.slice(0, map.rows), side = label - GAP, above = top - GAP;
+    each(rowTexts, shown ? shown.rows : [], top, height, everyRow, side, (text, place) =>
+      context.fillText(text, side, place));
     context.textAlign = "left";
-    each(map.labels, shown ? shown.columns : [], (text, place) => {
+    each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, above, (text, place) => {
       context.save();
-      context.translate(place, room);
+      context.translate(place, above);
       context.rotate(-Math.PI / 2);
       context.fillText(text, 0, 0);
       context.restore();
@@ -248,23 +263,23 @@ export default function (component) {
 
   // A rectangle from the first to the last of the rows and columns: aligned ones are neighbours.
   function box({ rows, columns }) {
-    const { label, cell } = layout;
+    const { label, top, cell, row: height } = layout;
     const first = { row: Math.min(...rows), column: Math.min(...columns) };
     return {
-      x: label + first.column * cell, y: label + first.row * cell,
+      x: label + first.column * cell, y: top + first.row * height,
       width: (Math.max(...columns) - first.column + 1) * cell,
-      height: (Math.max(...rows) - first.row + 1) * cell,
+      height: (Math.max(...rows) - first.row + 1) * height,
     };
   }
 
   // Lines along the row and the column of one cell.
   function lines(context, shown) {
-    const { label, cell, right, bottom } = layout, { x, y } = box(shown);
+    const { label, top, cell, row: height, right, bottom } = layout, { x, y } = box(shown);
     context.strokeStyle = ink;
     context.globalAlpha = 0.5;
     context.lineWidth = 1;
-    context.strokeRect(label, y, right - label, cell);
-    context.strokeRect(x, label, cell, bottom - label);
+    context.strokeRect(label, y, right - label, height);
+    context.strokeRect(x, top, cell, bottom - top);
     context.globalAlpha = 1;
   }
 
@@ -346,7 +361,11 @@ export default function (component) {
   const isolated = (text) => `\u2068${text}\u2069`;
 
   function named(kind, places, texts) {
-    if (places.length === 1) return `${kind[0]} ${places[0]} “${isolated(texts[places[0]])}”`;
+    if (places.length === 1) {
+      const place = places[0], text = texts[place];
+      const bare = map.numbered && kind === map.axes[1]; // its label is its number
+      return `${kind[0]} ${place}` + (bare ? "" : ` “${isolated(text)}”`);
+    }
     const last = places[places.length - 1];
     const quoted = `“${isolated(texts[places[0]])}” … “${isolated(texts[last])}”`;
     return `${kind[1]} ${places[0]} to ${last} ${quoted}`;
@@ -357,8 +376,7 @@ export default function (component) {
 
   function read({ rows, columns }) {
     const names =
-      named(["query", "queries"], rows, map.rowLabels) + " → " +
-      named(["key", "keys"], columns, map.labels);
+      named(map.axes[0], rows, map.rowLabels) + " → " + named(map.axes[1], columns, map.labels);
     const pairs = rows.flatMap((row) => columns.map((column) => [row, column]));
     const seen = pairs.filter(([row, column]) => visible(row, column));
     const values = seen.map(([row, column]) => at(row, column)).filter((v) => !Number.isNaN(v));
@@ -413,7 +431,7 @@ export default function (component) {
     if (!layout) return null;
     const bounds = canvas.getBoundingClientRect();
     const column = Math.floor((event.clientX - bounds.left - layout.label) / layout.cell);
-    const row = Math.floor((event.clientY - bounds.top - layout.label) / layout.cell);
+    const row = Math.floor((event.clientY - bounds.top - layout.top) / layout.row);
     const outside = row < 0 || column < 0 || row >= map.rows || column >= map.columns;
     return outside ? null : [row, column];
   }
@@ -455,7 +473,8 @@ export default function (component) {
     const { x, y } = box(pointed);
     cursor.style.left = `${x}px`;
     cursor.style.top = `${y}px`;
-    cursor.style.width = cursor.style.height = `${layout.cell}px`;
+    cursor.style.width = `${layout.cell}px`;
+    cursor.style.height = `${layout.row}px`;
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
