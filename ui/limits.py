@@ -56,3 +56,6 @@ SHAPE_CACHE_BYTES = 2 * 1024**3  # of models with random weights
 FAMILY_CACHE_BYTES = 384 * 1024**2  # models of one width in every form of attention
 LOOK_CACHE_BYTES = 64 * 1024**2
 MAX_DRIFT_TOKENS = 128  # of a text that a trained model and its pooled copies read
+MAX_GROWN_PROMPT = 16  # of a text whose every row is drawn while it grows
+MIN_GROWN_TOKENS, MAX_GROWN_TOKENS = 2, 8
+MAX_GROWN_BYTES = 256 * 1024**2

@@ -110,7 +110,8 @@ class Panel:
         """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
         whole = self.values.shape if self.whole is None else self.whole
         sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, whole, strict=True))
-        drawn = "" if whole == self.values.shape else f", drawn: {self.values.shape}"
+        part = self.values.shape if self.there is None else self.there
+        drawn = "" if whole == part else f", drawn: {part}"
         return f"({sizes}){drawn}"
 
 
