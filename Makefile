@@ -40,6 +40,7 @@ endif
 bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.one_row
 	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.kv_cache
 	$(BIN)/python -m benchmarks.heads
 
 lint: $(DEV)

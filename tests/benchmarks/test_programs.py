@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from transformers import GPT2Config
 
-from benchmarks import decode, one_row, repaint
+from benchmarks import decode, kv_cache, one_row, repaint
 from benchmarks.repaint import Control, Move, Row
 from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
 
@@ -58,6 +58,58 @@ def test_decode_refuses_to_compare_one_repeated_token():
     runs = {"core cached": [decode.Run([7] * 20, 1.0)]}
     with pytest.raises(RuntimeError, match="only 1 different"):
         decode.check_tokens(runs, 20)
+
+
+def test_kv_cache_prints_times_ratios_fits_and_exponents(tiny, capsys):
+    status = kv_cache.main(["--repeats", "2", "--new-tokens", "12"], config=tiny, prompt_ids=PROMPT)
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    for name in ("core", "transformers"):
+        assert f"\n{name} cached " in printed.out
+        assert f"\n{name} uncached " in printed.out
+        assert f"{name}, 12 new tokens: " in printed.out
+        assert f"{name}: with the cache " in printed.out
+    assert "exponent with the cache " in printed.out
+    assert "exponent without " in printed.out
+    assert "fitted at [6, 12]" in printed.out
+
+
+def test_kv_cache_without_transformers(tiny, capsys):
+    arguments = ["--repeats", "1", "--new-tokens", "8", "--core-only"]
+    assert kv_cache.main(arguments, config=tiny, prompt_ids=PROMPT) == 0
+    assert "transformers" not in capsys.readouterr().out
+
+
+def test_kv_cache_judges_known_times():
+    """0.1 s a cached step; 0.01 s more with every step without: ratios and exponents by hand."""
+    cached = kv_cache.Series([[0.1] * 512], [[1] * 512])
+    uncached = kv_cache.Series([[0.01 * n for n in range(1, 513)]], [[1] * 512])
+    series = {"core cached": cached, "core uncached": uncached}
+    lines = kv_cache.ratios(series, [100, 512])
+    # 0.01 * 100 * 101 / 2 over 10, and 0.01 * 512 * 513 / 2 over 51.2
+    assert lines[0].startswith("core, 100 new tokens: 5.05 (5.05..5.05) times as fast")
+    assert lines[0].endswith("target 3.4: reached")
+    assert "25.65" in lines[1]
+    assert lines[1].endswith("target 8.0: reached")
+    assert lines[2] == "core: with the cache ahead from 20 new tokens on"
+    verdicts = kv_cache.exponents(series, kv_cache.lengths_up_to(512))
+    assert verdicts[0].startswith("exponent with the cache 1.00")
+    assert verdicts[0].endswith(": reached")
+    assert verdicts[1].startswith("exponent without 1.99")
+
+
+def test_kv_cache_fails_with_a_message_when_tokens_differ():
+    one = kv_cache.Series([[0.1] * 3], [[5, 6, 7]])
+    other = kv_cache.Series([[0.1] * 3], [[5, 8, 7]])
+    with pytest.raises(RuntimeError, match="other and one differ from new token 1 on"):
+        kv_cache.check_tokens({"one": one, "other": other})
+
+
+@pytest.mark.parametrize(
+    ("n_new", "lengths"), [(512, [32, 64, 128, 256, 512]), (100, [32, 64, 100]), (20, [10, 20])]
+)
+def test_kv_cache_lengths(n_new, lengths):
+    assert kv_cache.lengths_up_to(n_new) == lengths
 
 
 def test_one_row_prints_a_line_a_shape(capsys):
