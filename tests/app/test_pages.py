@@ -1,5 +1,6 @@
 """Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
 
+import functools
 import json
 import os
 import re
@@ -45,9 +46,19 @@ def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
         return model.core(ids, record=True).records[layer].weights[0, head].numpy()
 
 
+LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
+          "text_area", "button_group")  # fmt: skip
+
+
+@functools.cache
+def opened(view: str) -> AppTest:
+    """The page as it opens, once for several tests, which only look at it."""
+    return open_page(AppTest.from_file(str(ROOT / "app.py"), default_timeout=60), view)
+
+
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_page_opens(site: AppTest, view: str):
-    open_page(site, view)
+def test_every_page_opens(view: str):
+    site = opened(view)
     assert not site.exception
     assert not messages(site)
     assert site.title[0].value
@@ -105,15 +116,12 @@ def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
 @pytest.mark.parametrize("nonsense", ["1e400", "-1", "../../etc/<b>passwd</b>"])
 def test_nonsense_everywhere_in_a_link(site: AppTest, view: str, nonsense: str):
     """Every parameter of the page at once; text boxes may take it, no page may fail."""
-    open_page(site, view)
-    kinds = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio",
-             "text_input", "text_area", "button_group")  # fmt: skip
-    keys = [widget.key for kind in kinds for widget in site.get(kind) if widget.key]
+    usual = opened(view)
+    keys = [widget.key for kind in LINKED for widget in usual.get(kind) if widget.key]
     linked = [key for key in keys if "_quiz_" not in key]
-    again = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    open_page(again, view, **dict.fromkeys(linked, nonsense))
-    assert not again.exception
-    assert again.title[0].value == site.title[0].value
+    open_page(site, view, **dict.fromkeys(linked, nonsense))
+    assert not site.exception
+    assert site.title[0].value == usual.title[0].value
 
 
 @pytest.mark.parametrize(
