@@ -1,7 +1,6 @@
 """The frame of the site: the pages, their sections, and what every page shares.
 
-The files lie in `views/`: Streamlit takes a folder `pages/` for its older kind of multipage app,
-and answers the first link to a page after a start with "Page not found".
+They lie in `views/`: of a folder `pages/` Streamlit makes an older kind of app, whose links break.
 """
 
 import os
@@ -14,8 +13,7 @@ from ui import contrast, footer, warmup
 # other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-# section -> (file, title, icon); the address of a page is its file's name
-SECTIONS = {
+SECTIONS = {  # section -> (file, title, icon); the address of a page is its file's name
     "": [("views/start/home.py", "Attention Lab", "home")],
     "Learn": [
         ("views/learn/why_attention.py", "Why attention", "conversion_path"),
@@ -34,7 +32,10 @@ SECTIONS = {
         ("views/compare/word_pairs.py", "Word pairs", "link"),
         ("views/compare/generated_tokens.py", "Generated tokens", "history_edu"),
     ],
-    "KV cache": [("views/cache/calculator.py", "Calculator", "calculate")],
+    "KV cache": [
+        ("views/cache/what_is_recomputed.py", "What is recomputed", "replay"),
+        ("views/cache/calculator.py", "Calculator", "calculate"),
+    ],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],
     "Weights": [("views/models/models.py", "Models", "database")],
 }
@@ -43,9 +44,8 @@ SECTIONS = {
 def page(file: str, title: str, icon: str) -> st.Page:
     """A page whose address is its file's name; home is the default."""
     path = file.rpartition("/")[2].removesuffix(".py").replace("_", "-")
-    return st.Page(
-        file, title=title, icon=f":material/{icon}:", url_path=path, default=path == "home"
-    )
+    icon = f":material/{icon}:"
+    return st.Page(file, title=title, icon=icon, url_path=path, default=path == "home")
 
 
 st.set_page_config(page_title="Attention Lab", page_icon="ui/favicon.png", layout="wide")

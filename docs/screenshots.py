@@ -31,6 +31,7 @@ def main() -> None:
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
             ("ablate", "/ablate", ".st-key-ablate_grid"),
+            ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),

@@ -309,6 +309,7 @@ PATHS = [
     "/ablate",
     "/word-pairs",
     "/generated-tokens",
+    "/what-is-recomputed",
     "/calculator",
     "/generate",
     "/models",
