@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from attention_core.timing import Samples, paired_ratio
+from benchmarks.browser import chromium, site
 from benchmarks.timing import machine, table
 
 if TYPE_CHECKING:
@@ -457,33 +458,6 @@ def verdicts(ours: Measured) -> list[str]:
     return lines
 
 
-@contextmanager
-def _site(log: Path, models: Path) -> Iterator[str]:
-    """The address of a server that knows the models in a folder."""
-    from tests.browser.conftest import Site
-
-    site = Site(log, ATTENTION_LAB_MODELS=str(models))
-    try:
-        site.wait_until_it_listens()
-        yield site.url
-    finally:
-        site.stop()
-
-
-@contextmanager
-def _browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
-        )
-        yield browser
-        browser.close()
-
-
 def _bertviz(browser: Browser, folder: Path, wanted: bool) -> BertViz | None:
     if not wanted:
         return None
@@ -514,7 +488,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         models = folder / "models"
         os.environ["ATTENTION_LAB_MODELS"] = str(models)
         write_model(models / MODEL)
-        with _browser() as browser, _site(folder / "log.txt", models) as url:
+        with chromium() as browser, site(ATTENTION_LAB_MODELS=str(models)) as url:
             bertviz = _bertviz(browser, folder, options.bertviz_tokens >= min(options.tokens))
             page = HeadsPage(browser, url, MODEL)
             results = []

@@ -22,13 +22,12 @@ import argparse
 import os
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.browser import chromium, site
 from benchmarks.timing import machine, table
 
 if TYPE_CHECKING:
@@ -368,34 +367,12 @@ def report_of(rows: Sequence[Row], limit_ms: float) -> str:
 
 
 @contextmanager
-def _site() -> Iterator[str]:
-    """The address of a server of one's own."""
-    from tests.browser.conftest import Site
-
-    with tempfile.TemporaryDirectory() as folder:
-        site = Site(Path(folder) / "log.txt")
-        try:
-            site.wait_until_it_listens()
-            yield site.url
-        finally:
-            site.stop()
-
-
-@contextmanager
-def _browser_page() -> Iterator[Page]:
-    from playwright.sync_api import sync_playwright
-
-    from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
-        )
+def _watched_page() -> Iterator[Page]:
+    with chromium() as browser:
         page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
         page.set_default_timeout(_PATIENCE_MS)
         watch(page)
         yield page
-        browser.close()
 
 
 def addresses(page: Page, url: str) -> list[str]:
@@ -431,7 +408,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{machine()}; {os.cpu_count()} cores")
     print("Absolute times: another busy process on this machine spoils them.\n", flush=True)
     rows: list[Row] = []
-    with _site() as url, _browser_page() as page:
+    with site() as url, _watched_page() as page:
         try:
             chosen = chosen_addresses(addresses(page, url), options.pages)
         except ValueError as error:
