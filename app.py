@@ -34,6 +34,7 @@ SECTIONS = {  # section -> (file, title, icon); the address of a page is its fil
     ],
     "KV cache": [
         ("views/cache/what_is_recomputed.py", "What is recomputed", "replay"),
+        ("views/cache/variants.py", "Variants", "account_tree"),
         ("views/cache/calculator.py", "Calculator", "calculate"),
     ],
     "Generate": [("views/generate/generate.py", "Generate", "bolt")],

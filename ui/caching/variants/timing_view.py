@@ -1,0 +1,107 @@
+"""The section that times the forms: settings, a button, progress, chart, table."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from ui import measure, messages, tables, theme
+from ui.caching.variants import charts, timing
+from ui.caching.variants.timing import Setting, TimeJob, Times
+from ui.generation import QUEUE
+from ui.limits import OverLimit
+from ui.linked import linked
+
+_JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
+
+
+def show(text: str, n_heads: int) -> None:
+    """Everything of the section; the rest of the page does not wait for it."""
+    context = linked(
+        st.select_slider, "Tokens in the cache", timing.CONTEXTS, 1024, key="variants_context",
+        help="The prompt's bytes, again and again up to this length.",
+    )  # fmt: skip
+    asked = timing.setting(text, n_heads, context)
+    job: TimeJob | None = st.session_state.get(_JOB)
+    round_ = st.session_state.get(_ROUND, measure.FIRST)
+    if job is not None and (job.setting, job.round) != (asked, round_):
+        job = None  # of other settings; nobody watches it any more, so it ends by itself
+    running = job is not None and job.live
+    st.fragment(_view, run_every=0.25 if running else None)(asked, round_, job, running)
+
+
+def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> None:
+    was_live = job is not None and job.live  # read first: what is painted is at least that fresh
+    if job is not None:
+        job.watch()
+    found = timing.kept(asked, round_)
+    left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
+    with left:
+        if was_live and job is not None:
+            st.button("Stop", icon=":material/stop:", key="variants_stop", on_click=job.stop)
+        else:
+            st.button(
+                "Measure again" if found else "Measure decode steps",
+                type="primary",
+                icon=":material/timer:",
+                key="variants_measure",
+                on_click=_start,
+                args=(asked, round_ if found is None else None),
+            )
+    with right:
+        _status(job if was_live or found is None else None, found)
+    _results(asked, found)
+    if running and not was_live:
+        st.rerun()  # the job is over: the page shows its result without a timer
+
+
+def _start(asked: Setting, round_: int | None) -> None:
+    """Queue a measurement in place of the visitor's earlier one; with None in a new round."""
+    round_ = measure.fresh() if round_ is None else round_
+    job = TimeJob(asked, round_)
+    try:
+        QUEUE.put(job, instead_of=st.session_state.get(_JOB))
+    except OverLimit as error:
+        st.session_state[_REFUSED] = str(error)
+        return
+    st.session_state[_JOB], st.session_state[_ROUND] = job, round_
+
+
+def _status(job: TimeJob | None, found: Times | None) -> None:
+    refused = st.session_state.pop(_REFUSED, None)
+    if refused is not None:
+        messages.problem(refused)
+    elif job is not None and job.live:
+        ahead = QUEUE.ahead(job)
+        note = f"Waiting: {ahead} ahead of you." if ahead else job.doing
+        st.progress(job.progress, text=note)
+    elif job is not None and job.error:
+        messages.problem(job.error)
+    elif job is not None and job.state == "stopped":
+        st.text("Stopped. Nothing is kept of an unfinished measurement.")
+    elif found is not None:
+        st.text(
+            f"Measured at {found.at:%H:%M:%S} UTC on this CPU, {found.threads} threads: "
+            f"{timing.REPEATS} rounds of {timing.STEPS} steps each, all forms in turns. Bars: the "
+            "middle half of the rounds."
+        )
+    else:
+        st.text("Takes some seconds, and you can stop it.")
+
+
+def _results(asked: Setting, found: Times | None) -> None:
+    names = timing.forms(asked.n_heads)
+    ratios = found.ratios if found else {}
+    table = found.table if found else pd.DataFrame({"form": names})
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.vega_lite_chart(charts.speeds(names, ratios, theme.ink()), key="variants_speeds")
+    with right:
+        shown = table.style.format(precision=2) if found else table
+        st.dataframe(shown, hide_index=True, key="variants_times_table")
+        context = table.assign(context=asked.context, query_heads=asked.n_heads)
+        tables.download(
+            "Download the times (CSV)", context, "decode_of_variants.csv", key="variants_times_csv",
+            disabled=found is None,
+        )  # fmt: skip
+    st.text(timing.said(found) if found else "Not measured yet.\n\n")
