@@ -1,0 +1,120 @@
+"""Inside the cache: real keys and values filling a buffer, their bytes, crop, and a full cache."""
+
+import streamlit as st
+
+from ui import controls, messages, models, source, theme
+from ui.caching.inside import numbers, pictures, run, sections, take_away
+from ui.caching.inside.watched import watched
+from ui.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
+from ui.linked import linked
+from ui.player import stepper
+
+CORE, CACHE = "attention_core/cache_trace.py", "attention_core/cache.py"
+
+st.title("Inside the cache")
+st.markdown(
+    "A KV cache is a block of memory with one row a token. Every step **writes** the newest "
+    "token's key and value into the next row and **reads** all rows so far. Here is that memory, "
+    "during a real generation."
+)
+
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = st.columns(2, gap="large")
+with left:
+    prompt = controls.text("Prompt", "inside_prompt", controls.NEXT_DAY)
+with right:
+    entry = controls.model("inside_model", "decoder", prefer="decoder")
+    n_new = linked(
+        st.slider, "New tokens", MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS, 16, key="inside_tokens"
+    )
+
+settings = run.Settings(entry.spec.name, prompt, n_new)
+try:
+    with st.spinner("Loading the model …"):
+        models.get(entry.spec.name)
+    made = watched(
+        "inside_run", settings, lambda report: run.run(settings, report),
+        kept=run.is_kept(settings), total=n_new, unit="tokens, each with the cache and without",
+        done=lambda made: f"Tokens: {made.n_steps}, each run with the cache and without, in "
+        f"{made.seconds:.2f} s. {made.ended}",
+    )  # fmt: skip
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+if made is None:
+    st.stop()
+
+n_steps, ink = made.n_steps, theme.ink()
+for key in ("inside_step", "inside_full_step"):
+    if st.session_state.get(key, 1) > n_steps:  # of a longer run before
+        st.session_state[key] = n_steps
+left, right = st.columns(2, gap="large", vertical_alignment="bottom")
+with left:
+    now = stepper("Step", n_steps, min(5, n_steps), key="inside_step") - 1 if n_steps > 1 else 0
+with right:
+    columns = st.columns(2)
+    with columns[0]:
+        layer = controls.number("Layer", "inside_layer", made.keys.shape[0], 8)
+    with columns[1]:
+        head = controls.number("KV head", "inside_kv_head", made.keys.shape[1], 1)
+with st.container(height=76, border=False):
+    st.text(pictures.sentence(made, now))
+pictures.both(made, now, layer, head)
+
+st.header("Bytes: measured and by the formula")
+left, right = st.columns(2, gap="large")
+with left:
+    st.code(numbers.formula(made, now), language=None, wrap_lines=True)
+    st.markdown(
+        "The memory is allocated once, for the longest text to come, so no step copies old rows. "
+        "What holds tokens grows by the same number of bytes with each one."
+    )
+with right:
+    st.vega_lite_chart(numbers.bytes_chart(made, now, ink), key="inside_bytes")
+
+st.header("Every step, with the cache and without")
+steps_table, uncached = numbers.steps_table(made), numbers.uncached_table(made)
+st.dataframe(steps_table, hide_index=True, height=248, key="inside_steps")
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.dataframe(
+        uncached.style.format({name: "{:.2e}" for name in
+                               ("FLOPs with cache", "FLOPs without", "logit difference")}),
+        hide_index=True, height=248, key="inside_uncached",
+    )  # fmt: skip
+with right:
+    st.vega_lite_chart(numbers.difference_chart(made, now, ink), key="inside_differences")
+st.markdown(numbers.verdict(made))
+
+st.header("Crop: go back and take another turn")
+sections.cropped(made, layer, head)
+
+st.header("When the cache is full")
+found = sections.filled(made, layer, head)
+
+with st.expander("Take it away"):
+    take_away.show(made, now, found)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A row of the picture is a row of memory: **W** written in this step, **r** read, "
+        "crossed out: allocated, nothing written yet. The colours keep one scale over all steps.\n"
+        "- The first step, **prefill**, writes one row for each prompt token. Each **decode** step "
+        "writes one. Queries are not kept: only the newest one is needed, once.\n"
+        "- Keys are stored as they are compared: already rotated, where a model has rotary "
+        "positions. So a row belongs to its position and cannot simply move.\n"
+        "- *Divergence* is Kullback-Leibler, full context against this way. Solid upright line: "
+        "the cache is full from here on.\n"
+        "- The first rows kept beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453). "
+        "Measured here with a mask, at the tokens' own positions."
+    )
+
+with st.expander("The code that computed this"):
+    source.step(CACHE, "KVCache.update", "keys[:, :, start:end] = k",
+                "values[:, :, start:end] = v", "return keys[:, :, :end]")  # fmt: skip
+    source.step(CACHE, "KVCache.crop", "self._length = n_tokens")
+    source.step(CACHE, "KVCache._update_ring", "start = (end - n_kept)")
+    source.show(CORE, "observe")
