@@ -32,6 +32,7 @@ def main() -> None:
             ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
             ("ablate", "/ablate", ".st-key-ablate_grid"),
             ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
+            ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
             ("variants", "/variants", ".st-key-variants_sharing"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),

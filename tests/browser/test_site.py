@@ -310,6 +310,7 @@ PATHS = [
     "/word-pairs",
     "/generated-tokens",
     "/what-is-recomputed",
+    "/inside-the-cache",
     "/variants",
     "/calculator",
     "/generate",
