@@ -176,12 +176,13 @@ def formula(chosen: Setting) -> str:
     else:
         values = f"{model.n_kv_heads} KV heads × {model.head_size} × 2 (K and V)"
     lines = []
+    sequences = f"{chosen.batch} sequence{'' if chosen.batch == 1 else 's'}"
     for part in cache_parts(
         model, chosen.n_tokens, batch_size=chosen.batch, bytes_per_value=chosen.bytes_per_value
     ):
         kept = "" if part.window is None else f" kept, of a window of {part.window:,}"
         lines.append(
-            f"{part.n_layers} layers × {chosen.batch} sequences × {part.n_tokens:,} tokens{kept} × "
+            f"{part.n_layers} layers × {sequences} × {part.n_tokens:,} tokens{kept} × "
             f"{values} × {chosen.bytes_per_value} bytes = {part.n_bytes:,} bytes"
         )
     if len(lines) > 1:
