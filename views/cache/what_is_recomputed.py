@@ -56,9 +56,10 @@ with fourth:
         help=f"A head has {made.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
     )  # fmt: skip
 look = pictures.Look(made, now, layer, head, column)
-ink = theme.ink()
+ink, tall = theme.ink(), pictures.table_height(made.n_rows)
 
 st.text(pictures.sentence(look))
+st.text(pictures.text(look))
 tensors(pictures.matrices(look), key="recomputed_matrices")
 st.markdown(f":small[{run.anywhere(made, now)}]")
 source.step(CORE, "repeated", "return (now")
@@ -71,20 +72,21 @@ scope = linked(
 table = counts.step_table(look, scope)
 st.markdown(counts.step_summary(look, table, scope))
 st.dataframe(
-    table.style.format(thousands=","), hide_index=True, height=388, key="recomputed_counts"
+    table.style.format(thousands=","), hide_index=True, height="content", key="recomputed_counts"
 )
 
-st.header("Only the last row of the logits is used")
-left, right = st.columns([3, 2], gap="large")
+st.subheader("Only the last row of the logits is used")
+st.text(pictures.agreement(look))
+left, right = st.columns([6, 5], gap="large")
 with left:
     tensors([pictures.logits(look)], key="recomputed_logits")
 with right:
     st.dataframe(
         pictures.predictions(look).style.format({"probability": "{:.4f}"}), hide_index=True,
-        height=388, key="recomputed_predictions",
+        height=tall, key="recomputed_predictions",
     )  # fmt: skip
 
-st.header("Back from that row: what it needs")
+st.subheader("Back from that row: what it needs")
 st.markdown(
     "From the pass **behind the cache**, which ran the newest token alone: one row of logits (1), "
     "one context row (2), one row of weights (3) and scores (4), one query (5), all values (6) "
@@ -98,17 +100,17 @@ st.dataframe(
     ), hide_index=True, height="content", key="recomputed_checks",
 )  # fmt: skip
 
-st.header("Why not cache the queries?")
+st.subheader("Why not cache the queries?")
 left, right = st.columns([3, 2], gap="large")
 with left:
     st.markdown("**How many later steps, so far, read each row in this head**")
-    st.dataframe(counts.read_counts(look), hide_index=True, height=388, key="recomputed_reads")
+    st.dataframe(counts.read_counts(look), hide_index=True, height=tall, key="recomputed_reads")
 with right:
     st.markdown("**Old rows overwritten: what becomes of the last context row**")
     st.dataframe(counts.spoiled(look), hide_index=True, height="content", key="recomputed_spoiled")
     source.step(CORE, "rows_read", "found[name] =")
 
-st.header("All steps so far")
+st.subheader("All steps so far")
 left, right = st.columns(2, gap="large")
 totals = counts.totals(made)
 with left:
@@ -120,7 +122,7 @@ with right:
     )
     tables.download("All steps (CSV)", totals, "recomputed_steps.csv", key="recomputed_csv")
 
-st.header("Why an encoder cannot do this")
+st.subheader("Why an encoder cannot do this")
 found = None
 try:
     found = counts.contrast(made)

@@ -278,7 +278,10 @@ def contrast_table(made: Growth, found: Contrast) -> pd.DataFrame:
 
 
 def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
-    """By layer, how far old keys and values move, as a share of the largest of them."""
+    """By layer, how far old keys and values move, as a share of the largest of them.
+
+    A share of 0 has no place on the axis and is drawn at its lower end, `FLOOR`.
+    """
     table = contrast_table(made, found)
     rows = [
         {**row, "drawn": max(row["moved by"], FLOOR)} for row in table.to_dict(orient="records")
@@ -290,9 +293,10 @@ def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
         "data": {"values": rows},
         "encoding": {
             "x": {"field": "layer", "type": "quantitative",
-                  "axis": {"tickMinStep": 1}, "title": "layer"},
+                  "axis": {"tickMinStep": 1}, "title": "layer",
+                  "scale": {"domain": [-0.5, len(found.decoder) - 0.5], "nice": False}},
             "y": {"field": "drawn", "type": "quantitative",
-                  "title": f"moved by, of the largest (0 at {FLOOR:.0e})",
+                  "title": "moved by, of the largest",
                   **decades([row["drawn"] for row in rows] + [1.0])},
             "color": {**series, "legend": {"orient": "top"},
                       "scale": {"domain": models_, "range": [BLUE, VERMILLION][: len(models_)]}},
@@ -304,7 +308,7 @@ def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
             ],
         },
         "mark": {"type": "point", "filled": True, "opacity": 1, "size": 60},
-        "config": config(ink),
+        "config": config(ink, labelLimit=320),
     }  # fmt: skip
 
 
@@ -326,5 +330,6 @@ def contrast_summary(made: Growth, found: Contrast) -> str:
     first = "not at all" if found.encoder[0] == 0 else f"by {found.encoder[0]:.0e}"
     return (
         f"{decoder} In {found.title}, where every token sees every other, they move: {first} in "
-        f"layer 0, which reads single words{deeper}. What was cached there would be wrong."
+        f"layer 0, which reads single words{deeper}. What was cached there would be wrong. "
+        "(A move of 0 is drawn at the lower end.)"
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attention_core.recomputed import GrownStep
 
 N_COLUMNS = 6  # of a head that are drawn
+MAX_NAMED_KEYS = 12  # above so many columns there is room for words and for values in the cells
 BOX_NOTE = "computed one step ago already"
 FROM_CACHE = "from the cache"
 
@@ -47,7 +48,17 @@ class Look:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of all rows that any step runs."""
-        return self.made.labels[: self.made.n_rows]
+        labels = self.made.labels[: self.made.n_rows]
+        if len(labels) <= MAX_NAMED_KEYS:
+            return labels
+        return tuple(f"{position} {label}" for position, label in enumerate(labels))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What stands above a column a key: its label, or in a long text its position alone."""
+        if self.made.n_rows <= MAX_NAMED_KEYS:
+            return self.labels
+        return tuple(map(str, range(self.made.n_rows)))
 
     @property
     def scale(self) -> float:
@@ -63,17 +74,23 @@ def n_columns_choices(made: Growth) -> int:
 def sentence(look: Look) -> str:
     """What the step runs and what it chooses."""
     step, made = look.step, look.made
-    text = "".join(made.pieces[: step.n_tokens]).replace("␣", " ")
-    chosen = made.pieces[step.n_tokens]
-    again = (
-        f"{step.n_before} of them for the second time or more"
-        if step.n_before
-        else "all for the first time"
-    )
+    again = f"{step.n_before} of them again" if step.n_before else "all for the first time"
     return (
-        f"Step {look.now + 1} without a cache runs {step.n_tokens} tokens, {again}: "
-        f"“{isolated(text)}”. It chooses “{isolated(chosen)}”."
+        f"Step {look.now + 1} of {len(made.steps)}: without a cache it runs {step.n_tokens} "
+        f"tokens, {again}, and chooses “{isolated(made.pieces[step.n_tokens])}”."
     )
+
+
+def text(look: Look) -> str:
+    """The whole text with a mark behind what the step runs: the same length in every step."""
+    n = look.step.n_tokens
+    pieces = [piece.replace("␣", " ") for piece in look.made.pieces]
+    return f"{isolated(''.join(pieces[:n]))} ‖{isolated(''.join(pieces[n:]))}"
+
+
+def table_height(n_rows: int) -> int:
+    """Pixels of a table with so many rows below its head: it need not scroll, nor ever grow."""
+    return 35 * (n_rows + 1) + 3
 
 
 def matrices(look: Look) -> list[Panel]:
@@ -92,7 +109,9 @@ def matrices(look: Look) -> list[Panel]:
         note = "First step: nothing was there before."
         if before is not None:
             moved = float(repeated(before[name], matrix, name))
-            note = f"Boxed: the step before had it. Largest difference: {_tiny(moved)}"
+            note = f"Boxed: the step before had it. Largest difference: {_tiny(moved)}."
+            if square:
+                note += " Right of the box: masked."
         panels.append(
             _square(look, name, matrix, final[name], note)
             if square
@@ -141,7 +160,7 @@ def _square(look: Look, name: str, now: Tensor, final: Tensor, note: str) -> Pan
         _grown(now, final),
         ("query", "key"),
         rows=look.labels,
-        columns=look.labels,
+        columns=look.keys,
         whole=tuple(now.shape),
         there=(step.n_tokens, step.n_tokens),
         box=(step.n_before, step.n_before),
@@ -172,6 +191,23 @@ def logits(look: Look) -> Panel:
     )
 
 
+def agreement(look: Look) -> str:
+    """How often the rows that nobody uses would have been right, and what the last one chooses."""
+    step, made = look.step, look.made
+    last = step.n_tokens - 1
+    right = sum(
+        int(i) == j for i, j in zip(step.likeliest_ids, made.ids[1 : last + 1], strict=False)
+    )
+    chosen = f"Row {last} alone chooses: “{isolated(made.pieces[last + 1])}”, with probability "
+    chosen += f"{float(step.likeliest[-1]):.3f}."
+    if not last:
+        return chosen
+    return (
+        f"The rows above it predict tokens that are in the text already: {right} of {last} right, "
+        f"and no matter. {chosen}"
+    )
+
+
 def predictions(look: Look) -> pd.DataFrame:
     """What each row predicts next, and what does come next."""
     step, made = look.step, look.made
@@ -182,8 +218,8 @@ def predictions(look: Look) -> pd.DataFrame:
             "token": made.labels[:n],
             "predicts": names(made, step.likeliest_ids.numpy()),
             "probability": step.likeliest.numpy(),
-            "next is": made.pieces[1 : n + 1],
-            "used": ["no, it is there already"] * (n - 1) + ["yes, it is chosen"],
+            "comes next": made.pieces[1 : n + 1],
+            "used": ["no"] * (n - 1) + ["yes"],
         }
     )
 
@@ -204,14 +240,14 @@ def way_back(look: Look) -> list[Panel]:
     def one(number: int, name: str, values: Tensor, columns: Sequence[str], note: str) -> Panel:
         return Panel(
             f"{number}  {name}", values[-1:, window].numpy(), ("token", "column"),
-            rows=[made.labels[n - 1]], columns=columns,
+            rows=[look.labels[n - 1]], columns=columns,
             positions=((n - 1,), look.columns), whole=(1, size), note=note,
         )  # fmt: skip
 
     def over_tokens(number: int, name: str, which: str, note: str) -> Panel:
         return Panel(
             f"{number}  {name}", _grown(now[which][-1:], final[which][-1:]), ("token", "key"),
-            rows=[made.labels[n - 1]], columns=look.labels,
+            rows=[look.labels[n - 1]], columns=look.keys,
             positions=((n - 1,), range(made.n_rows)), whole=(1, n), there=(1, n), note=note,
         )  # fmt: skip
 
@@ -221,7 +257,7 @@ def way_back(look: Look) -> list[Panel]:
 
     last = Panel(
         "1  last row of logits", step.cached_logits.numpy()[None], ("token", "next token"),
-        rows=[made.labels[n - 1]], columns=names(made, step.top_ids.numpy()),
+        rows=[look.labels[n - 1]], columns=names(made, step.top_ids.numpy()),
         positions=((n - 1,), range(len(step.top_ids))), whole=(1, made.config.vocab_size),
         note="From the last row of every layer, and so from 2.",
     )  # fmt: skip
