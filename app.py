@@ -35,6 +35,7 @@ SECTIONS = {  # section -> (file, title, icon); the address of a page is its fil
     "KV cache": [
         ("views/cache/what_is_recomputed.py", "What is recomputed", "replay"),
         ("views/cache/inside_the_cache.py", "Inside the cache", "memory"),
+        ("views/cache/timing.py", "Timing", "timer"),
         ("views/cache/variants.py", "Variants", "account_tree"),
         ("views/cache/calculator.py", "Calculator", "calculate"),
     ],

@@ -311,6 +311,7 @@ PATHS = [
     "/generated-tokens",
     "/what-is-recomputed",
     "/inside-the-cache",
+    "/timing",
     "/variants",
     "/calculator",
     "/generate",

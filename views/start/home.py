@@ -47,6 +47,7 @@ EXPLORE = {
     "views/compare/generated_tokens.py": "Where each new token looked, and why at the first one.",
     "views/cache/what_is_recomputed.py": "Which numbers of a step were there before; what to keep.",
     "views/cache/inside_the_cache.py": "Real keys and values filling memory; crop, and a full one.",
+    "views/cache/timing.py": "With a cache and without, step by step in turn, on this machine.",
     "views/cache/variants.py": "Heads that share keys: MHA to MLA, their bytes, time and drift.",
     "views/cache/calculator.py": "What a KV cache weighs, for 31 public models or your shapes.",
     "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
