@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
 # Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
@@ -21,3 +22,12 @@ def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of a process: Playwright runs once in it."""
+    from benchmarks.browser import chromium
+
+    with chromium() as browser:
+        yield browser

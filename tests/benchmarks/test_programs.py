@@ -1,14 +1,14 @@
 """The benchmark programs run through on tiny sizes; no time is asserted."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
 from benchmarks import decode, kv_cache, one_row, repaint
 from benchmarks.repaint import Control, Move, Row
-from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
 
 PROMPT = (1, 5, 9)
 
@@ -198,19 +198,15 @@ PAGE = """
 
 
 @pytest.fixture
-def watched() -> Page:
-    with sync_playwright() as playwright:
-        browser: Browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
-        )
-        page = browser.new_page(viewport={"width": 800, "height": 600})
-        repaint.watch(page)
-        page.route("http://page.invalid/**", lambda route: route.fulfill(
-            body=PAGE, content_type="text/html"
-        ))  # fmt: skip
-        page.goto("http://page.invalid/")
-        yield page
-        browser.close()
+def watched(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 800, "height": 600})
+    repaint.watch(page)
+    page.route("http://page.invalid/**", lambda route: route.fulfill(
+        body=PAGE, content_type="text/html"
+    ))  # fmt: skip
+    page.goto("http://page.invalid/")
+    yield page
+    page.close()
 
 
 @pytest.mark.browser

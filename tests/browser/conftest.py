@@ -16,7 +16,6 @@ from playwright.sync_api import (
     Page,
     ViewportSize,
     expect,
-    sync_playwright,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,16 +86,6 @@ class Site:
         self._process.kill()
         self._process.wait(10)
         self._log.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

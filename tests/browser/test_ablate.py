@@ -105,13 +105,10 @@ def test_by_keyboard_alone(page: Page, site: Site):
     page.keyboard.press("Escape")
     type_text(page, "Text", "Two lamps " * 20)  # too long to be ranked unasked
     expect(page).to_have_url(re.compile("ablate_text=Two"))
-    rank = page.get_by_role("button", name="Rank all 72 heads")
-    rank.focus()
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Rank all 72 heads").press("Enter")
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
     button = page.get_by_role("button", name="Switch off the strongest")
     expect(button).to_be_enabled()
     page.get_by_test_id("stStatusWidget").wait_for(state="detached")  # nothing is painted anew
-    button.focus()
-    page.keyboard.press("Enter")
+    button.press("Enter")
     expect(page).not_to_have_url(re.compile("L4H7"))
