@@ -6,7 +6,7 @@ from ui import controls, messages, models, source
 from ui.caching.variants import drift, looks, sections, take_away, timing_view
 from ui.linked import linked
 
-VARIANTS, LATENT = "attention_core/variants.py", "attention_core/latent.py"
+LATENT = "attention_core/latent.py"
 
 st.title("Variants")
 st.markdown(
@@ -48,11 +48,11 @@ timing_view.show(text, n_heads)
 source.step("attention_core/timing.py", "interleave", "start = round_", "result = runs")
 
 st.header("MLA: one latent instead of keys and values")
+sections.latent_shapes(look)
 left, right = st.columns(2, gap="large")
 with left:
-    sections.latent_shapes(look)
-with right:
     source.step(LATENT, "LatentAttention._expanded", "made = ", "k_nope, v = ", "k = torch.cat")
+with right:
     source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
 
 st.header("A trained model with averaged heads")

@@ -182,7 +182,8 @@ def speeds(
     low, high = min(0.5, *values) / 1.1, max(2.0, *values) * 1.1
     y = {
         "field": "form", "type": "nominal", "sort": list(forms), "title": None,
-        "scale": {"domain": list(forms)}, "axis": {"labelLimit": 160, "labelOverlap": False},
+        "scale": {"type": "band", "domain": list(forms)},
+        "axis": {"labelLimit": 160, "labelOverlap": False, "labelFlush": False},
     }  # fmt: skip
     marks = [m for m in (0.1, 0.2, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 50) if low < m < high]
     x = {
@@ -258,9 +259,8 @@ def drifts(rows: Sequence[Mapping[str, Any]], ink: str) -> dict[str, Any]:
                 "mark": {"type": "point", "filled": True, "size": 100, "opacity": 1},
                 "encoding": {
                     "y": y,
-                    "shape": {"field": "what", "type": "nominal", "title": None, "legend": None,
-                              "scale": {"domain": [HIDDEN, ATTENTION],
-                                        "range": ["circle", "diamond"]}},
+                    "shape": {**colour, "scale": {"domain": [HIDDEN, ATTENTION],
+                                                  "range": ["circle", "diamond"]}},
                 },
             },
         ],

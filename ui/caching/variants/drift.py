@@ -60,18 +60,18 @@ class Pooled:
         frame = pd.DataFrame(
             {
                 "key/value heads": self.groups,
-                "query heads a group": [self.n_heads // g for g in self.groups],
+                "query heads each": [self.n_heads // g for g in self.groups],
                 "mean 1 − cosine": self.cosine.mean(1),
-                "mean relative difference": self.relative.mean(1),
+                "mean difference": self.relative.mean(1),
                 "largest, of a token": self.relative.max(1),
-                "attention moved, mean": self.attention.mean((1, 2)),
+                "attention moved": self.attention.mean((1, 2)),
                 "most, of a head": self.attention.max((1, 2)),
             }
         )
         if self.predicts:
             frame["divergence, nats"] = self.divergence
-            frame["likeliest next token"] = self.likeliest
-            frame["the same as before"] = self.stays
+            frame["likeliest next"] = self.likeliest
+            frame["as before"] = self.stays
         return frame
 
     @property
@@ -181,13 +181,14 @@ def show(name: str, text: str) -> None:
     with left:
         st.vega_lite_chart(charts.drifts(found.rows, theme.ink()), key="variants_drift")
     with right:
-        shown = found.table.style.format(precision=4)
-        st.dataframe(shown, hide_index=True, key="variants_drift_table")
-        if st.toggle("Every token", key="variants_tokens"):
-            st.dataframe(found.by_token, hide_index=True, height=220, key="variants_by_token")
-        tables.download(
-            "Download the drift (CSV)", found.table, f"{name}_pooled.csv", key="variants_drift_csv"
-        )
+        st.markdown(":small[Relative difference of each token's last hidden state]")
+        tokens = found.by_token.style.format(precision=3)
+        st.dataframe(tokens, hide_index=True, height=290, key="variants_by_token")
+    shown = found.table.style.format(precision=4)
+    st.dataframe(shown, hide_index=True, key="variants_drift_table")
+    tables.download(
+        "Download the drift (CSV)", found.table, f"{name}_pooled.csv", key="variants_drift_csv"
+    )
 
 
 def grouped_entry() -> CatalogEntry | None:
@@ -212,20 +213,20 @@ def show_group(entry: CatalogEntry, text: str) -> None:
     drawn = heads[:MOST_MAPS]
     maps = run.weights[layer, drawn]
     scale = ColourScale(float(maps.max()), square_root=True)
-    places = st.columns(len(drawn) + 1, gap="small")
-    for place, head, weights in zip(places, drawn, maps, strict=False):
+    for place, head, weights in zip(st.columns(len(drawn)), drawn, maps, strict=True):
         with place:
             heatmap(
                 weights, run.tokens.labels, title=f"Query head {head}", causal=run.causal,
                 scale=scale, key=f"variants_map_{head - heads[0]}",
             )  # fmt: skip
     keys = run.k[layer, group]
-    with places[-1]:
-        heatmap(
-            keys, [str(i) for i in range(keys.shape[1])], row_labels=run.tokens.labels,
-            title=f"Key head {group}, read by all", causal=False, value_name="key",
-            scale=DivergingScale(float(np.abs(keys).max())), key="variants_keys",
-        )  # fmt: skip
+    heatmap(
+        keys, [str(i) for i in range(keys.shape[1])], row_labels=run.tokens.labels,
+        title=f"The keys that they share: key/value head {group}, a row for each token",
+        causal=False, value_name="key",
+        scale=DivergingScale(float(np.abs(keys).max())), key="variants_keys",
+    )  # fmt: skip
+    st.text(said(pooled(spec.name, text)))
     table = looks_table(run, layer, heads)
     with st.expander("Where each head of the group looks most"):
         st.dataframe(table, hide_index=True, height=260, key="variants_group_table")
@@ -264,11 +265,6 @@ def looks_table(run: AttentionRun, layer: int, heads: list[int]) -> pd.DataFrame
         columns[f"head {head} looks at"] = [labels[i] for i in most]
         columns[f"head {head} weight"] = weights.max(-1)
     return pd.DataFrame(columns)
-
-
-def own_pooling_said(name: str, text: str) -> str:
-    """What pooling the grouped model's own heads on to one would do."""
-    return said(pooled(name, text))
 
 
 def clear() -> None:

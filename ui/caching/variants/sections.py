@@ -20,7 +20,11 @@ def choose_form(n_heads: int) -> str:
     if st.session_state.get(FORM, options[0]) not in options:
         st.session_state[FORM] = options[0]
     chosen: str = linked(
-        st.select_slider, "From a key for every head to one for all", options, "GQA 4", key=FORM
+        st.select_slider,
+        "Who keeps keys and values: from MHA over GQA to MQA and MLA",
+        options,
+        "GQA 4",
+        key=FORM,
     )
     return chosen
 
@@ -109,7 +113,8 @@ def bytes_numbers(look: Look) -> None:
     """The table behind the bars, what the models are, and a file."""
     table = bytes_table(look)
     shown = table.style.format({"share of MHA": "{:.3f}"}, thousands=",")
-    st.dataframe(shown, hide_index=True, key="variants_bytes_table")
+    wide = {"form": st.column_config.Column(width=130)}
+    st.dataframe(shown, hide_index=True, column_config=wide, key="variants_bytes_table")
     st.markdown(models_said(look))
     tables.download(
         "Download the bytes (CSV)", table, "cache_of_variants.csv", key="variants_bytes_csv"

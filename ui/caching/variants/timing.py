@@ -85,14 +85,14 @@ class Times:
             rows.append(
                 {
                     "form": name,
-                    "ms a step, median": step.median * 1e3,
-                    "fastest": step.low * 1e3,
-                    "slowest": step.high * 1e3,
-                    "time, MHA = 1": ratio,
+                    "ms a step": step.median * 1e3,
+                    "MHA = 1": ratio,
                     "from": low,
                     "to": high,
                     "cache, MB": self.cache_bytes[name] / 1e6,
-                    "million operations": self.operations[name] / 1e6,
+                    "million ops": self.operations[name] / 1e6,
+                    "fastest, ms": step.low * 1e3,
+                    "slowest, ms": step.high * 1e3,
                 }
             )
         return pd.DataFrame(rows)

@@ -27,7 +27,10 @@ def show(text: str, n_heads: int) -> None:
     if job is not None and (job.setting, job.round) != (asked, round_):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
     running = job is not None and job.live
-    st.fragment(_view, run_every=0.25 if running else None)(asked, round_, job, running)
+    if running:
+        st.fragment(_view, run_every=0.25)(asked, round_, job, running)
+    else:  # a click on the button below must run all of this again, not a fragment alone
+        _view(asked, round_, job, running)
 
 
 def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> None:
@@ -37,8 +40,9 @@ def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> No
     found = timing.kept(asked, round_)
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
     with left:
-        if was_live and job is not None:
-            st.button("Stop", icon=":material/stop:", key="variants_stop", on_click=job.stop)
+        if running and job is not None:
+            st.button("Stop", icon=":material/stop:", key="variants_stop", on_click=job.stop,
+                      disabled=not was_live)  # fmt: skip
         else:
             st.button(
                 "Measure again" if found else "Measure decode steps",
