@@ -90,6 +90,8 @@ def heatmap(
     captions: Sequence[str] = (),
     axes: tuple[str, str] = ("query", "key"),
     row_height: int | None = None,
+    framed_rows: Sequence[int] = (),
+    room_for: Sequence[str] = (),
 ) -> None:
     """Draw values (T, S), queries as rows and keys as columns.
 
@@ -102,7 +104,8 @@ def heatmap(
     `picked(key)` says which one it was. captions: lines below the title of a saved picture, for
     what the page says around it. axes: what a row and a column are called. row_height: of every
     row in pixels, whatever the width of a cell, so that each row has room for its label; None
-    draws squares.
+    draws squares. framed_rows: neighbours that stay framed from end to end.
+    room_for: row labels that come later and keep the rows where they are (with `row_height`).
     """
     options: dict[str, Any] = {} if on_cell is None else {"on_cell_change": on_cell}
     _component(
@@ -121,6 +124,8 @@ def heatmap(
             captions=captions,
             axes=axes,
             row_height=row_height,
+            framed_rows=framed_rows,
+            room_for=room_for,
         ),
         key=key,
         height="content",
@@ -157,6 +162,8 @@ def pack(
     captions: Sequence[str] = (),
     axes: tuple[str, str] = ("query", "key"),
     row_height: int | None = None,
+    framed_rows: Sequence[int] = (),
+    room_for: Sequence[str] = (),
 ) -> bytes:
     """Header length (4 bytes, little endian), JSON header, then float32 values row by row.
 
@@ -199,6 +206,8 @@ def pack(
             "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in axes],
             "numbered": axes[1] != "key",  # columns that are no tokens go by their numbers alone
             "rowHeight": row_height,
+            "framedRows": list(framed_rows),
+            "roomFor": list(room_for),
         }
     ).encode()
     header += b" " * (-len(header) % 4)

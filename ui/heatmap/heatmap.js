@@ -36,6 +36,8 @@ export default function (component) {
   // The cell that Python has chosen, the cell pointed at here, the cells aligned with one pointed
   // at in a linked map: each as lists of rows and columns.
   const pinned = inside(map.chosen) ? single(...map.chosen) : null;
+  const rowsFramed = map.framedRows.length
+    ? { rows: map.framedRows, columns: [0, map.columns - 1] } : null;
   let pointed = canvas.getRootNode().activeElement === canvas ? pinned : null;
   let aligned = null;
   let layout = null, ink = "";
@@ -73,7 +75,7 @@ export default function (component) {
       const widths = texts.map((text) => context.measureText(text).width);
       return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     };
-    const label = room(map.rowHeight ? map.rowLabels : [...map.rowLabels, ...map.labels]);
+    const label = room(map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels]);
     const top = map.rowHeight ? room(map.labels) : label;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
@@ -124,6 +126,7 @@ export default function (component) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const shown = pointed || aligned || pinned;
     labels(context, shown);
+    if (rowsFramed) frame(context, rowsFramed);
     if (pinned && pinned !== shown) frame(context, pinned);
     if (shown && shown.rows.length && shown.columns.length) {
       if (shown.rows.length === 1 && shown.columns.length === 1) lines(context, shown);
@@ -322,6 +325,7 @@ export default function (component) {
     context.translate(0, head);
     cells(context, ratio);
     labels(context, pinned);
+    if (rowsFramed) frame(context, rowsFramed);
     if (pinned) frame(context, pinned);
     context.restore();
     const top = head + layout.height + 6, step = BAR.width / BAR.steps;
