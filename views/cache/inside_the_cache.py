@@ -60,9 +60,8 @@ with right:
         layer = controls.number("Layer", "inside_layer", made.keys.shape[0], 8)
     with columns[1]:
         head = controls.number("KV head", "inside_kv_head", made.keys.shape[1], 1)
-with st.container(height=76, border=False):
-    st.text(pictures.sentence(made, now))
 pictures.both(made, now, layer, head)
+st.text(pictures.sentence(made, now))  # below: it may take a line more without moving the picture
 
 st.header("Bytes: measured and by the formula")
 left, right = st.columns(2, gap="large")
@@ -76,18 +75,21 @@ with right:
     st.vega_lite_chart(numbers.bytes_chart(made, now, ink), key="inside_bytes")
 
 st.header("Every step, with the cache and without")
-steps_table, uncached = numbers.steps_table(made), numbers.uncached_table(made)
-st.dataframe(steps_table, hide_index=True, height=248, key="inside_steps")
-left, right = st.columns([3, 2], gap="large")
+st.dataframe(
+    numbers.steps_table(made).style.format(thousands=","), hide_index=True, height=248,
+    key="inside_steps",
+)  # fmt: skip
+st.dataframe(
+    numbers.uncached_table(made).style.format(
+        {"logit difference": "{:.2e}"}, thousands=",", precision=0
+    ),
+    hide_index=True, height=248, key="inside_uncached",
+)  # fmt: skip
+left, right = st.columns(2, gap="large")
 with left:
-    st.dataframe(
-        uncached.style.format({name: "{:.2e}" for name in
-                               ("FLOPs with cache", "FLOPs without", "logit difference")}),
-        hide_index=True, height=248, key="inside_uncached",
-    )  # fmt: skip
+    st.markdown(numbers.verdict(made))
 with right:
     st.vega_lite_chart(numbers.difference_chart(made, now, ink), key="inside_differences")
-st.markdown(numbers.verdict(made))
 
 st.header("Crop: go back and take another turn")
 sections.cropped(made, layer, head)
@@ -100,8 +102,9 @@ with st.expander("Take it away"):
 
 with st.expander("How to read this", expanded=True):
     st.markdown(
-        "- A row of the picture is a row of memory: **W** written in this step, **r** read, "
-        "crossed out: allocated, nothing written yet. The colours keep one scale over all steps.\n"
+        "- A row of the picture is a row of memory: **W** and a frame, written in this step; **r** "
+        "read; crossed out, allocated but not written yet; **p** in the ring, a position. The "
+        "colours keep one scale over all steps.\n"
         "- The first step, **prefill**, writes one row for each prompt token. Each **decode** step "
         "writes one. Queries are not kept: only the newest one is needed, once.\n"
         "- Keys are stored as they are compared: already rotated, where a model has rotary "

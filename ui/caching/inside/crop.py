@@ -128,13 +128,14 @@ def pictures(run: Run, made: Cropped, layer: int, head: int) -> None:
         st.columns(2, gap="large"),
         (before, after),
         (False, True),
-        (f"After crop({made.n_kept})", "After the other text"),
+        (f"After crop({made.n_kept}), kept rows framed", "After the other text, its rows framed"),
         strict=True,
     ):
         with column:
             buffer(
                 rows, labels(run, made, continued=continued), one_scale, name=name,
                 title=f"{title}: {name}s, layer {layer}, KV head {head}",
+                framed=made.written if continued else range(made.n_kept),
                 key=f"inside_crop_{'after' if continued else 'before'}",
             )  # fmt: skip
 
@@ -158,9 +159,9 @@ def table(made: Cropped) -> pd.DataFrame:
         {
             "moment": ["before", f"after crop({made.n_kept})", "after the other text"],
             "length": lengths,
-            "allocated, bytes": [f"{made.nbytes:,}"] * 3,
-            "holding tokens, bytes": [f"{used:,}" for used in made.used],
-            "rows left over": [
+            "bytes allocated": [f"{made.nbytes:,}"] * 3,
+            "bytes held": [f"{used:,}" for used in made.used],
+            "old rows": [
                 max(made.n_before - length, 0) if index else 0
                 for index, length in enumerate(lengths)
             ],

@@ -16,6 +16,7 @@ import pandas as pd
 from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.caching.inside import pictures
+from ui.caching.inside.numbers import LINES
 from ui.caching.inside.run import Report, Reporter, Run, pieces, read_only
 from ui.charts import BLUE, GREEN, VERMILLION, config
 from ui.limits import INSIDE_FULL_BYTES
@@ -199,7 +200,7 @@ def chart(run: Run, made: Full, now: int, ink: str) -> dict[str, Any]:
                     "y": y,
                     "color": {"field": "way", "type": "nominal", "title": None,
                               "scale": {"domain": ways, "range": [GREEN, VERMILLION, BLUE]},
-                              "legend": {"orient": "top"}},
+                              "legend": LINES},
                     "strokeDash": {"field": "way", "type": "nominal", "legend": None,
                                    "scale": {"domain": ways,
                                              "range": [[6, 3], [1, 0], [2, 2]]}},
@@ -238,11 +239,17 @@ def ring(run: Run, made: Full, step: int, layer: int, head: int) -> None:
             continue
         rows[row] = history[position]
         mark = pictures.WRITTEN if row in made.written[step] else ""
-        labels.append(pictures.row_label(mark, row, f"p{position} {run.pieces[position]}"))
+        labels.append(_ring_label(run, made, position, mark))
+    widest = [_ring_label(run, made, p, pictures.WRITTEN) for p in range(len(run.run_ids))]
     pictures.buffer(
         rows, labels, pictures.scale(history), name=name, key="inside_ring",
         title=f"Ring of {made.room} rows: {name}s, layer {layer}, KV head {head}",
+        framed=made.written[step], room_for=widest,
     )  # fmt: skip
+
+
+def _ring_label(run: Run, made: Full, position: int, mark: str) -> str:
+    return pictures.row_label(mark, position % made.room, f"p{position} {run.pieces[position]}")
 
 
 def sentence(run: Run, made: Full, step: int) -> str:

@@ -11,6 +11,8 @@ from ui.caching.inside.pictures import span
 from ui.caching.inside.run import Run
 from ui.charts import BLUE, VERMILLION, config
 
+# a legend of short lines: a dashed line would give its circles dashed edges
+LINES = {"orient": "top", "symbolType": "stroke", "symbolSize": 300, "symbolStrokeWidth": 3}
 ALLOCATED, USED = "allocated", "holding tokens"
 
 
@@ -107,7 +109,7 @@ def bytes_chart(run: Run, now: int, ink: str) -> dict[str, Any]:
                           "axis": {"format": "~s"}, "scale": {"domain": [0, largest * 1.05]}},
                     "color": {"field": "what", "type": "nominal", "title": None,
                               "scale": {"domain": [ALLOCATED, USED], "range": [VERMILLION, BLUE]},
-                              "legend": {"orient": "top"}},
+                              "legend": LINES},
                     "strokeDash": {"field": "what", "type": "nominal", "legend": None,
                                    "scale": {"domain": [ALLOCATED, USED],
                                              "range": [[6, 3], [1, 0]]}},
@@ -174,5 +176,5 @@ def verdict(run: Run) -> str:
     return (
         f"Over all {run.n_steps} steps the logits differ by at most **{largest:.1e}**, and "
         f"**{same} of {run.n_steps}** choose the same token. Sums in another order round "
-        "differently: float32 leaves 1e-5 to 1e-4 here. Much more would be a bug in the cache."
+        "differently: float32 leaves 1e‑5 to 1e‑4 here. Much more would be a bug in the cache."
     )

@@ -44,9 +44,9 @@ def row_label(mark: str, row: int, piece: str) -> str:
 
 def buffer(
     values: np.ndarray, labels: Sequence[str], scale: DivergingScale, *, title: str, key: str,
-    name: str,
+    name: str, framed: Sequence[int] = (), room_for: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """A buffer (N, D): rows that are NaN hold nothing yet."""
+    """A buffer (N, D): rows that are NaN hold nothing yet; `framed` and `room_for`: see `heatmap`."""
     heatmap(
         values,
         [str(column) for column in range(values.shape[1])],
@@ -59,6 +59,8 @@ def buffer(
         hidden_text="not written yet",
         axes=("row", "column"),
         row_height=ROW_PX,
+        framed_rows=framed,
+        room_for=room_for,
     )
 
 
@@ -83,6 +85,7 @@ def step_labels(run: Run, step: int) -> list[str]:
 def both(run: Run, step: int, layer: int, head: int) -> None:
     """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
     labels, length = step_labels(run, step), run.length(step)
+    widest = [row_label(WRITTEN + READ, row, run.pieces[row]) for row in range(run.n_rows)]
     for column, name, tensor in zip(
         st.columns(2, gap="large"), names(run), (run.keys, run.values), strict=True
     ):
@@ -92,6 +95,7 @@ def both(run: Run, step: int, layer: int, head: int) -> None:
                 at_step(rows, length), labels, scale(rows), name=name,
                 title=f"{name.capitalize()}s, layer {layer}, KV head {head}",
                 key=f"inside_{'keys' if tensor is run.keys else 'values'}",
+                framed=run.steps[step].access.rows_written, room_for=widest,
             )  # fmt: skip
 
 
@@ -106,9 +110,9 @@ def sentence(run: Run, step: int) -> str:
     )
     again = now.uncached_rows - len(access.new)
     return (
-        f"Step {step + 1}, {now.kind}: {ran}, wrote {span(access.rows_written)} "
-        f"({access.bytes_written:,} bytes in all layers), read {span(access.rows_read)} "
-        f"({access.bytes_read:,} bytes) and chose “{isolated(run.pieces[length])}”. "
+        f"Step {step + 1}, {now.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
+        f"It wrote {span(access.rows_written)} ({access.bytes_written:,} bytes in all layers) and "
+        f"read {span(access.rows_read)} ({access.bytes_read:,} bytes). "
         f"Without a cache, {again} of {now.uncached_rows} tokens were run once more."
     )
 

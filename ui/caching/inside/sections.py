@@ -32,7 +32,7 @@ def cropped(run: Run, layer: int, head: int) -> None:
         return
     crop.pictures(run, made, layer, head)
     st.text(crop.sentence(made))
-    left, right = st.columns(2, gap="large")
+    left, right = st.columns([3, 2], gap="large")
     with left:
         st.dataframe(crop.table(made), hide_index=True, key="inside_crop_table")
     with right:
