@@ -141,17 +141,17 @@ def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
 
 
 @pytest.mark.timed
-def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
-    open_page(page, site, "/generate", "Generate")
+def test_generate_then_stop_another_run(page: Page, site: Site):
+    open_page(page, site, "/generate?generate_tokens=16", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
     page.get_by_role("button", name="Generate").click()
-    expect(page.get_by_text("Done: 40 tokens.")).to_be_visible()
+    expect(page.get_by_text("Done: 16 tokens.")).to_be_visible()
     outputs = page.locator(".st-key-generate_text_cached, .st-key-generate_text_uncached")
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
     assert texts[0].startswith(prompt)
-    assert len(texts[0]) > len(prompt) + 40
+    assert len(texts[0]) > len(prompt) + 16
     metrics = page.locator("[data-testid=stMetric]")
     speed_up = metrics.filter(has_text="Speed-up in total").inner_text()
     assert float(re.search(r"([\d.]+) ×", speed_up).group(1)) > 0  # type: ignore[union-attr]
@@ -161,7 +161,8 @@ def test_generate_forty_tokens_then_stop_another_run(page: Page, site: Site):
         page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
     ).to_be_visible()
 
-    set_slider(page, "New tokens", 0, 160)
+    page.get_by_test_id("stSlider").filter(has_text="New tokens").locator("input").press("End")
+    expect(page).to_have_url(re.compile("generate_tokens=200"))
     page.get_by_role("button", name="Generate").click()
     expect(page.get_by_text(re.compile(r"Running: [1-9]\d* of 200 tokens"))).to_be_visible()
     begin = time.monotonic()
