@@ -31,6 +31,7 @@ except ValueError as error:
     messages.problem(error)
     st.stop()
 form = look.forms[name]
+st.markdown(sections.said(look, form))
 
 left, right = st.columns(2, gap="large")
 with left:

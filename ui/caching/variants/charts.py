@@ -16,7 +16,8 @@ PICTURE_HEIGHT = 330
 MOST_ROWS = 96  # tokens of a thumbnail
 ROW = 34  # pixels of a bar
 
-_ORANGE, _WHITE, _BLUE = np.array([[213, 94, 0], [247, 247, 247], [0, 114, 178]], dtype=np.float32)
+# as in the site's maps of signed numbers
+_BELOW, _ZERO, _ABOVE = np.array([[0, 114, 178], [247, 247, 247], [213, 94, 0]], dtype=np.float32)
 
 
 def sharing(look: Look, form: Form, ink: str) -> dict[str, Any]:
@@ -51,6 +52,9 @@ def sharing(look: Look, form: Form, ink: str) -> dict[str, Any]:
         ]  # fmt: skip
     unit = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
     x, y = {"field": "x", **unit}, {"field": "y", **unit}
+    at = {"x": {"field": "from", **unit}, "y": {"field": "top", **unit}}
+    heads = [{**row, "reads": "latent and rotary key", "colour": ink} for row in links[:n_heads]]
+    heads = heads if latent else links
     colour = {"field": "colour", "type": "nominal", "scale": None}
     text = {"type": "text", "color": ink, "fontSize": 13}
     return {
@@ -60,25 +64,21 @@ def sharing(look: Look, form: Form, ink: str) -> dict[str, Any]:
             {
                 "data": {"values": links},
                 "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.9},
-                "encoding": {
-                    "x": {"field": "from", **unit}, "y": {"field": "top", **unit},
-                    "x2": {"field": "to"}, "y2": {"field": "bottom"}, "color": colour,
-                },
+                "encoding": {**at, "x2": {"field": "to"}, "y2": {"field": "bottom"},
+                             "color": colour},
             },
             {
-                "data": {"values": links},
+                "data": {"values": heads},
                 "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
                 "encoding": {
-                    "x": {"field": "from", **unit}, "y": {"field": "top", **unit}, "color": colour,
+                    **at, "color": colour,
                     "tooltip": [{"field": "head", "title": "query head"}, {"field": "reads"}],
                 },
             },
             {
-                "data": {"values": [row for row in links if row["reads"] == form.parts[0].name]
-                         if latent else links},
+                "data": {"values": heads},
                 "mark": {**text, "dy": -17},
-                "encoding": {"x": {"field": "from", **unit}, "y": {"field": "top", **unit},
-                             "text": {"field": "head", "type": "nominal"}},
+                "encoding": {**at, "text": {"field": "head", "type": "nominal"}},
             },
             {
                 "mark": {
@@ -101,12 +101,12 @@ def sharing(look: Look, form: Form, ink: str) -> dict[str, Any]:
 
 
 def _png(values: np.ndarray, largest: float) -> str:
-    """A matrix as the address of a picture: orange below 0, blue above, a pixel a number."""
+    """A matrix as the address of a picture: blue below 0, orange above."""
     from PIL import Image
 
     share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)[..., None]
-    far = np.where(share < 0, _ORANGE, _BLUE)
-    pixels = _WHITE + (far - _WHITE) * np.sqrt(np.abs(share))
+    far = np.where(share < 0, _BELOW, _ABOVE)
+    pixels = _ZERO + (far - _ZERO) * np.sqrt(np.abs(share))
     file = io.BytesIO()
     # whole pixels, enlarged: a browser would blur a small picture
     image = Image.fromarray(pixels.astype(np.uint8))
@@ -131,7 +131,7 @@ def cache_sizes(look: Look, chosen: str, ink: str) -> dict[str, Any]:
         "field": "form", "type": "nominal", "sort": list(look.forms), "title": None,
         "axis": {"labelLimit": 160, "labelOverlap": False},
     }  # fmt: skip
-    most = max(row["kB"] for row in rows) * 1.18
+    most = max(row["kB"] for row in rows) * 1.35
     x = {
         "type": "quantitative", "title": "kB of cache after the prompt, all layers",
         "scale": {"domain": [0, most], "nice": False}, "axis": {"tickCount": 5},

@@ -19,11 +19,12 @@ def choose_form(n_heads: int) -> str:
     options = names(n_heads)
     if st.session_state.get(FORM, options[0]) not in options:
         st.session_state[FORM] = options[0]
+    default = "GQA 4" if "GQA 4" in options else options[1]
     chosen: str = linked(
         st.select_slider,
         "Who keeps keys and values: from MHA over GQA to MQA and MLA",
         options,
-        "GQA 4",
+        default,
         key=FORM,
     )
     return chosen
@@ -39,8 +40,10 @@ def said(look: Look, form: Form) -> str:
     if form.name == "MLA":
         groups = form.numbers_per_token / (2 * look.head_size)
         return (
-            f"All {look.n_heads} query heads read one latent and one rotary key: {kept}, "
-            f"{smaller:.2f} times less than MHA, as much as {groups:.2f} groups would keep."
+            f"All {look.n_heads} query heads share one latent and one rotary key: "
+            f"{' + '.join(str(part.values.shape[1]) for part in form.parts)} = "
+            f"{form.numbers_per_token} numbers a token and layer, {smaller:.2f} times less than "
+            f"MHA, as {groups:.2f} groups."
         )
     share = look.n_heads // len(form.parts)
     return (
@@ -50,13 +53,12 @@ def said(look: Look, form: Form) -> str:
 
 def who_reads_what(look: Look, form: Form) -> None:
     """The picture of heads and keys, and the same as a table."""
-    st.markdown(said(look, form))
     st.vega_lite_chart(charts.sharing(look, form, theme.ink()), key="variants_sharing")
     cut = "" if look.n_tokens <= charts.MOST_ROWS else f" (the first {charts.MOST_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
         f":small[Top: query heads. Below: {what} in the cache of layer 0, a row for each of the "
-        f"{look.n_tokens} tokens{cut}; orange below 0, blue above.]"
+        f"{look.n_tokens} tokens{cut}; blue below 0, orange above.]"
     )
     with st.expander("The same as a table"):
         st.dataframe(parts_table(form), hide_index=True, height=220, key="variants_parts")

@@ -12,6 +12,13 @@ from ui.generation import QUEUE
 from ui.limits import OverLimit
 from ui.linked import linked
 
+NOT_YET = (
+    "Not measured yet. Every form fills a cache of this length first. Then all run one token "
+    "behind it, in turns, and each time is divided by MHA's of the same round: slow moments of the "
+    "machine fall on all of them. MLA runs absorbed and expanded on the same cache, and the logits "
+    "of both are compared. The models are those above."
+)
+
 _JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
 
 
@@ -52,7 +59,7 @@ def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> No
                 on_click=_start,
                 args=(asked, round_ if found is None else None),
             )
-    with right:
+    with right, st.container(height=90, border=False):  # nothing below moves while it changes
         _status(job if was_live or found is None else None, found)
     _results(asked, found)
     if running and not was_live:
@@ -85,9 +92,8 @@ def _status(job: TimeJob | None, found: Times | None) -> None:
         st.text("Stopped. Nothing is kept of an unfinished measurement.")
     elif found is not None:
         st.text(
-            f"Measured at {found.at:%H:%M:%S} UTC on this CPU, {found.threads} threads: "
-            f"{timing.REPEATS} rounds of {timing.STEPS} steps each, all forms in turns. Bars: the "
-            "middle half of the rounds."
+            f"Measured at {found.at:%H:%M:%S} UTC, {found.threads} CPU threads: {timing.REPEATS} "
+            f"rounds of {timing.STEPS} steps. Bars: the middle half of the rounds."
         )
     else:
         st.text("Takes some seconds, and you can stop it.")
@@ -108,4 +114,4 @@ def _results(asked: Setting, found: Times | None) -> None:
             "Download the times (CSV)", context, "decode_of_variants.csv", key="variants_times_csv",
             disabled=found is None,
         )  # fmt: skip
-    st.text(timing.said(found) if found else "Not measured yet.\n\n")
+    st.text(timing.said(found) if found else NOT_YET)
