@@ -12,7 +12,7 @@ from ui import models, turns
 from ui.bounded import BoundedCache
 from ui.caching.inside.pictures import OLD, READ, WRITTEN, buffer, names, row_label, scale
 from ui.caching.inside.run import Run, pieces, read_only
-from ui.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, check_text
+from ui.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit, check_text
 from ui.pictures import isolated
 
 _EMPTY = "There is no token to continue with: type a word or more."
@@ -77,6 +77,12 @@ def _make(run: Run, n_kept: int, text: str) -> Cropped:
         del new[0]
     if not new:
         raise ValueError(_EMPTY)
+    context = run.config.context_length
+    if n_kept + len(new) > context:
+        raise OverLimit(
+            f"{n_kept} kept and {len(new)} new tokens are more than the {context} of this model's "
+            "context. Crop to fewer tokens or shorten the text."
+        )
     rows = (torch.tensor(run.keys), torch.tensor(run.values))
     with turns.turn():
         found = crop_and_continue(model.core, run.run_ids, rows, n_kept, new)

@@ -46,7 +46,7 @@ def buffer(
     values: np.ndarray, labels: Sequence[str], scale: DivergingScale, *, title: str, key: str,
     name: str, framed: Sequence[int] = (), room_for: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """A buffer (N, D): rows that are NaN hold nothing yet; `framed` and `room_for`: see `heatmap`."""
+    """A buffer (N, D): rows that are NaN hold nothing yet. The rest as in `heatmap`."""
     heatmap(
         values,
         [str(column) for column in range(values.shape[1])],

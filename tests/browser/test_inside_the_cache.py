@@ -1,0 +1,65 @@
+"""The page "Inside the cache" as a visitor walks it: play, read, crop, fill it up."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import heatmap, open_page, readout, set_slider
+
+pytestmark = pytest.mark.browser
+
+PROMPT = "Two cats sat. Two"  # five tokens
+ADDRESS = f"/inside-the-cache?inside_prompt={quote(PROMPT)}&inside_tokens=6&inside_step=5"
+
+
+def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
+    open_page(page, site, ADDRESS, "Inside the cache")
+    keys = page.locator("figure.heatmap").first
+    expect(keys).to_contain_text("Keys, layer 8, KV head 1")
+    canvas = keys.locator(".scroll canvas")
+    expect(canvas).to_be_visible()
+    expect(page.get_by_text("Step 5, decode:")).to_be_visible()
+    expect(page.get_by_text("Passes: 19")).to_be_visible()  # everything is there
+    box = canvas.bounding_box()
+
+    canvas.focus()
+    for key in ("ArrowDown", "PageDown", "ArrowRight"):
+        page.keyboard.press(key)
+    assert readout(keys) == "row 9 “9” → column 1: not written yet"
+    page.keyboard.press("ArrowUp")
+    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+-][\d.e-]+", readout(keys))
+
+    page.get_by_role("button", name="Play").first.press("Enter")
+    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    expect(page.get_by_text("wrote row 9 (46,080 bytes in all layers)")).to_be_visible()
+    expect(page).to_have_url(re.compile("inside_step=6"))
+    assert canvas.bounding_box() == box  # nothing moves with a step
+
+    page.get_by_label("Continue with").fill(" grey mice")
+    page.keyboard.press("Enter")
+    set_slider(page, "Crop to so many tokens", 0, -1)
+    expect(heatmap(page, "After crop(3), kept rows framed")).to_be_visible()
+    expect(page.get_by_text("The 3 rows kept were reused: the 2 new tokens")).to_be_visible()
+
+    set_slider(page, "Room in the cache, tokens", 0, -1)
+    expect(page.get_by_text("holds 6 of at most 6 tokens: 1 more do not fit")).to_be_visible()
+    set_slider(page, "Step of the ring", 0, -5)
+    set_slider(page, "Step of the ring", 0, 2)
+    expect(page.get_by_text("went to row 6 mod 6 = 0, over")).to_be_visible()
+    ring = heatmap(page, "Ring of 6 rows")
+    ring.locator(".scroll canvas").focus()
+    page.keyboard.press("ArrowDown")
+    assert readout(ring).startswith("row 0 “0 W p6 ")
+
+
+def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
+    prompt = quote("A long story about a very small ship on a very large sea " * 4)
+    open_page(page, site, f"/inside-the-cache?inside_prompt={prompt}&inside_tokens=40",
+              "Inside the cache")  # fmt: skip
+    page.locator(".st-key-inside_run_stop button").click()
+    expect(page.get_by_text("Stopped. Press Run, or change a setting.")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.get_by_text(re.compile(r"\d+ of 40 tokens"))).to_be_visible()
