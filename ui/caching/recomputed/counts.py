@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,13 @@ from ui.caching.recomputed.run import Growth
 from ui.charts import BLUE, CACHED, UNCACHED, VERMILLION, config, decades
 from ui.limits import check_tokens
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.recomputed import Scope
+
 HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
-SCOPES = {HEAD: "head", LAYER: "layer", MODEL: "model"}
+SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
 FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
 
 
@@ -26,7 +31,7 @@ def step_table(look: Look, scope: str) -> pd.DataFrame:
     from attention_core.recomputed import parts
 
     step = look.step
-    found = parts(look.made.config, step.n_tokens, step.n_before, SCOPES[scope])  # type: ignore[arg-type]
+    found = parts(look.made.config, step.n_tokens, step.n_before, SCOPES[scope])
     table = pd.DataFrame(
         {
             "matrix": [part.name for part in found],
@@ -155,25 +160,23 @@ def read_counts(look: Look) -> pd.DataFrame:
     from attention_core.recomputed import KEYS, QUERIES, VALUES, rows_read
 
     made = look.made
+    columns = {QUERIES: "query read later", KEYS: "key read later", VALUES: "value read later"}
     first = [0] * made.n_prompt + list(range(1, look.now + 1))  # the step that first ran a token
-    counts = {name: np.zeros(len(first), int) for name in (QUERIES, KEYS, VALUES)}
+    counted = {name: np.zeros(len(first), int) for name in columns}
     for number in range(1, look.now + 1):
         matrices = made.steps[number].full.head(look.layer, look.head)
-        found = rows_read(
-            *(matrices[name] for name in (QUERIES, KEYS, VALUES)),
-            scale=look.scale, window=made.config.window,
-        )  # fmt: skip
-        later = np.array([begun < number for begun in first[: made.steps[number].n_tokens]])
+        q, k, v = (matrices[name] for name in columns)
+        later = np.array([begun < number for begun in first[: len(q)]])
+        found = rows_read(q, k, v, scale=look.scale, window=made.config.window)
         for name, read in found.items():
-            counts[name][: len(later)] += read.numpy() & later
+            counted[name][: len(later)] += read.numpy() & later
     return pd.DataFrame(
         {
             "token": made.labels[: len(first)],
             "first run in step": [begun + 1 for begun in first],
-            **{f"{name[:-3] + 'y' if name == QUERIES else name[:-1]} read later": counts[name]
-               for name in (QUERIES, KEYS, VALUES)},
+            **{columns[name]: counts for name, counts in counted.items()},
         }
-    )  # fmt: skip
+    )
 
 
 def spoiled(look: Look) -> pd.DataFrame:
@@ -182,20 +185,21 @@ def spoiled(look: Look) -> pd.DataFrame:
 
     matrices = look.step.full.head(look.layer, look.head)
     parts = {name: matrices[name] for name in (QUERIES, KEYS, VALUES)}
-    how = {"scale": look.scale, "window": look.made.config.window}
     n_old = look.step.n_tokens - 1
-    whole = last_context(*parts.values(), **how)  # type: ignore[arg-type]
+
+    def last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return last_context(q, k, v, scale=look.scale, window=look.made.config.window)
+
     rows = []
     for name in parts:
         for fill in (0.0, math.nan):
             inputs = {**parts, name: spoil(parts[name], n_old, fill)}
-            other = last_context(*inputs.values(), **how)  # type: ignore[arg-type]
-            difference = float((other - whole).abs().max())  # nan where any number is
+            moved = (last(*inputs.values()) - last(*parts.values())).abs().max()  # or not a number
             rows.append(
                 {
-                    "spoiled": f"{n_old} old {name if n_old != 1 else 'row of ' + name}",
+                    "spoiled": f"old {name}, {n_old}",
                     "set to": "0" if fill == 0 else "not a number",
-                    "last context row": _said(difference),
+                    "last context row": _said(float(moved)),
                 }
             )
     return pd.DataFrame(rows)
@@ -298,7 +302,7 @@ def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
             "y": {"field": "drawn", "type": "quantitative",
                   "title": "moved by, of the largest",
                   **decades([row["drawn"] for row in rows] + [1.0])},
-            "color": {**series, "legend": {"orient": "top"},
+            "color": {**series, "legend": {"orient": "top", "columns": 1},
                       "scale": {"domain": models_, "range": [BLUE, VERMILLION][: len(models_)]}},
             "shape": {**series,
                       "scale": {"domain": models_, "range": ["circle", "square"][: len(models_)]}},
