@@ -34,7 +34,7 @@ def main() -> None:
             ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
             ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
             ("timing", "/timing", ".st-key-timing_total"),
-            ("variants", "/variants", ".st-key-variants_sharing"),
+            ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
