@@ -14,6 +14,7 @@ from streamlit.util import calc_hash
 from pretrained import sources
 from ui import attention, models
 from ui.bounded import BoundedCache
+from ui.caching.timing import sections as timing
 from ui.compare.ablation import ranking
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,12 @@ def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_ranking_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ablate ranks the heads on a short text unasked, seconds of work that few tests look at."""
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
+
+
+@pytest.fixture(autouse=True)
+def _no_timing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Timing measures a tiny model when it opens, beside whatever a test measures."""
+    monkeypatch.setattr(timing, "OPENING", None)
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def live(recorder: Recorder, n_prompt: int, n_new: int, *, ink: str) -> dict[str
             "color": {
                 "field": "contender", "type": "nominal", "title": None,
                 "scale": {"domain": list(names), "range": list(names.values())},
-                "legend": {"orient": "top", "columns": 2},
+                "legend": _legend(list(names)),
             },
         },
         "config": config(ink),
@@ -188,7 +188,7 @@ def _colour(runs: Mapping[str, Run], *, legend: bool = True) -> dict[str, Any]:
     return {
         "field": "contender", "type": "nominal", "title": None,
         "scale": {"domain": names, "range": [_COLOURS[name] for name in names]},
-        "legend": {"orient": "top", "columns": 2, "labelLimit": 220} if legend else None,
+        "legend": _legend(names) if legend else None,
     }  # fmt: skip
 
 
@@ -197,8 +197,13 @@ def _shape(runs: Mapping[str, Run]) -> dict[str, Any]:
     return {
         "field": "contender", "type": "nominal", "title": None,
         "scale": {"domain": names, "range": [_SHAPES[name] for name in names]},
-        "legend": {"orient": "top", "columns": 2, "labelLimit": 220},
+        "legend": _legend(names),
     }  # fmt: skip
+
+
+def _legend(names: list[str]) -> dict[str, Any]:
+    """Long names stand below each other, so that a phone shows them whole."""
+    return {"orient": "top", "columns": 2 if max(map(len, names)) < 16 else 1, "labelLimit": 220}
 
 
 def _dash(runs: Mapping[str, Run]) -> dict[str, Any]:

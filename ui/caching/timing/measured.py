@@ -240,14 +240,34 @@ class Run:
                 )
         return pd.concat(parts, ignore_index=True)
 
-    def file(self) -> pd.DataFrame:
-        """`steps` with the settings in every row, to take away."""
+    def file(self, max_prompt: int) -> pd.DataFrame:
+        """`steps` with the settings in every row, to take away; the prompt's first characters."""
         return self.steps().assign(
             model=self.asked.model,
-            prompt=self.asked.prompt,
+            prompt=self.asked.prompt[:max_prompt],
             ended=f"{self.ended:%Y-%m-%dT%H:%M:%SZ}",
             device=self.device,
         )
+
+    def medians(self) -> pd.DataFrame:
+        """Every step, its milliseconds as the median and the range of the repeats."""
+        parts = [
+            pd.DataFrame(
+                {
+                    "contender": name,
+                    "step": np.arange(self.n_new),
+                    "median, ms": series.medians * 1e3,
+                    "least, ms": series.seconds.min(axis=0) * 1e3,
+                    "most, ms": series.seconds.max(axis=0) * 1e3,
+                    "tokens run": series.n_new,
+                    "keys": series.n_keys,
+                    "cache length": series.cache_length,
+                    "FLOPs": series.flops,
+                }
+            )
+            for name, series in self.series.items()
+        ]
+        return pd.concat(parts, ignore_index=True)
 
 
 def block(recorder: Recorder, n_new: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import contextlib
 import pandas as pd
 import streamlit as st
 
-from ui import controls, messages, models, tables, theme, warmup
+from ui import controls, messages, models, take_away, theme, warmup
 from ui.caching.timing import charts, findings, subjects
 from ui.caching.timing.job import TimingJob
 from ui.caching.timing.measured import Run
@@ -19,18 +19,18 @@ from ui.caching.timing.subjects import (
     TINY,
     Question,
 )
+from ui.caching.timing.take_away import code, files
 from ui.generation import QUEUE
 from ui.limits import MAX_TIMED_REPEATS, MAX_TIMED_RUNS, OverLimit
 from ui.linked import linked
 
 TOKENS = (16, 32, 64, 100, 128, 256, 512)
-NONE = "none"
 BOTH = [CORE_CACHED, CORE_UNCACHED]
 _JOB, _RUNS, _COUNT = "timing_job", "timing_runs", "timing_count"
 _SHOWN, _BESIDE, _REFUSED = "timing_shown", "timing_beside", "timing_refused"
 
 # Measured when the page opens with nothing to show: a second's work.
-OPENING = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(BOTH))
+OPENING: Question | None = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(BOTH))
 
 PRESETS: dict[str, dict[str, object]] = {
     "The lecture's run, GPT-2's shape": {
@@ -95,8 +95,10 @@ def _use_preset(presets: dict[str, dict[str, object]]) -> None:
 def measure(asked: Question) -> None:
     """The buttons, what is running, and what was measured."""
     _open()
-    _collect()
     job: TimingJob | None = st.session_state.get(_JOB)
+    timed = job is not None and job.live  # asked once: it may end at any moment
+    if not timed:
+        _collect()
     with st.container(horizontal=True):
         st.button(
             "Measure", type="primary", icon=":material/timer:", key="timing_start",
@@ -105,13 +107,12 @@ def measure(asked: Question) -> None:
         # it stays when nothing runs, so that nothing moves
         st.button(
             "Stop", icon=":material/stop:", key="timing_stop", on_click=_stop,
-            disabled=job is None or not job.live,
+            disabled=not timed,
         )  # fmt: skip
     st.text(_title(asked))
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
-    timed = job is not None and job.live
     st.fragment(_progress, run_every=0.5 if timed else None)(job, timed)
     if not timed:
         _results()
@@ -124,7 +125,9 @@ def _title(asked: Question) -> str:
 
 def _open() -> None:
     """A visitor's first look: the tiny shape is measured without being asked."""
-    if _JOB not in st.session_state and OPENING.model in subjects.names():
+    if OPENING is None or _JOB in st.session_state:
+        return
+    if OPENING.model in subjects.names():
         with contextlib.suppress(OverLimit):  # many visitors wait: the page opens without
             _put(OPENING)
 
@@ -132,12 +135,12 @@ def _open() -> None:
 def _put(asked: Question) -> None:
     job = TimingJob(asked, after=warmup.start())
     QUEUE.put(job, instead_of=st.session_state.get(_JOB))
+    _collect()  # what the earlier one has measured is kept
     st.session_state[_JOB] = job
 
 
 def _start(asked: Question) -> None:
     try:
-        _collect()  # what the earlier job had is kept
         _put(asked)
     except ValueError as error:  # OverLimit is one
         st.session_state[_REFUSED] = str(error)
@@ -229,13 +232,17 @@ def _results() -> None:
     if not runs:
         return
     newest = sorted(runs, reverse=True)
+    labels: dict[int | None, str] = {None: "none"}
+    labels |= {number: f"#{number} {run.summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
-        shown = st.selectbox("Run", newest, format_func=_label, key=_SHOWN)
+        shown = st.selectbox(
+            "Run", newest, format_func=lambda number: labels.get(number, ""), key=_SHOWN
+        )
     with right:
         beside = st.selectbox(
             "Beside it", [None, *[number for number in newest if number != shown]],
-            format_func=_label, key=_BESIDE,
+            format_func=lambda number: labels.get(number, ""), key=_BESIDE,
         )  # fmt: skip
     run = runs[shown]
     st.text(f"{run.summary}; {run.device}")
@@ -247,14 +254,7 @@ def _results() -> None:
     compared = {f"#{number}": runs[number] for number in (shown, beside) if number is not None}
     _pictures(compared)
     _numbers(run)
-    _everything(shown, runs)
-
-
-def _label(number: int | None) -> str:
-    if number is None:
-        return NONE
-    run: Run = st.session_state[_RUNS][number]
-    return f"#{number} {run.summary}"
+    _everything(shown, compared)
 
 
 def _pictures(compared: dict[str, Run]) -> None:
@@ -277,17 +277,26 @@ def _pictures(compared: dict[str, Run]) -> None:
 def _numbers(run: Run) -> None:
     st.subheader("Totals")
     st.dataframe(findings.times(run), hide_index=True)
-    st.dataframe(findings.ratios(run), hide_index=True)
+    if run.pairs:
+        st.dataframe(findings.ratios(run), hide_index=True)
     st.subheader("What a decode step takes, term by term")
-    st.dataframe(findings.terms(run), hide_index=True)
+    st.dataframe(
+        findings.terms(run), hide_index=True, height="content",
+        column_config={
+            "term": st.column_config.TextColumn(width=70),
+            "clear of 0": st.column_config.TextColumn(width=80),
+            "that makes": st.column_config.TextColumn(width=260),
+        },
+    )  # fmt: skip
 
 
-def _everything(shown: int, runs: dict[int, Run]) -> None:
+def _everything(shown: int, compared: dict[str, Run]) -> None:
+    run, runs = compared[f"#{shown}"], st.session_state[_RUNS]
     st.subheader("Runs of this visit")
     st.dataframe(findings.listing(runs), hide_index=True)
     with st.expander("Every step, and the data to take away"):
-        st.dataframe(runs[shown].steps(), hide_index=True, height=320)
-        tables.download(
-            "Download every step (CSV)", runs[shown].file(), f"timing_run_{shown}.csv",
-            key="timing_csv",
+        st.dataframe(run.medians(), hide_index=True, height=320)
+        take_away.panel(
+            files(shown, compared, bool(st.session_state["timing_log"])), code(run),
+            prefix="timing", note="The file holds every step of every repeat.",
         )  # fmt: skip
