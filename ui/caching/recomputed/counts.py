@@ -321,7 +321,8 @@ def contrast_summary(made: Growth, found: Contrast) -> str:
     most = float(found.decoder.max())
     decoder = (
         f"One more token leaves the old keys and values of {made.title} as they were in every "
-        f"layer: " + ("the same bits." if most == 0 else f"{most:.1e} of the largest is rounding.")
+        f"layer: "
+        + ("the same bits." if most == 0 else f"{most:.1e} of the largest, which is rounding.")
     )
     if not found.title:
         return f"{decoder} No encoder is on this machine to compare."
