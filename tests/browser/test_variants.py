@@ -1,0 +1,40 @@
+"""The page "Variants" as a visitor walks it: by keyboard over the ladder, a measurement, a link."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Site
+from tests.browser.test_site import open_page, set_slider
+
+pytestmark = pytest.mark.browser
+
+SLIDER = "Who keeps keys and values"
+
+
+def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page: Page, site: Site):
+    open_page(page, site, "/variants?variants_heads=8&variants_context=4096", "Variants")
+    expect(page.get_by_text("2 query heads share each key/value head")).to_be_visible()
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
+    set_slider(page, SLIDER, 0, 3)  # GQA 4 -> GQA 2 -> MQA -> MLA
+    expect(page.get_by_text("288 + 36 = 324 numbers a token and layer")).to_be_visible()
+    expect(page).to_have_url(re.compile("variants_form=MLA"))
+
+    page.get_by_role("button", name="Measure decode steps").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("Stopped. Nothing is kept")).to_be_visible()
+
+    set_slider(page, "Tokens in the cache", 0, -4)  # 4096 -> 256
+    expect(page).to_have_url(re.compile("variants_context=256"))
+    page.get_by_role("button", name="Measure decode steps").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(re.compile(r"Measured at \d\d:\d\d:\d\d UTC"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"MLA takes [\d.]+ absorbed"))).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the times (CSV)").click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [
+        "MHA", "GQA 4", "GQA 2", "MQA", "MLA absorbed", "MLA expanded"
+    ]  # fmt: skip
