@@ -68,8 +68,8 @@ left, right = st.columns(2, gap="large")
 with left:
     st.code(numbers.formula(made, now), language=None, wrap_lines=True)
     st.markdown(
-        "The memory is allocated once, for the longest text to come, so no step copies old rows. "
-        "What holds tokens grows by the same number of bytes with each one."
+        "The memory is allocated once, for the longest text to come: no step copies old rows. Each "
+        "token fills the same number of bytes."
     )
 with right:
     st.vega_lite_chart(numbers.bytes_chart(made, now, ink), key="inside_bytes")
@@ -102,17 +102,17 @@ with st.expander("Take it away"):
 
 with st.expander("How to read this", expanded=True):
     st.markdown(
-        "- A row of the picture is a row of memory: **W** and a frame, written in this step; **r** "
-        "read; crossed out, allocated but not written yet; **p** in the ring, a position. The "
-        "colours keep one scale over all steps.\n"
-        "- The first step, **prefill**, writes one row for each prompt token. Each **decode** step "
-        "writes one. Queries are not kept: only the newest one is needed, once.\n"
-        "- Keys are stored as they are compared: already rotated, where a model has rotary "
-        "positions. So a row belongs to its position and cannot simply move.\n"
-        "- *Divergence* is Kullback-Leibler, full context against this way. Solid upright line: "
-        "the cache is full from here on.\n"
-        "- The first rows kept beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453). "
-        "Measured here with a mask, at the tokens' own positions."
+        "- A row of a picture is a row of memory. **W**, framed: written in this step. **r**: "
+        "read. Crossed out: allocated, not written yet. **p** in the ring: the position. Colours "
+        "keep one scale over all steps.\n"
+        "- The first step, **prefill**, writes a row for each prompt token; each **decode** step "
+        "writes one. Queries are not kept: each is needed once.\n"
+        "- Rotary models store keys already rotated. A row belongs to its position and cannot "
+        "simply move.\n"
+        "- *Divergence* is Kullback-Leibler, from the full context. Right of the solid upright "
+        "line the text no longer fits.\n"
+        "- First rows beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453), here "
+        "measured with a mask, at the tokens' own positions."
     )
 
 with st.expander("The code that computed this"):

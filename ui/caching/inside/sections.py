@@ -37,8 +37,8 @@ def cropped(run: Run, layer: int, head: int) -> None:
         st.dataframe(crop.table(made), hide_index=True, key="inside_crop_table")
     with right:
         st.markdown(
-            "`crop` only sets the length back. The memory stays allocated, and rows marked *old* "
-            "still hold their numbers: nothing reads them, and the next tokens write over them."
+            "`crop` only sets the length back. The memory stays, and rows marked *old* keep their "
+            "numbers: nothing reads them, and the next tokens write over them."
             if made.untouched
             else "The crop changed stored numbers: this is a bug."
         )
@@ -71,14 +71,13 @@ def _ways(run: Run, made: Full, layer: int, head: int) -> None:
     st.markdown("The cache refuses the first token too many, with this error:")
     st.code(f"ValueError: {made.message}", language=None, wrap_lines=True)
     st.markdown(
-        "Three ways to go on, all run on the text above and compared with the full context:\n"
+        "Three ways to go on, each run on the text above:\n"
         f"- **{AGAIN.capitalize()}**: empty the cache, run the last {made.room // 2} tokens and "
         "the new one again.\n"
         f"- **{RING.capitalize()}**: a ring of {made.room} rows. Position p goes to row "
         f"p mod {made.room}, over the oldest.\n"
         f"- **{FIRST.capitalize()}**: see the first {made.n_first} rows and the last "
-        f"{made.room - made.n_first}. Later tokens rest much of their attention on the first one; "
-        "here is what it costs to lose it."
+        f"{made.room - made.n_first}. Compare: what does it cost to lose the first token?"
     )
     st.dataframe(full.summary(run, made), hide_index=True, key="inside_summary")
     past = min(run.n_steps, made.room - run.n_prompt + 4)

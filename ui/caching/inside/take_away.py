@@ -25,8 +25,7 @@ def show(run: Run, step: int, made: Full | None) -> None:
         ],
         snippet(run, step),
         prefix="inside",
-        note="The NPZ holds the whole buffers, (layers, KV heads, rows, size), and the logits of "
-        "every step without a cache. Each buffer's picture has its own PNG and SVG buttons.",
+        note="The NPZ holds the whole buffers and the uncached logits of every step.",
     )
 
 
