@@ -1,5 +1,6 @@
 """The page "What is recomputed": what it shows equals tensors computed without the page's code."""
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -152,6 +153,11 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     assert found.encoder[1:].min() > 1e-3
     assert found.decoder.max() < 1e-5
     assert "MiniLM" in counts.contrast_summary(made, found)
+    nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
+    found = counts.contrast(nothing)
+    assert found.n_old == len(found.encoder) == 0
+    assert "no old token" in counts.contrast_summary(nothing, found)
+    assert set(counts.contrast_table(nothing, found)["model"]) == {made.title}
 
 
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):

@@ -259,8 +259,10 @@ def _contrast(made: Growth, name: str | None) -> Contrast:
     text = models.get(made.settings.model).tokenizer.decode(made.ids[: made.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
-    n_end = next(i for i, special in enumerate(reversed(tokens.special)) if not special)
-    n = len(tokens.ids) - n_end  # without the marks at the end, which a longer text has too
+    words = [place for place, special in enumerate(tokens.special) if not special]
+    n = words[-1] + 1 if words else 0  # without the marks at the end, which a longer text has too
+    if n < 2:
+        return Contrast(decoder, np.zeros(0, np.float32), model.spec.title, 0)
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]
     with turns.turn():
         moved, largest = old_rows_by_layer(model.core, shorter, tokens.ids, n - 1)
@@ -321,8 +323,8 @@ def contrast_summary(made: Growth, found: Contrast) -> str:
     most = float(found.decoder.max())
     decoder = (
         f"One more token leaves the old keys and values of {made.title} as they were in every "
-        f"layer: "
-        + ("the same bits." if most == 0 else f"{most:.1e} of the largest, which is rounding.")
+        "layer: "
+        + ("the same bits." if most == 0 else f"up to {most:.1e} of the largest, by rounding.")
     )
     if not found.title:
         return f"{decoder} No encoder is on this machine to compare."
