@@ -172,7 +172,7 @@ def speeds(
     """Time of a step over that of MHA: median and middle half of the rounds.
 
     forms: all rows, measured or not: the chart keeps its size. ratios: median, then the first and
-    the third quartile.
+    the third quartile. Without them nothing is drawn, and no reader is told of an empty picture.
     """
     rows: list[dict[str, Any]] = [
         {"form": name, "ratio": middle, "low": low, "high": high}
@@ -205,13 +205,14 @@ def speeds(
                 "encoding": {"x": {"field": "one", **x}},
             },
             {
-                "mark": {"type": "rule", "strokeWidth": 4, "color": BLUE, "opacity": 0.55},
+                "mark": {"type": "rule", "strokeWidth": 4, "color": BLUE, "opacity": 0.55,
+                         "aria": bool(rows)},
                 "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"},
                              "tooltip": tooltip},
             },
             {
                 "mark": {"type": "point", "filled": True, "size": 110, "color": BLUE,
-                         "opacity": 1},
+                         "opacity": 1, "aria": bool(rows)},
                 "encoding": {"y": y, "x": {"field": "ratio", **x}, "tooltip": tooltip},
             },
         ],
