@@ -1,5 +1,6 @@
 """Timing: the job, what follows from its steps, and the page."""
 
+import dataclasses
 import io
 import math
 import threading
@@ -256,8 +257,14 @@ def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pyte
     assert finish(job).state == "failed"
     assert "this would take about 0 minutes" in job.error
     assert job.recorder.n_steps == 0
+    model = subjects.load(TINY)
     with pytest.raises(OverLimit, match="over the limit of 512 for a prompt"):
-        subjects.prompt_ids(subjects.load(TINY), "a " * 600, 16)
+        subjects.prompt_ids(model, "a " * 600, 16)
+    config = dataclasses.replace(model.core.config, context_length=20)
+    monkeypatch.setattr(model.core, "config", config)
+    assert len(subjects.prompt_ids(model, PROMPT, 16)) == 5
+    with pytest.raises(OverLimit, match="with 17 new ones needs 21 positions, .* holds 20"):
+        subjects.prompt_ids(model, PROMPT, 17)
 
 
 def test_the_charts():
@@ -311,6 +318,8 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert site.selectbox("timing_shown").value == 2
     site.selectbox("timing_beside").set_value(1).run()
     assert not site.exception
+    site.selectbox("timing_shown").set_value(1).run()  # what is shown is not beside itself
+    assert site.selectbox("timing_beside").value is None
     listed = next(t.value for t in site.dataframe if "run" in t.value)
     assert listed["run"].tolist() == ["#2", "#1"]
 

@@ -167,8 +167,6 @@ def _collect() -> None:
     for old in sorted(runs)[:-MAX_TIMED_RUNS]:
         del runs[old]
     st.session_state[_SHOWN] = number
-    if st.session_state.get(_BESIDE) not in runs:
-        st.session_state[_BESIDE] = None
 
 
 def _progress(job: TimingJob | None, timed: bool) -> None:
@@ -232,17 +230,19 @@ def _results() -> None:
     if not runs:
         return
     newest = sorted(runs, reverse=True)
-    labels: dict[int | None, str] = {None: "none"}
-    labels |= {number: f"#{number} {run.summary}" for number, run in runs.items()}
+    labels = {number: f"#{number} {run.summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
         shown = st.selectbox(
             "Run", newest, format_func=lambda number: labels.get(number, ""), key=_SHOWN
         )
     with right:
+        others = [number for number in newest if number != shown]
+        if st.session_state.get(_BESIDE) not in others:  # it is the one on the left by now
+            st.session_state[_BESIDE] = None
         beside = st.selectbox(
-            "Beside it", [None, *[number for number in newest if number != shown]],
-            format_func=lambda number: labels.get(number, ""), key=_BESIDE,
+            "Beside it", others, None, format_func=lambda number: labels.get(number, ""),
+            key=_BESIDE, placeholder="None", disabled=not others,
         )  # fmt: skip
     run = runs[shown]
     st.text(f"{run.summary}; {run.device}")

@@ -109,8 +109,14 @@ def prompt_ids(model: Pretrained | Untrained, prompt: str, n_new: int) -> tuple[
     if not ids:
         raise ValueError("There is no token in this prompt: type a word or more.")
     check_tokens(len(ids), MAX_PROMPT_TOKENS, "a prompt")
-    room = model.core.config.context_length - n_new + 1  # the last new token is never run itself
-    check_tokens(len(ids), room, f"a prompt before {n_new} new tokens in this model's context")
+    context = model.core.config.context_length
+    needed = len(ids) + n_new - 1  # the last new token is never run itself
+    if needed > context:
+        raise OverLimit(
+            f"A prompt of {len(ids)} tokens with {n_new} new ones needs {needed} positions, and "
+            f"this model's context holds {context}. Ask for fewer new tokens or shorten the "
+            "prompt; what you typed is still in the box."
+        )
     return ids
 
 
