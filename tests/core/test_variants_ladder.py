@@ -17,6 +17,7 @@ from attention_core.variants import (
     group_distances,
     ladder,
     latent_sizes,
+    mean_of_groups,
     random_base,
     readers,
     windowed,
@@ -96,6 +97,9 @@ def test_keys_of_a_group_are_the_mean_in_the_first_layer(base: Transformer):
     whole = base(ids, record=True).records[0].k
     grouped = build(base, LADDER[2], seed=1)(ids, record=True).records[0].k
     assert_close(grouped, whole.unflatten(1, (2, 3)).mean(2), atol=1e-5, rtol=1e-5)
+    assert_close(mean_of_groups(whole, 2), whole.unflatten(1, (2, 3)).mean(2))
+    with pytest.raises(ValueError, match="6 query heads cannot share 4"):
+        mean_of_groups(whole, 4)
 
 
 def test_latent_attention_is_the_same_absorbed_from_the_cache_of_either_form(base: Transformer):
