@@ -169,7 +169,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
 
     monkeypatch.setattr(run, "_make", stopped)
     settings = run.Settings(MODEL, PROMPT, 5, 0.0, 0)
-    site.session_state["generated_stopped_settings"] = settings
+    site.session_state["generated_stopped"] = settings
     open_page(site, PAGE, generated_prompt=PROMPT, generated_tokens="5")
     assert asked == []
     assert not messages(site)

@@ -215,7 +215,7 @@ def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.
     monkeypatch.setattr(run, "MAX_GROWN_BYTES", 1_000_000)
     with pytest.raises(OverLimit, match="over the limit of 1. Choose fewer tokens"):
         run.growth(settings)
-    site.session_state["recomputed_stopped_settings"] = settings
+    site.session_state["recomputed_stopped"] = settings
     open_page(site, PAGE, recomputed_prompt=PROMPT, recomputed_tokens="2")
     assert not site.exception
     assert not site.get("bidi_component")

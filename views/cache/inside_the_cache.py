@@ -4,10 +4,10 @@ import streamlit as st
 
 from ui import controls, messages, models, source, theme
 from ui.caching.inside import numbers, pictures, run, sections, take_away
-from ui.caching.inside.watched import watched
 from ui.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from ui.linked import linked
 from ui.player import stepper
+from ui.watched import watched
 
 CORE, CACHE = "attention_core/cache_trace.py", "attention_core/cache.py"
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from ui import models, turns
+from ui import models, token_text, turns
 from ui.bounded import BoundedCache
 from ui.caching.inside.pictures import OLD, READ, WRITTEN, buffer, names, row_label, scale
-from ui.caching.inside.run import Run, pieces, read_only
+from ui.caching.inside.run import Run, read_only
 from ui.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit, check_text
 from ui.pictures import isolated
 
@@ -87,11 +87,11 @@ def _make(run: Run, n_kept: int, text: str) -> Cropped:
     with turns.turn():
         found = crop_and_continue(model.core, run.run_ids, rows, n_kept, new)
     keys, values = (read_only(one.numpy()) for one in found.after)
-    next_piece, fresh_piece = pieces(model, [found.next_id, found.fresh_id])
+    next_piece, fresh_piece = token_text.pieces(model.tokenizer, [found.next_id, found.fresh_id])
     return Cropped(
         n_before=found.n_before,
         n_kept=n_kept,
-        pieces=pieces(model, new),
+        pieces=token_text.pieces(model.tokenizer, new),
         keys=keys,
         values=values,
         untouched=all(map(torch.equal, found.before, found.cropped)),

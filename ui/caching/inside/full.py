@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ui import models, turns
+from ui import models, token_text, turns
 from ui.bounded import BoundedCache
 from ui.caching.inside import pictures
 from ui.caching.inside.numbers import LINES
-from ui.caching.inside.run import Report, Reporter, Run, pieces, read_only
+from ui.caching.inside.run import Run, read_only
 from ui.charts import BLUE, GREEN, VERMILLION, config
 from ui.limits import INSIDE_FULL_BYTES
 from ui.pictures import isolated
+from ui.watched import Report, Reporter
 
 if TYPE_CHECKING:
     from attention_core.cache_trace import Drift, Pass
@@ -95,14 +96,14 @@ def _make(run: Run, room: int, reporter: Reporter) -> Full:
     begin = time.perf_counter()
     with turns.turn():
         message = cache_trace.refusal(core, text, room, **options)
-    reporter.step()
+    reporter.unit()
     references = [step.logits for step in run.steps]
 
     def taken(passes: Iterator[Pass]) -> Iterator[Taken]:
         for one, reference in zip(turns.each(passes), references, strict=True):
             drift = cache_trace.drift(one.logits, reference)
-            (piece,) = pieces(model, [drift.token_id])
-            reporter.step()
+            (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
+            reporter.unit()
             yield Taken(one.n_run, one.n_held, one.nbytes, one.flops, one.again, drift, piece)
 
     again = tuple(taken(cache_trace.start_again(core, text, n_prompt, room, **options)))

@@ -1,22 +1,18 @@
 """A generation with a watched KV cache, and beside each step the same text without one.
 
-It runs on the page's own run, with progress: a change of any control, or the Stop button, abandons
-it between two layers, because every report of progress lets Streamlit end the run.
+It is made on the page's own run (`ui.watched`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pretrained.tokens import printable
-from ui import models, turns
+from ui import models, token_text, turns
 from ui.bounded import BoundedCache
-from ui.generation import END_OF_TEXT
 from ui.limits import (
     INSIDE_CACHE_BYTES,
     MAX_INSIDE_PROMPT,
@@ -26,14 +22,11 @@ from ui.limits import (
     check_text,
     check_tokens,
 )
+from ui.watched import Report, Reporter
 
 if TYPE_CHECKING:
     from attention_core.cache_trace import CacheStep
     from attention_core.config import TransformerConfig
-    from pretrained import Pretrained
-
-_REPORT_SECONDS = 0.15  # between two reports inside one pass
-Report = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -134,25 +127,6 @@ def run(settings: Settings, report: Report | None = None) -> Run:
     return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
 
 
-class Reporter:
-    """Reports finished steps, and inside a long step now and then, so that it can be abandoned."""
-
-    def __init__(self, report: Report | None) -> None:
-        self._report = report or (lambda _: None)
-        self._done, self._last = 0, time.monotonic()
-
-    def step(self) -> None:
-        """Another step is done."""
-        self._done += 1
-        self._report(self._done)
-
-    def layer(self, _: int) -> None:
-        """What a forward pass takes as `on_layer`."""
-        if time.monotonic() - self._last > _REPORT_SECONDS:
-            self._last = time.monotonic()
-            self._report(self._done)
-
-
 def _make(settings: Settings, reporter: Reporter) -> Run:
     from attention_core.cache_trace import RecordingCache, observe
 
@@ -178,7 +152,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         )
     ):
         steps.append(step)
-        reporter.step()
+        reporter.unit()
     seconds = time.perf_counter() - begin
     ended = ""
     if len(steps) < n_new:
@@ -193,18 +167,9 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         steps=tuple(steps),
         keys=keys,
         values=values,
-        pieces=pieces(model, [*ids, *(step.token_id for step in steps)]),
+        pieces=token_text.pieces(model.tokenizer, [*ids, *(step.token_id for step in steps)]),
         seconds=seconds,
         ended=ended,
-    )
-
-
-def pieces(model: Pretrained, ids: list[int]) -> tuple[str, ...]:
-    """Each token by itself, everything invisible made visible."""
-    tokenizer = model.tokenizer
-    return tuple(
-        printable(END_OF_TEXT if one in tokenizer.end_ids else tokenizer.decode_bytes([one]))
-        for one in ids
     )
 
 

@@ -8,9 +8,9 @@ from ui import messages, models, tables, theme
 from ui.caching.inside import crop, full, pictures
 from ui.caching.inside.full import AGAIN, FIRST, RING, Full
 from ui.caching.inside.run import Run
-from ui.caching.inside.watched import watched
 from ui.linked import linked
 from ui.player import stepper
+from ui.watched import watched
 
 
 def cropped(run: Run, layer: int, head: int) -> None:

@@ -1,24 +1,18 @@
 """A growing text whose every step was run without a cache and with one: made once, then kept.
 
-It runs on the page's own run, with progress: a change of any control, or the Stop button, abandons
-it between two layers, because every report of progress lets Streamlit end the run.
+It is made on the page's own run (`ui.watched`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import streamlit as st
 
-from pretrained import Pretrained, Tokens
-from pretrained.tokens import printable
-from ui import models, turns
+from ui import models, token_text, turns
 from ui.bounded import BoundedCache
-from ui.generation import END_OF_TEXT
 from ui.limits import (
     MAX_GROWN_BYTES,
     MAX_GROWN_PROMPT,
@@ -28,13 +22,12 @@ from ui.limits import (
     check_text,
     check_tokens,
 )
+from ui.watched import Report, Reporter
+from ui.watched import watched as with_progress
 
 if TYPE_CHECKING:
     from attention_core import TransformerConfig
     from attention_core.recomputed import GrownStep
-
-_STOPPED = "recomputed_stopped_settings"
-_REPORT_SECONDS = 0.15  # between two reports inside one pass
 
 
 @dataclass(frozen=True)
@@ -96,11 +89,11 @@ def _key(settings: Settings) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
-def growth(settings: Settings, on_progress: Callable[[int], None] | None = None) -> Growth:
+def growth(settings: Settings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
-    `on_progress` is called now and then with the number of finished steps, and may abandon the run
-    by raising.
+    `report` is called now and then with the number of finished steps, and may abandon the run by
+    raising.
     Raises: OverLimit for a prompt that is too long to be drawn, a number of tokens out of range or
     a model whose matrices take too much memory; ValueError for a prompt without a token or a model
     that keeps no keys and values.
@@ -110,10 +103,10 @@ def growth(settings: Settings, on_progress: Callable[[int], None] | None = None)
         raise OverLimit(
             f"Choose {MIN_GROWN_TOKENS} to {MAX_GROWN_TOKENS} new tokens, not {settings.n_new}."
         )
-    return _kept.get(_key(settings), lambda: _make(settings, on_progress or (lambda _: None)))
+    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
 
 
-def _make(settings: Settings, on_progress: Callable[[int], None]) -> Growth:
+def _make(settings: Settings, reporter: Reporter) -> Growth:
     from attention_core.recomputed import bytes_needed, grow
 
     model = models.get(settings.model)
@@ -131,26 +124,16 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Growth:
             f"The matrices of {n_new} steps of this model take {needed / 1e6:,.0f} MB, over the "
             f"limit of {MAX_GROWN_BYTES / 1e6:,.0f}. Choose fewer tokens or a shorter prompt."
         )
-    done, reported = 0, time.monotonic()
-
-    def layer(_: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported > _REPORT_SECONDS:
-            reported = time.monotonic()
-            on_progress(done)
-
     begin = time.perf_counter()
     columns = min(8, config.vocab_size)
     steps = []
     for step in turns.each(
-        grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, on_layer=layer)
+        grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, on_layer=reporter.layer)
     ):
         steps.append(step)
-        done += 1
-        on_progress(done)
+        reporter.unit()
     seconds = time.perf_counter() - begin
     ids = (*prompt.ids, *(step.token_id for step in steps))
-    raw = [_bytes(model, i) for i in ids]
     return Growth(
         settings=settings,
         title=model.spec.title,
@@ -158,31 +141,17 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Growth:
         steps=tuple(steps),
         moved=tuple(map(_moved, steps[:-1], steps[1:])),
         ids=ids,
-        labels=_labels(ids, raw),
-        pieces=tuple(printable(piece) for piece in raw),
+        labels=token_text.labels(model.tokenizer, ids),
+        pieces=token_text.pieces(model.tokenizer, ids),
         seconds=seconds,
         note="" if n_new == settings.n_new else "The context of this model has no room for more.",
     )
 
 
-def _bytes(model: Pretrained, token_id: int) -> bytes:
-    if token_id in model.tokenizer.end_ids:
-        return END_OF_TEXT.encode()
-    return model.tokenizer.decode_bytes([token_id])
-
-
-def _labels(ids: tuple[int, ...], raw: list[bytes]) -> tuple[str, ...]:
-    """Labels that are unique in the whole text, prompt and new tokens."""
-    nothing = [(0, 0)] * len(ids)
-    pieces = tuple(piece.decode("utf-8", "replace") for piece in raw)
-    special = (False,) * len(ids)
-    return Tokens("".join(pieces), ids, pieces, tuple(nothing), special, tuple(raw)).labels
-
-
 def names(made: Growth, token_ids: np.ndarray) -> list[str]:
     """How any tokens of the vocabulary are written, as on the axis of a picture."""
-    model = models.get(made.settings.model)
-    return [printable(_bytes(model, int(i))) for i in token_ids]
+    tokenizer = models.get(made.settings.model).tokenizer
+    return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
 def _moved(before: GrownStep, now: GrownStep) -> dict[str, Moved]:
@@ -199,42 +168,20 @@ def _moved(before: GrownStep, now: GrownStep) -> dict[str, Moved]:
 def watched(settings: Settings) -> Growth | None:
     """The steps, made here with progress and a Stop button if they are not kept; None once stopped.
 
-    The line that it draws is as high before, during and after a run.
     Raises: as `growth`, and what loading a model raises.
     """
-
-    def stop() -> None:
-        st.session_state[_STOPPED] = settings
-
-    def go_on() -> None:
-        st.session_state.pop(_STOPPED, None)
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        button, status = st.empty(), st.empty()
-    kept = _key(settings) in _kept
-    if not kept and st.session_state.get(_STOPPED) == settings:
-        button.button("Run", icon=":material/play_arrow:", key="recomputed_start", on_click=go_on)
-        status.progress(0.0, text="Stopped. Press Run, or change a setting.")
-        return None
-    go_on()
-    if not kept:
-        button.button("Stop", icon=":material/stop:", key="recomputed_stop", on_click=stop)
-        status.progress(0.0, text="Running every step twice …")
-
-    def report(done: int) -> None:
-        status.progress(done / settings.n_new, text=f"{done} of {settings.n_new} steps …")
-
-    try:
-        made = growth(settings, report)
-    finally:
-        button.button("Stop", icon=":material/stop:", key="recomputed_stop_off", disabled=True)
-        status.progress(0.0, text="No steps.")
-    status.progress(
-        1.0,
-        text=f"{len(made.steps)} steps, each run without and with the cache, in "
-        f"{made.seconds:.2f} s. {made.note}",
+    return with_progress(
+        "recomputed",
+        settings,
+        lambda report: growth(settings, report),
+        kept=_key(settings) in _kept,
+        total=settings.n_new,
+        unit="steps",
+        done=lambda made: (
+            f"{len(made.steps)} steps, each run without and with the cache, in "
+            f"{made.seconds:.2f} s. {made.note}"
+        ),
     )
-    return made
 
 
 def clear() -> None:

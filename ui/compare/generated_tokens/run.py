@@ -1,23 +1,16 @@
 """A generation with the attention of its steps: made while the visitor watches, then kept.
 
-It runs on the page's own run, with progress: a change of any control, or the Stop button, abandons
-it between two layers, because every report of progress lets Streamlit end the run.
+It is made on the page's own run (`ui.watched`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import streamlit as st
-
-from pretrained import Tokens
-from pretrained.tokens import printable
-from ui import models, turns
+from ui import models, token_text, turns
 from ui.bounded import BoundedCache
-from ui.generation import END_OF_TEXT
 from ui.limits import (
     MAX_TRACED_PROMPT,
     MAX_TRACED_TOKENS,
@@ -27,12 +20,11 @@ from ui.limits import (
     check_text,
     check_tokens,
 )
+from ui.watched import Report, Reporter
+from ui.watched import watched as with_progress
 
 if TYPE_CHECKING:
     from attention_core.traced import Trace
-
-_STOPPED = "generated_stopped_settings"
-_REPORT_SECONDS = 0.15  # between two reports inside one pass
 
 
 @dataclass(frozen=True)
@@ -78,11 +70,11 @@ def _key(settings: Settings) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
-def generation(settings: Settings, on_progress: Callable[[int], None] | None = None) -> Generation:
+def generation(settings: Settings, report: Report | None = None) -> Generation:
     """The run for these settings, kept for all visitors.
 
-    `on_progress` is called now and then with the number of tokens chosen so far, and may abandon
-    the run by raising.
+    `report` is called now and then with the number of tokens chosen so far, and may abandon the run
+    by raising.
     Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
     for a prompt without a token.
     """
@@ -91,10 +83,10 @@ def generation(settings: Settings, on_progress: Callable[[int], None] | None = N
         raise OverLimit(
             f"Choose {MIN_TRACED_TOKENS} to {MAX_TRACED_TOKENS} new tokens, not {settings.n_new}."
         )
-    return _kept.get(_key(settings), lambda: _make(settings, on_progress or (lambda _: None)))
+    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
 
 
-def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
+def _make(settings: Settings, reporter: Reporter) -> Generation:
     from attention_core import Sampling
     from attention_core.traced import trace
 
@@ -106,19 +98,6 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
     context = model.core.config.context_length
     check_tokens(len(prompt.ids), context, "the context of this model")
     n_new = min(settings.n_new, context - len(prompt.ids) + 1)  # the last one is never run
-    chosen, reported = 0, time.monotonic()
-
-    def step(count: int) -> None:
-        nonlocal chosen
-        chosen = count
-        on_progress(chosen)
-
-    def layer(_: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported > _REPORT_SECONDS:
-            reported = time.monotonic()
-            on_progress(chosen)
-
     with turns.turn():
         begin = time.perf_counter()
         traced = trace(
@@ -127,8 +106,8 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
             max_new_tokens=n_new,
             sampling=Sampling(settings.temperature, seed=settings.seed),
             stop_ids=model.tokenizer.end_ids,
-            on_step=step,
-            on_layer=layer,
+            on_step=reporter.unit,
+            on_layer=reporter.layer,
         )
         seconds = time.perf_counter() - begin
     ended = ""
@@ -136,69 +115,35 @@ def _make(settings: Settings, on_progress: Callable[[int], None]) -> Generation:
         ended = "The model ended its text here."
     elif n_new < settings.n_new:
         ended = f"The context of this model has room for {n_new} new tokens only."
-    raw = [
-        END_OF_TEXT.encode() if i in model.tokenizer.end_ids else model.tokenizer.decode_bytes([i])
-        for i in traced.ids
-    ]
     return Generation(
         settings=settings,
         title=model.spec.title,
         trace=traced,
-        labels=_labels(traced.ids, raw),
-        pieces=tuple(printable(piece) for piece in raw),
-        line_ends=tuple(b"\n" in piece for piece in raw),
+        labels=token_text.labels(model.tokenizer, traced.ids),
+        pieces=token_text.pieces(model.tokenizer, traced.ids),
+        line_ends=tuple(b"\n" in one for one in token_text.raw(model.tokenizer, traced.ids)),
         seconds=seconds,
         ended=ended,
     )
 
 
-def _labels(ids: tuple[int, ...], raw: list[bytes]) -> tuple[str, ...]:
-    """Labels that are unique in the whole text, prompt and new tokens."""
-    nothing = [(0, 0)] * len(ids)
-    pieces = tuple(piece.decode("utf-8", "replace") for piece in raw)
-    special = (False,) * len(ids)
-    return Tokens("".join(pieces), ids, pieces, tuple(nothing), special, tuple(raw)).labels
-
-
 def watched(settings: Settings) -> Generation | None:
     """The run, made here with progress and a Stop button if it is not kept; None once stopped.
 
-    The line that it draws is as high before, during and after a run.
     Raises: as `generation`, and what loading a model raises.
     """
-
-    def stop() -> None:
-        st.session_state[_STOPPED] = settings
-
-    def go_on() -> None:
-        st.session_state.pop(_STOPPED, None)
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        button, status = st.empty(), st.empty()
-    kept = _key(settings) in _kept
-    if not kept and st.session_state.get(_STOPPED) == settings:
-        button.button("Generate", icon=":material/play_arrow:", key="generated_start",
-                      on_click=go_on)  # fmt: skip
-        status.progress(0.0, text="Stopped. Press Generate, or change a setting.")
-        return None
-    go_on()
-    if not kept:
-        button.button("Stop", icon=":material/stop:", key="generated_stop", on_click=stop)
-        status.progress(0.0, text="Generating …")
-
-    def report(count: int) -> None:
-        status.progress(count / settings.n_new, text=f"{count} of {settings.n_new} tokens …")
-
-    try:
-        made = generation(settings, report)
-    finally:
-        button.button("Stop", icon=":material/stop:", key="generated_stop_off", disabled=True)
-        status.progress(0.0, text="No tokens.")
-    status.progress(
-        1.0,
-        text=f"{_counted(made.trace.n_steps)}, made in {made.seconds:.2f} s. {made.ended}",
+    return with_progress(
+        "generated",
+        settings,
+        lambda report: generation(settings, report),
+        kept=_key(settings) in _kept,
+        total=settings.n_new,
+        unit="tokens",
+        done=lambda made: (
+            f"{_counted(made.trace.n_steps)}, made in {made.seconds:.2f} s. {made.ended}"
+        ),
+        verb="Generate",
     )
-    return made
 
 
 def _counted(n_steps: int) -> str:

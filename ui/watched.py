@@ -1,30 +1,39 @@
-"""A run on the page's own run: a line with its progress and a Stop button, always as high."""
+"""A run on the page's own run: a line with its progress and a Stop button, always as high.
+
+A change of any control, or the button, abandons it between two layers, because every report of
+progress lets Streamlit end the run.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 import streamlit as st
 
 Result = TypeVar("Result")
+Report = Callable[[int], None]  # takes how many units are done
+_REPORT_SECONDS = 0.15  # between two reports inside one unit
 
 
 def watched(
     prefix: str,
     wanted: Hashable,
-    make: Callable[[Callable[[int], None]], Result],
+    make: Callable[[Report], Result],
     *,
     kept: bool,
     total: int,
     unit: str,
     done: Callable[[Result], str],
+    verb: str = "Run",
 ) -> Result | None:
     """What `make` returns, made here with progress if it is not kept; None once stopped.
 
     wanted: stands for what is made; a stopped one stays stopped until the visitor asks for it or
     for another. make: gets a function that reports how many of `total` units are done. done: the
-    line below a finished run. The line is as high before, during and after a run.
+    line below a finished run. verb: what the button says that takes it up again. The line
+    is as high before, during and after a run.
     Raises: what `make` raises.
     """
     stopped = f"{prefix}_stopped"
@@ -38,8 +47,8 @@ def watched(
     with st.container(horizontal=True, vertical_alignment="center"):
         button, status = st.empty(), st.empty()
     if not kept and st.session_state.get(stopped) == wanted:
-        button.button("Run", icon=":material/play_arrow:", key=f"{prefix}_start", on_click=go_on)
-        status.progress(0.0, text="Stopped. Press Run, or change a setting.")
+        button.button(verb, icon=":material/play_arrow:", key=f"{prefix}_start", on_click=go_on)
+        status.progress(0.0, text=f"Stopped. Press {verb}, or change a setting.")
         return None
     go_on()
     if not kept:
@@ -56,3 +65,22 @@ def watched(
         status.progress(0.0, text="Nothing was run.")
     status.progress(1.0, text=done(made))
     return made
+
+
+class Reporter:
+    """Reports finished units, and inside a long one now and then, so that it can be abandoned."""
+
+    def __init__(self, report: Report | None) -> None:
+        self._report = report or (lambda _: None)
+        self._done, self._last = 0, time.monotonic()
+
+    def unit(self, _: int = 0) -> None:
+        """Another unit is done."""
+        self._done += 1
+        self._report(self._done)
+
+    def layer(self, _: int) -> None:
+        """What a forward pass takes as `on_layer`."""
+        if time.monotonic() - self._last > _REPORT_SECONDS:
+            self._last = time.monotonic()
+            self._report(self._done)

@@ -1,0 +1,33 @@
+"""How tokens are written that no text of a visitor was cut into: chosen ones, and all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pretrained.tokens import Tokens, printable
+from ui.generation import END_OF_TEXT
+
+if TYPE_CHECKING:
+    from pretrained import Tokenizer
+
+
+def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
+    """The bytes of each token; those that end a text are named instead."""
+    return [
+        END_OF_TEXT.encode() if one in tokenizer.end_ids else tokenizer.decode_bytes([one])
+        for one in ids
+    ]
+
+
+def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Each token by itself, everything invisible made visible."""
+    return tuple(map(printable, raw(tokenizer, ids)))
+
+
+def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Labels that are unique in the whole text."""
+    parts = raw(tokenizer, ids)
+    texts = tuple(part.decode("utf-8", "replace") for part in parts)
+    nowhere, ordinary = ((0, 0),) * len(parts), (False,) * len(parts)
+    return Tokens("".join(texts), tuple(ids), texts, nowhere, ordinary, tuple(parts)).labels
