@@ -39,21 +39,31 @@ LEARN = {
     "views/learn/block.py": "The whole layer: residuals, normalisation, feed-forward, predictions.",
     "views/learn/tokens.py": "How three models cut your text, byte by byte.",
 }
-EXPLORE = {
+COMPARE = {
     "views/compare/heads.py": "Every layer and head of a model at once; open one and look inside.",
     "views/compare/side_by_side.py": "Any two heads of any models, aligned by their characters.",
     "views/compare/ablate.py": "Switch heads off and see which predictions change.",
     "views/compare/word_pairs.py": "Which heads look from one word to another, or is it chance?",
     "views/compare/generated_tokens.py": "Where each new token looked, and why at the first one.",
+}
+CACHE = {
     "views/cache/what_is_recomputed.py": "Which numbers of a step were there before; what to keep.",
     "views/cache/inside_the_cache.py": "Real keys and values filling memory; crop, and a full one.",
     "views/cache/timing.py": "With a cache and without, step by step in turn, on this machine.",
     "views/cache/variants.py": "Heads that share keys: MHA to MLA, their bytes, time and drift.",
     "views/cache/calculator.py": "What a KV cache weighs, for 31 public models or your shapes.",
+}
+MORE = {
     "views/generate/generate.py": "Tokens live, with the KV cache and without, and their time.",
     "views/models/models.py": "Which weights are here, and how to get more.",
 }
-for heading, pages in (("Learn, in this order", LEARN), ("Explore", EXPLORE)):
+SECTIONS = {
+    "Learn, in this order": LEARN,
+    "Compare heads of real models": COMPARE,
+    "The KV cache": CACHE,
+    "Generate, and the weights": MORE,
+}
+for heading, pages in SECTIONS.items():
     st.header(heading)
     for first in range(0, len(pages), 4):
         for column, (page, what) in zip(
