@@ -33,6 +33,11 @@ def open_page(page: Page, site: Site, path: str, heading: str) -> None:
     expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
 
 
+def settled(page: Page) -> None:
+    """Wait for the end of the run that has begun to paint: what is pressed is then of that run."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
 def type_text(page: Page, label: str, text: str) -> None:
     page.get_by_label(label, exact=True).fill(text)
     page.keyboard.press("Control+Enter")
@@ -342,7 +347,7 @@ def test_every_page_is_among_the_paths(page: Page, site: Site):
 def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
     phone.goto(site.url + path)
     expect(phone.get_by_role("heading", level=1)).to_be_visible()
-    phone.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    settled(phone)
     if path in ("/", "/side-by-side"):
         expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
     elif path in ("/ladder", "/shapes", "/masking", "/block"):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider
+from tests.browser.test_site import open_page, set_slider, settled
 
 pytestmark = pytest.mark.browser
 
@@ -21,6 +21,7 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     set_slider(page, SLIDER, 0, 3)  # GQA 4 -> GQA 2 -> MQA -> MLA
     expect(page.get_by_text("288 + 36 = 324 numbers a token and layer")).to_be_visible()
     expect(page).to_have_url(re.compile("variants_form=MLA"))
+    settled(page)
 
     page.get_by_role("button", name="Measure decode steps").click()
     page.get_by_role("button", name="Stop", exact=True).click()
@@ -28,6 +29,7 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
 
     set_slider(page, "Tokens in the cache", 0, -4)  # 4096 -> 256
     expect(page).to_have_url(re.compile("variants_context=256"))
+    settled(page)
     page.get_by_role("button", name="Measure decode steps").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile(r"Measured at \d\d:\d\d:\d\d UTC"))).to_be_visible()
