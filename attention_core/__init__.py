@@ -19,6 +19,7 @@ from attention_core.config import (
     gpt2_config,
     llama_config,
 )
+from attention_core.forms import in_form
 from attention_core.generation import Step, generate, stream
 from attention_core.ladder import (
     CausalAttention,
@@ -30,7 +31,7 @@ from attention_core.ladder import (
     simple_self_attention,
     split_heads,
 )
-from attention_core.latent import LatentAttention, in_form
+from attention_core.latent import LatentAttention
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.memory import cache_bytes, forward_flops, kv_cache_bytes, mla_cache_bytes
 from attention_core.pooling import mean_pooled_kv_heads

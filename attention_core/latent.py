@@ -29,7 +29,7 @@ from attention_core.ladder import merge_heads, split_heads
 from attention_core.layers import Projection, RMSNorm, rotate, rotate_neighbours
 
 if TYPE_CHECKING:
-    from attention_core.transformer import Edit, Rotation, Transformer
+    from attention_core.transformer import Edit, Rotation
 
 
 class LatentAttention(nn.Module):
@@ -154,21 +154,3 @@ class LatentAttention(nn.Module):
         turn: Callable[[Tensor, Rotation], Tensor]
         turn = rotate_neighbours if self.sizes.interleaved else rotate
         return turn(x, rotation)
-
-
-def in_form(model: Transformer, *, absorbed: bool) -> Transformer:
-    """The same model with its latent attention in the absorbed or in the expanded form.
-
-    The weights are shared with `model`, not copied. A cache of one fits the other.
-    Raises: ValueError for a model without latent attention.
-    """
-    latent = model.config.latent
-    if latent is None:
-        raise ValueError("this model has no latent attention, and so no absorbed form of it")
-    config = replace(model.config, latent=replace(latent, absorbed=absorbed))
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
-        other = type(model)(config)
-    other.load_state_dict(model.state_dict(), strict=True, assign=True)
-    for name, parameter in model.named_parameters():
-        other.get_parameter(name).requires_grad_(parameter.requires_grad)
-    return other.train(model.training)

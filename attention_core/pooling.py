@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attention_core.forms import with_weights
 from attention_core.transformer import Attention, Transformer
 
 
@@ -34,8 +35,6 @@ def mean_pooled_kv_heads(
         raise ValueError(
             f"{config.kv_heads} key/value heads cannot be pooled evenly into {n_kv_heads}"
         )
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
-        pooled = Transformer(replace(config, n_kv_heads=n_kv_heads))
     state = model.state_dict()
     weights = {name: weight if share else weight.clone() for name, weight in state.items()}
     for name, module in model.named_modules():
@@ -43,10 +42,7 @@ def mean_pooled_kv_heads(
             for kind, _ in module.qkv.named_parameters():
                 key = f"{name}.qkv.{kind}"
                 weights[key] = _pooled_columns(weights[key], module, n_kv_heads)
-    pooled.load_state_dict(weights, strict=True, assign=True)
-    for name, parameter in model.named_parameters():
-        pooled.get_parameter(name).requires_grad_(parameter.requires_grad)
-    return pooled.train(model.training)
+    return with_weights(replace(config, n_kv_heads=n_kv_heads), weights, like=model)
 
 
 def _mean_of_groups(heads: Tensor, n_groups: int) -> Tensor:

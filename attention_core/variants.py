@@ -13,13 +13,14 @@ rotary key that all heads share.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from attention_core.config import LatentConfig, TransformerConfig
+from attention_core.forms import with_weights
 from attention_core.latent import LatentAttention
 from attention_core.pooling import mean_pooled_kv_heads
 from attention_core.seeding import seeded
@@ -119,7 +120,7 @@ def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
     if config.latent is None:
         same = config.kv_heads == base.config.kv_heads
         model = base if same else mean_pooled_kv_heads(base, config.kv_heads, share=True)
-        return _with_weights(config, model.state_dict())
+        return with_weights(config, model.state_dict(), like=base)
     state = {
         name: weight
         for name, weight in base.state_dict().items()
@@ -129,7 +130,7 @@ def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
         for layer in range(config.n_layers):
             for name, weight in LatentAttention(config, layer).state_dict().items():
                 state.setdefault(f"blocks.{layer}.attention.{name}", weight)
-    return _with_weights(config, state)
+    return with_weights(config, state, like=base)
 
 
 def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
@@ -179,11 +180,3 @@ def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
         raise ValueError("there is no token to repeat")
     ids = torch.tensor(token_ids, device=next(model.parameters()).device)
     return ids.repeat(-(-n_tokens // len(ids)))[None, :n_tokens]
-
-
-def _with_weights(config: TransformerConfig, state: Mapping[str, Tensor]) -> Transformer:
-    """A model that holds these very tensors."""
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
-        model = Transformer(config)
-    model.load_state_dict(dict(state), strict=True, assign=True)
-    return model.eval().requires_grad_(False)

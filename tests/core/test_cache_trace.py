@@ -7,18 +7,16 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer, generate
-from attention_core.cache_trace import (
-    RecordingCache,
-    crop_and_continue,
+from attention_core.cache_trace import RecordingCache, last_logits, observe
+from attention_core.cropped import crop_and_continue
+from attention_core.forms import windowed
+from attention_core.full_cache import (
     drift,
     keep_first,
-    last_logits,
-    observe,
     refusal,
     ring_positions,
     slide,
     start_again,
-    windowed,
 )
 from attention_core.memory import cache_bytes, forward_flops
 from tests.core.conftest import build

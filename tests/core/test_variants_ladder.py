@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer, cache_bytes, mean_pooled_kv_heads
-from attention_core.latent import in_form
+from attention_core.forms import in_form
 from attention_core.pooling_drift import drift, outcome
 from attention_core.variants import (
     Variant,

@@ -66,7 +66,7 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
 def _make(run: Run, n_kept: int, text: str) -> Cropped:
     import torch
 
-    from attention_core.cache_trace import crop_and_continue
+    from attention_core.cropped import crop_and_continue
 
     model = models.get(run.settings.model)
     tokens = models.encoded(

@@ -24,7 +24,7 @@ from ui.pictures import isolated
 from ui.watched import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.cache_trace import Drift, Pass
+    from attention_core.full_cache import Drift, Pass
 
 WHOLE = "full context"
 AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
@@ -88,36 +88,38 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
 def _make(run: Run, room: int, reporter: Reporter) -> Full:
     import torch
 
-    from attention_core import cache_trace
+    from attention_core import full_cache
+    from attention_core.cache_trace import RecordingCache
+    from attention_core.forms import windowed
 
     model = models.get(run.settings.model)
     core, text, n_prompt = model.core, run.run_ids, run.n_prompt
     options: dict[str, Any] = {"on_layer": reporter.layer}
     begin = time.perf_counter()
     with turns.turn():
-        message = cache_trace.refusal(core, text, room, **options)
+        message = full_cache.refusal(core, text, room, **options)
     reporter.unit()
     references = [step.logits for step in run.steps]
 
     def taken(passes: Iterator[Pass]) -> Iterator[Taken]:
         for one, reference in zip(turns.each(passes), references, strict=True):
-            drift = cache_trace.drift(one.logits, reference)
+            drift = full_cache.drift(one.logits, reference)
             (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
             reporter.unit()
             yield Taken(one.n_run, one.n_held, one.nbytes, one.flops, one.again, drift, piece)
 
-    again = tuple(taken(cache_trace.start_again(core, text, n_prompt, room, **options)))
-    ring_model = cache_trace.windowed(core, room)
-    ring = cache_trace.RecordingCache.for_model(ring_model, len(text))
+    again = tuple(taken(full_cache.start_again(core, text, n_prompt, room, **options)))
+    ring_model = windowed(core, room)
+    ring = RecordingCache.for_model(ring_model, len(text))
     rows = torch.full((*run.keys.shape[:2], len(text), run.keys.shape[3]), float("nan"))
     sliding, written = [], []
-    for step in taken(cache_trace.slide(ring_model, text, n_prompt, ring, **options)):
+    for step in taken(full_cache.slide(ring_model, text, n_prompt, ring, **options)):
         access = ring.accesses[-1]
         rows[:, :, list(access.written)] = ring.contents()[0][:, :, list(access.rows_written)]
         written.append(access.rows_written)
         sliding.append(step)
     n_first = min(N_FIRST, room // 2)
-    first = taken(cache_trace.keep_first(core, text, n_prompt, room, n_first, **options))
+    first = taken(full_cache.keep_first(core, text, n_prompt, room, n_first, **options))
     return Full(
         room=room,
         message=message,
@@ -228,7 +230,7 @@ def chart(run: Run, made: Full, now: int, ink: str) -> dict[str, Any]:
 
 def ring(run: Run, made: Full, step: int, layer: int, head: int) -> None:
     """The ring's keys after a step (from 0), row by row as they lie in memory."""
-    from attention_core.cache_trace import ring_positions
+    from attention_core.full_cache import ring_positions
 
     name = pictures.names(run)[0]
     history = made.ring_keys[layer, head]

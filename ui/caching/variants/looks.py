@@ -121,7 +121,7 @@ def family(n_heads: int) -> dict[str, Transformer]:
     """The models of all forms, kept; they share most of their weights."""
 
     def make() -> dict[str, Transformer]:
-        from attention_core.latent import in_form
+        from attention_core.forms import in_form
         from attention_core.variants import build, ladder, random_base, windowed
 
         base = random_base(config(n_heads), seed=SEED)
