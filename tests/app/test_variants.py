@@ -43,16 +43,16 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     open_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
     assert not site.exception
     n = len(TEXT)
-    table = frame(site, "measured, bytes").set_index("form")
+    table = frame(site, "measured, B").set_index("form")
     assert list(table.index) == ["MHA", "GQA 3", "MQA", "MLA", "MHA, window 16"]
     # 4 layers, float32, heads of 64; MLA: 4 x 64 and 64 / 2
     expected = {"MHA": 2 * 9 * 64, "GQA 3": 2 * 3 * 64, "MQA": 2 * 64, "MLA": 256 + 32}
     for form, numbers in expected.items():
-        assert table.loc[form, "measured, bytes"] == 4 * n * numbers * 4
-        assert table.loc[form, "bytes per token kept"] == 4 * numbers * 4
-    assert table.loc["MHA, window 16", "measured, bytes"] == 4 * 16 * 1152 * 4
-    assert (table["measured, bytes"] == table["formula, bytes"]).all()
-    assert (table["measured, bytes"] == 2 * table["in 16 bits, bytes"]).all()
+        assert table.loc[form, "measured, B"] == 4 * n * numbers * 4
+        assert table.loc[form, "B per token kept"] == 4 * numbers * 4
+    assert table.loc["MHA, window 16", "measured, B"] == 4 * 16 * 1152 * 4
+    assert (table["measured, B"] == table["formula, B"]).all()
+    assert (table["measured, B"] == 2 * table["in 16 bits, B"]).all()
     links = picture(site)[0]
     assert [(row["head"], row["reads"]) for row in links] == [
         (head, f"KV head {head // 3}") for head in range(9)
@@ -141,7 +141,13 @@ def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
 def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timing, "REPEATS", 3)
     open_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
-    assert said(site, "Not measured yet")
+    assert said(site, "Times are not measured yet")
+    counted = frame(site, "operations, MHA = 1").set_index("form")
+    # one step of 4 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
+    rest = 4 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
+    mha, mqa = (rest + 4 * 576 * (576 + 2 * 72 * heads) for heads in (8, 1))
+    assert counted.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)
+    assert counted.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
     job: TimeJob = site.session_state["variants_job"]
     for _ in range(120):  # a page that looks keeps the job going
@@ -162,7 +168,7 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
     assert f"{times.ratios['MLA absorbed'][0]:.2f} absorbed" in said(site, "absorbed and")
     site.select_slider("variants_context").set_value(512).run()
-    assert said(site, "Not measured yet")
+    assert said(site, "Times are not measured yet")
 
 
 def test_a_stopped_measurement_ends_and_keeps_nothing():

@@ -120,7 +120,7 @@ def measure(asked: Question) -> None:
 
 def _title(asked: Question) -> str:
     ways = ", ".join(asked.contenders) or "nothing chosen"
-    return f"{subjects.title(asked.model)}: {ways}"
+    return f"To measure: {subjects.title(asked.model)}. In turn: {ways}."
 
 
 def _open() -> None:

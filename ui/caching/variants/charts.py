@@ -167,27 +167,28 @@ def cache_sizes(look: Look, chosen: str, ink: str) -> dict[str, Any]:
 
 
 def speeds(
-    forms: Sequence[str], ratios: Mapping[str, tuple[float, float, float]], ink: str
+    counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]], ink: str
 ) -> dict[str, Any]:
-    """Time of a step over that of MHA: median and middle half of the rounds.
+    """A decode step over that of MHA: operations as diamonds, time as median and middle half.
 
-    forms: all rows, measured or not: the chart keeps its size. ratios: median, then the first and
-    the third quartile. Without them nothing is drawn, and no reader is told of an empty picture.
+    counted: of all forms, measured or not: the chart keeps its size. ratios: median, then the first
+    and the third quartile; no reader is told of them while there are none.
     """
+    forms = list(counted)
     rows: list[dict[str, Any]] = [
         {"form": name, "ratio": middle, "low": low, "high": high}
         for name, (middle, low, high) in ratios.items()
     ]
-    values = [row[end] for row in rows for end in ("low", "high")] or [0.5, 2.0]
+    values = [*counted.values(), *(row[end] for row in rows for end in ("low", "high"))]
     low, high = min(0.5, *values) / 1.1, max(2.0, *values) * 1.1
     y = {
-        "field": "form", "type": "nominal", "sort": list(forms), "title": None,
-        "scale": {"type": "band", "domain": list(forms)},
+        "field": "form", "type": "nominal", "sort": forms, "title": None,
+        "scale": {"type": "band", "domain": forms},
         "axis": {"labelLimit": 160, "labelOverlap": False, "labelFlush": False},
     }  # fmt: skip
     marks = [m for m in (0.1, 0.2, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 50) if low < m < high]
     x = {
-        "type": "quantitative", "title": "time of a decode step, MHA = 1 (logarithmic)",
+        "type": "quantitative", "title": "a decode step, MHA = 1 (logarithmic)",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {"values": marks, "format": "~g"},
     }  # fmt: skip
@@ -214,6 +215,14 @@ def speeds(
                 "mark": {"type": "point", "filled": True, "size": 110, "color": BLUE,
                          "opacity": 1, "aria": bool(rows)},
                 "encoding": {"y": y, "x": {"field": "ratio", **x}, "tooltip": tooltip},
+            },
+            {
+                "data": {"values": [{"form": n, "operations": c} for n, c in counted.items()]},
+                "mark": {"type": "point", "shape": "diamond", "size": 90, "color": VERMILLION,
+                         "strokeWidth": 2, "opacity": 1},
+                "encoding": {"y": y, "x": {"field": "operations", **x},
+                             "tooltip": [{"field": "form"},
+                                         {"field": "operations", "format": ".3f"}]},
             },
         ],
         "config": config(ink),

@@ -88,11 +88,11 @@ def bytes_table(look: Look) -> pd.DataFrame:
             "a token leaves in a layer": form.shape,
             "numbers": form.numbers_per_token,
             "tokens kept": form.n_stored,
-            "measured, bytes": form.measured,
-            "formula, bytes": form.formula,
-            "bytes per token kept": form.measured // form.n_stored,
+            "measured, B": form.measured,
+            "formula, B": form.formula,
+            "B per token kept": form.measured // form.n_stored,
             "share of MHA": form.measured / whole,
-            "in 16 bits, bytes": form.formula_16_bits,
+            "in 16 bits, B": form.formula_16_bits,
         }
         for form in look.forms.values()
     )

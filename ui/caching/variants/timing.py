@@ -106,6 +106,15 @@ def forms(n_heads: int) -> list[str]:
     return [*names(n_heads)[:-1], ABSORBED, EXPANDED]
 
 
+def operations(n_heads: int, context: int) -> dict[str, int]:
+    """Operations of one decode step behind so many tokens, counted from the shapes, by form."""
+    from attention_core.memory import forward_flops
+
+    models = family(n_heads)
+    models = {**models, EXPANDED: models["MLA"]}
+    return {name: forward_flops(models[name].config, 1, context + 1) for name in forms(n_heads)}
+
+
 def kept(setting: Setting, round_: int) -> Times | None:
     """The times for a setting, if they were measured in this round and are still kept."""
     try:
@@ -140,7 +149,6 @@ class TimeJob(Work):
     def _measure(self) -> Times:
         import torch
 
-        from attention_core.memory import forward_flops
         from attention_core.timing import interleave
         from attention_core.variants import fill
 
@@ -170,9 +178,7 @@ class TimeJob(Work):
             setting=setting,
             seconds={name: tuple(values) for name, values in rounds.items()},
             cache_bytes={name: cache.nbytes_used for name, cache in caches.items()},
-            operations={
-                name: forward_flops(models[name].config, 1, setting.context + 1) for name in shown
-            },
+            operations=operations(setting.n_heads, setting.context),
             difference=float((last[ABSORBED] - last[EXPANDED]).abs().max()),
             threads=torch.get_num_threads(),
             at=datetime.now(UTC),

@@ -13,10 +13,11 @@ from ui.limits import OverLimit
 from ui.linked import linked
 
 NOT_YET = (
-    "Not measured yet. Every form fills a cache of this length first. Then all run one token "
-    "behind it, in turns, and each time is divided by MHA's of the same round: slow moments of the "
-    "machine fall on all of them. MLA runs absorbed and expanded on the same cache, and the logits "
-    "of both are compared. The models are those above."
+    "Diamonds: operations, counted from the shapes. Times are not measured yet. Every form fills a "
+    "cache of this length first. Then all run one token behind it, in turns, and each time is "
+    "divided by MHA's of the same round: slow moments of the machine fall on all of them. MLA runs "
+    "absorbed and expanded on the same cache, and the logits of both are compared. The models are "
+    "those above."
 )
 
 _JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
@@ -93,22 +94,26 @@ def _status(job: TimeJob | None, found: Times | None) -> None:
     elif found is not None:
         st.text(
             f"Measured at {found.at:%H:%M:%S} UTC, {found.threads} CPU threads: {timing.REPEATS} "
-            f"rounds of {timing.STEPS} steps. Bars: the middle half of the rounds."
+            f"rounds of {timing.STEPS} steps. Circles: median time, bars: the middle half of the "
+            "rounds, diamonds: counted operations."
         )
     else:
         st.text("Takes some seconds, and you can stop it.")
 
 
 def _results(asked: Setting, found: Times | None) -> None:
-    names = timing.forms(asked.n_heads)
+    operations = timing.operations(asked.n_heads, asked.context)
+    counted = {name: count / operations["MHA"] for name, count in operations.items()}
     ratios = found.ratios if found else {}
-    table = found.table if found else pd.DataFrame({"form": names})
+    table = found.table if found else pd.DataFrame(
+        {"form": list(counted), "operations, MHA = 1": counted.values(),
+         "million ops": [count / 1e6 for count in operations.values()]}
+    )  # fmt: skip
     left, right = st.columns(2, gap="large")
     with left:
-        st.vega_lite_chart(charts.speeds(names, ratios, theme.ink()), key="variants_speeds")
+        st.vega_lite_chart(charts.speeds(counted, ratios, theme.ink()), key="variants_speeds")
     with right:
-        shown = table.style.format(precision=2) if found else table
-        st.dataframe(shown, hide_index=True, key="variants_times_table")
+        st.dataframe(table.style.format(precision=2), hide_index=True, key="variants_times_table")
         context = table.assign(context=asked.context, query_heads=asked.n_heads)
         tables.download(
             "Download the times (CSV)", context, "decode_of_variants.csv", key="variants_times_csv",
