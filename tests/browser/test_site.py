@@ -341,16 +341,3 @@ def test_every_page_is_among_the_paths(page: Page, site: Site):
     assert sorted(urllib.parse.urlsplit(address).path or "/" for address in addresses) == sorted(
         PATHS
     )
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
-    phone.goto(site.url + path)
-    expect(phone.get_by_role("heading", level=1)).to_be_visible()
-    settled(phone)
-    if path in ("/", "/side-by-side"):
-        expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
-    elif path in ("/ladder", "/shapes", "/masking", "/block"):
-        expect(phone.locator("figure.panel canvas").first).to_be_visible()
-    inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    assert phone.evaluate(inside)
