@@ -248,9 +248,15 @@ def old_rows_by_layer(
 def last_context(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int | None = None
 ) -> Tensor:
-    """The last context row of causal attention in one head: (..., T, D) each -> (..., D)."""
+    """The last context row of causal attention in one head: (..., T, D) each -> (..., D).
+
+    Rows that a window hides from it are left out, as a cache with that window leaves them out: a
+    weight of 0 would still read them.
+    """
     n = q.shape[-2]
-    mask = causal_mask(n, n, window=window, device=q.device)
+    seen = n if window is None else min(window, n)
+    mask = causal_mask(n, n, window=window, device=q.device)[:, -seen:]
+    k, v = k[..., -seen:, :], v[..., -seen:, :]
     return attend(q, k, v, mask=mask, scale=scale).context[..., -1, :]
 
 

@@ -7,7 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer
+from attention_core.attend import attend
 from attention_core.generation import generate
+from attention_core.masks import causal_mask
 from attention_core.memory import forward_flops
 from attention_core.recomputed import (
     CONTEXT,
@@ -109,6 +111,19 @@ def test_old_queries_are_not_read_and_old_keys_and_values_are(decoder: Transform
     other = last_context(q, spoil(k, 5, 0.0), v, scale=scale)
     assert float((other - matrices[CONTEXT][-1]).abs().max()) > 1e-3
     assert last_context(q, k, spoil(v, 1, torch.nan), scale=scale).isnan().all()
+
+
+def test_with_a_window_older_keys_and_values_are_not_read(decoder: Transformer):
+    matrices = next(grow(decoder, IDS, n_steps=1)).full.head(1, 0)
+    q, k, v = matrices[QUERIES], matrices[KEYS], matrices[VALUES]
+    n, scale = len(IDS), decoder.config.d_head**-0.5
+    found = rows_read(q, k, v, scale=scale, window=2)
+    assert found[QUERIES].tolist() == [False] * (n - 1) + [True]
+    assert found[KEYS].tolist() == found[VALUES].tolist() == [False] * (n - 2) + [True] * 2
+    mask = causal_mask(n, n, window=2)
+    whole = attend(q, k, v, mask=mask, scale=scale).context[-1]
+    assert_close(last_context(q, k, v, scale=scale, window=2), whole)
+    assert_close(last_context(q, k, v, scale=scale, window=99), matrices[CONTEXT][-1])
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "llama-tied"])
