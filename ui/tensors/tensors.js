@@ -82,6 +82,12 @@ function shorten(context, text, room) {
   return kept.join("") + "…";
 }
 
+// as above; where room is short, the mark of a space before a word gives way to its letters
+function shortest(context, text, room) {
+  const fits = context.measureText(text).width <= room;
+  return shorten(context, fits || text.length < 2 ? text : text.replace(/^␣/, ""), room);
+}
+
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".tensors");
@@ -314,8 +320,10 @@ export default function (component) {
       context.font = SMALL;
       const every = Math.ceil(16 / l.cellWidth);
       for (let column = 0; column < panel.there[1]; column += every) {
-        const text = shorten(context, columnTexts[column], every * l.cellWidth - 2);
-        context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, y + l.title + TITLE / 2);
+        const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);
+        // a box's thick edge lies above the first row: the label keeps clear of it
+        const middle = y + l.title + TITLE / 2 - (panel.box ? 2 : 0);
+        context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, middle);
       }
     }
   }
