@@ -112,7 +112,7 @@ with st.expander("How to read this", expanded=True):
         "- *Divergence* is Kullback-Leibler, from the full context. Right of the solid upright "
         "line the text no longer fits.\n"
         "- First rows beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453), here "
-        "measured with a mask, at the tokens' own positions."
+        "measured with a mask, at the tokens' own positions; its bytes are those of the rows seen."
     )
 
 with st.expander("The code that computed this"):

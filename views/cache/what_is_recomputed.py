@@ -90,7 +90,8 @@ st.subheader("Back from that row: what it needs")
 st.markdown(
     "From the pass **behind the cache**, which ran the newest token alone: one row of logits (1), "
     "one context row (2), one row of weights (3) and scores (4), one query (5), all values (6) "
-    "and all keys (7). New are three vectors; the boxed rows were kept."
+    "and all keys (7). New are three vectors: the token's state times W_Q, W_K and W_V (rotary "
+    "models then turn query and key). The boxed rows were kept."
 )
 tensors(pictures.way_back(look), key="recomputed_way")
 st.markdown("**The two passes compared, in this step**")
@@ -117,10 +118,11 @@ with left:
     st.vega_lite_chart(counts.totals_chart(look, totals, ink), key="recomputed_totals")
 with right:
     st.markdown(counts.totals_summary(look, totals))
-    st.dataframe(
-        totals.style.format(thousands=","), hide_index=True, height=200, key="recomputed_all"
-    )
     tables.download("All steps (CSV)", totals, "recomputed_steps.csv", key="recomputed_csv")
+st.dataframe(
+    totals.style.format(thousands=","), hide_index=True, height=200,
+    column_order=counts.TOTALS_SHOWN, key="recomputed_all",
+)  # fmt: skip
 
 st.subheader("Why an encoder cannot do this")
 found = None
@@ -142,6 +144,8 @@ with st.expander("Take it away"):
 
 with st.expander("How to read this", expanded=True):
     st.markdown(
+        "- **Only when a trained model writes.** Training has the whole text at once, and changes "
+        "the weights: nothing to keep.\n"
         "- **Boxed and hatched**: the step before computed the same. Its last row and column are "
         "new. Above the diagonal of the scores, new ones are computed and masked at once.\n"
         "- **Why old rows stay**: the causal mask. No token sees a later one, in any layer, so "

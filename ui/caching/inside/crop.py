@@ -152,7 +152,7 @@ def sentence(made: Cropped) -> str:
     off = f"{made.difference:.1e}" if made.difference else "none, they are equal bit by bit"
     return (
         f"The {made.n_kept} rows kept were reused: the {len(made.pieces)} new tokens took "
-        f"{made.flops / made.fresh_flops:.0%} of the operations of a fresh run over all "
+        f"{made.flops / made.fresh_flops:.0%} of the FLOPs of a fresh run over all "
         f"{made.n_after} tokens. Largest logit difference between the two: {off}. "
         f"Likeliest next: “{isolated(made.next_piece)}” and “{isolated(made.fresh_piece)}”, {same}."
     )

@@ -106,7 +106,7 @@ def bytes_chart(run: Run, now: int, ink: str) -> dict[str, Any]:
                 "encoding": {
                     "x": _steps(run),
                     "y": {"field": "bytes", "type": "quantitative", "title": "bytes",
-                          "axis": {"format": "~s"}, "scale": {"domain": [0, largest * 1.05]}},
+                          "axis": {"format": ",d"}, "scale": {"domain": [0, largest * 1.05]}},
                     "color": {"field": "what", "type": "nominal", "title": None,
                               "scale": {"domain": [ALLOCATED, USED], "range": [VERMILLION, BLUE]},
                               "legend": LINES},
@@ -142,7 +142,8 @@ def difference_chart(run: Run, now: int, ink: str) -> dict[str, Any]:
                 "encoding": {
                     "x": _steps(run),
                     "y": {"field": "difference", "type": "quantitative",
-                          "title": "largest logit difference", "axis": {"format": "~e"},
+                          "title": "largest logit difference",
+                          "axis": {"labelExpr": "datum.value ? format(datum.value, '~e') : '0'"},
                           "scale": {"zero": True}},
                     "tooltip": [{"field": "step"}, {"field": "difference", "format": ".2e"},
                                 {"field": "same", "title": "same token"}],

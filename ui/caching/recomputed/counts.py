@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
 SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
+# the columns of `totals` that there is room for; the chart and its sentence say the other sums
+TOTALS_SHOWN = (
+    "step", "rows without", "rows with", "all rows without", "all rows with",
+    "multiplications without", "multiplications with",
+)  # fmt: skip
 FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
 
 

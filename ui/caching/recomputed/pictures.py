@@ -265,7 +265,7 @@ def way_back(look: Look) -> list[Panel]:
         last,
         one(2, "one context row", now[CONTEXT], labels, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
         over_tokens(3, "one row of weights", WEIGHTS, f"= softmax of 4 × {look.scale:.4g}"),
-        over_tokens(4, "one row of scores", SCORES, f"= 5 · 7 turned: (1, {size}) · ({size}, {n})"),
+        over_tokens(4, "one row of scores", SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
         one(5, "one query, new", now[QUERIES], labels, "The token's state times W_Q."),
         stored(6, "values", VALUES),
         stored(7, "keys", KEYS),
