@@ -1,8 +1,9 @@
 """Long work as jobs: queued, watched and stopped.
 
-One worker thread for the whole process runs one job at a time, so that two visitors' runs do not
-spoil each other's times. A job that nobody watches any more stops by itself. Nothing here touches
-Streamlit.
+One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
+other's times. There are two queues, `ui.generation.QUEUE` and `MEASUREMENTS` for the jobs of many
+minutes; between them single passes take turns (`ui.turns`). A job that nobody watches any more
+stops by itself. Nothing here touches Streamlit.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ State = Literal["waiting", "running", "done", "stopped", "failed"]
 # A page asks four times a second; a slow one, while a model loads beside it, now and then.
 UNWATCHED_SECONDS = 10.0
 
+# A tab that has been hidden for five minutes asks once a minute: browsers hold its timers back.
+HIDDEN_AFTER_SECONDS, HIDDEN_UNWATCHED_SECONDS = 290.0, 75.0
+
 
 class Stopped(Exception):
     """Raised inside a forward pass when the visitor has stopped the job."""
@@ -34,7 +38,7 @@ class Work:
         self.error = ""
         self.finished = threading.Event()
         self._stop = threading.Event()
-        self._seen = time.monotonic()
+        self._begun = self._seen = time.monotonic()
 
     def work(self) -> None:
         """Do it; called on the worker's thread. Calls `check_stop` now and then."""
@@ -61,7 +65,10 @@ class Work:
     @property
     def abandoned(self) -> bool:
         """Whether it was stopped, or nobody has looked for a while."""
-        return self._stop.is_set() or time.monotonic() - self._seen > UNWATCHED_SECONDS
+        now = time.monotonic()
+        old = now - self._begun > HIDDEN_AFTER_SECONDS
+        patience = HIDDEN_UNWATCHED_SECONDS if old else UNWATCHED_SECONDS
+        return self._stop.is_set() or now - self._seen > patience
 
     def check_stop(self, _: int = 0) -> None:
         """Raise Stopped if the job is abandoned; what a forward pass takes as `on_layer`."""
@@ -144,3 +151,7 @@ class JobQueue:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._running = job = self._waiting.popleft()
             job.run()
+
+
+# Of their own: whoever generates a sentence does not wait until a long measurement has ended.
+MEASUREMENTS = JobQueue()

@@ -5,6 +5,7 @@ import io
 import math
 import threading
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from attention_core import Step, generate
 from attention_core.step_times import Turn, fit_step_times
 from tests.app.conftest import messages, open_page
 from tests.app.test_take_away import executed
-from ui import turns
+from ui import jobs, turns
 from ui.caching.timing import charts, findings, measured, sections, subjects, take_away
 from ui.caching.timing.job import TimingJob
 from ui.caching.timing.measured import Recorder, Run, Series
@@ -377,3 +378,17 @@ def test_bad_input_is_a_message_and_stays(site: AppTest):
     assert any("over the limit of 512" in message for message in messages(site))
     assert site.text_area("timing_prompt").value == hostile
     assert not any("example.invalid" in element.value for element in site.markdown)
+
+
+def test_a_hidden_tab_may_ask_once_a_minute(monkeypatch: pytest.MonkeyPatch):
+    clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(jobs, "time", clock)
+    job = jobs.Work()
+    clock.now += jobs.UNWATCHED_SECONDS + 1
+    assert job.abandoned  # of a visitor who left: the tab was there a moment ago
+    clock.now = 1000.0 + jobs.HIDDEN_AFTER_SECONDS + 1
+    job.watch()
+    clock.now += 60 + jobs.UNWATCHED_SECONDS
+    assert not job.abandoned
+    clock.now += jobs.HIDDEN_UNWATCHED_SECONDS
+    assert job.abandoned
