@@ -153,6 +153,9 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     assert found.encoder[1:].min() > 1e-3
     assert found.decoder.max() < 1e-5
     assert "MiniLM" in counts.contrast_summary(made, found)
+    deeper = dataclasses.replace(found, decoder=found.decoder[:2])  # than the decoder
+    chart = counts.contrast_chart(made, deeper, "#000")
+    assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(found.encoder) - 0.5]
     nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
     found = counts.contrast(nothing)
     assert found.n_old == len(found.encoder) == 0

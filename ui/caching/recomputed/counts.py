@@ -298,6 +298,7 @@ def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
         {**row, "drawn": max(row["moved by"], FLOOR)} for row in table.to_dict(orient="records")
     ]
     models_ = list(dict.fromkeys(table["model"]))
+    n_layers = max(len(found.decoder), len(found.encoder))
     series = {"field": "model", "type": "nominal", "title": None}
     return {
         "height": 260,
@@ -305,7 +306,7 @@ def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
         "encoding": {
             "x": {"field": "layer", "type": "quantitative",
                   "axis": {"tickMinStep": 1}, "title": "layer",
-                  "scale": {"domain": [-0.5, len(found.decoder) - 0.5], "nice": False}},
+                  "scale": {"domain": [-0.5, n_layers - 0.5], "nice": False}},
             "y": {"field": "drawn", "type": "quantitative",
                   "title": "moved by, of the largest",
                   **decades([row["drawn"] for row in rows] + [1.0])},
