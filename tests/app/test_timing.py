@@ -145,6 +145,8 @@ def test_whether_it_pays_is_said_from_the_measurement(factor: tuple[float, float
     ahead = "not ahead at 16 tokens" if factor == (0.5, 0.5) else "ahead from the first token on"
     assert ahead in sentence
     assert f"{(10 + 90 * 20) / (100 + 20):.3g} times the operations" in sentence
+    end = sentence.split("by the fits, took ")[1].split(" times as long")[0]
+    assert float(end) == pytest.approx(np.mean(factor), rel=0.05)
 
 
 def test_numbers_of_known_times():
