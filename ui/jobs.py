@@ -1,9 +1,9 @@
 """Long work as jobs: queued, watched and stopped.
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
-other's times. There are two queues, `ui.generation.QUEUE` and `MEASUREMENTS` for the jobs of many
-minutes; between them single passes take turns (`ui.turns`). A job that nobody watches any more
-stops by itself. Nothing here touches Streamlit.
+other's times. There are two queues, `ui.generation.QUEUE` and `ui.caching.measurements.QUEUE`
+for jobs of many minutes; between them single passes take turns (`ui.turns`). A job that nobody
+watches any more stops by itself. Nothing here touches Streamlit.
 """
 
 from __future__ import annotations
@@ -151,7 +151,3 @@ class JobQueue:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._running = job = self._waiting.popleft()
             job.run()
-
-
-# Of their own: whoever generates a sentence does not wait until a long measurement has ended.
-MEASUREMENTS = JobQueue()

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -169,6 +170,20 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert f"{times.ratios['MLA absorbed'][0]:.2f} absorbed" in said(site, "absorbed and")
     site.select_slider("variants_context").set_value(512).run()
     assert said(site, "Times are not measured yet")
+
+
+def test_the_sentence_names_every_form_that_is_clearly_faster():
+    """The smallest median may be unclear beside a form that is not."""
+    spread = {"MHA": 1.0, "GQA 2": 0.8, "MQA": 0.5, "MLA absorbed": 1.0, "MLA expanded": 3.0}
+    seconds = {name: (value,) * 9 for name, value in spread.items()}
+    seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4
+    ones = dict.fromkeys(spread, 1)
+    asked = timing.setting(TEXT, 8, 256)
+    times = timing.Times(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
+    assert "Clearly faster than MHA: GQA 2. GQA 2 takes 0.80 of its time" in timing.said(times)
+    times.seconds["GQA 2"] = times.seconds["MHA"]
+    assert "that of MQA, 0.50 of MHA's time" in timing.said(times)
+    assert "no clear difference" in timing.said(times)
 
 
 def test_a_stopped_measurement_ends_and_keeps_nothing():

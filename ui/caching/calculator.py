@@ -337,16 +337,24 @@ def price(chosen: Setting) -> pd.DataFrame:
         rows.append(
             {
                 "tokens before": f"{n_tokens:,}",
-                "operations: weights": f"{cost.weight_operations:.3g}",
-                "attention": f"{cost.attention_operations:.3g}",
+                "operations: weights": _operations(cost.weight_operations),
+                "operations: attention": _operations(cost.attention_operations),
                 "read: weights": size(cost.weight_bytes),
-                "cache": size(cost.cache_bytes),
+                "read: cache": size(cost.cache_bytes),
                 "sequences that fit": sequences_that_fit(
                     model, chosen.free, n_tokens, bytes_per_value=chosen.bytes_per_value
                 ),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _operations(count: float) -> str:
+    """A count in words, as a phone's reader takes it in: 16.1 billion."""
+    for unit, factor in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
+        if count >= factor:
+            return f"{count / factor:,.3g} {unit}"
+    return f"{count:,.0f}"
 
 
 def crossing(chosen: Setting) -> str:

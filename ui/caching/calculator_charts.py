@@ -111,7 +111,7 @@ def models_chart(chosen: Setting, ink: str) -> dict[str, Any]:
     x = _gigabytes([row["GB"] for row in rows])
     y = {
         "field": "model", "type": "nominal", "sort": list(table["model"]), "title": None,
-        "axis": {"labelLimit": 200, "labelOverlap": False, "labelFontWeight": {
+        "axis": {"labelLimit": 200, "labelOverlap": False, "labelFlush": False, "labelFontWeight": {
             "condition": {"test": f"datum.value === '{_quoted(chosen)}'", "value": "bold"},
             "value": "normal"}, "grid": True, "gridOpacity": 0.3},
     }  # fmt: skip

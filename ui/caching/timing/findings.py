@@ -33,7 +33,7 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     ratio = run.ratio(uncached, cached, run.n_new)
     fast, slow = (run.series[name] for name in (cached, uncached))
     with_, without = (series.total(run.n_new).median for series in (fast, slow))
-    times = f"{seconds(with_)} with the cache, {seconds(without)} without"
+    times = f"medians: {seconds(with_)} with the cache, {seconds(without)} without"
     if ratio.low > 1:
         said = f"for {run.n_new} new tokens the cache is **{ratio.median:.2f} times faster**"
     elif ratio.high < 1:
@@ -80,9 +80,7 @@ def who(name: str) -> str:
 def headline(run: Run) -> dict[str, str]:
     """The few numbers that stand in large print."""
     shown = {
-        f"Without ÷ with, {who(cached).lower()}": (
-            f"{run.ratio(uncached, cached, run.n_new).median:.2f} ×"
-        )
+        f"Without ÷ with, {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
         for cached, uncached in run.pairs
     }
     if len(run.series) > 1:
@@ -93,6 +91,13 @@ def headline(run: Run) -> dict[str, str]:
                 "not a number" if math.isnan(difference) else f"{difference:.1e}"
             )
     return shown
+
+
+def _times(ratio: Samples) -> str:
+    """A ratio; its range where the repeats do not agree on which is faster."""
+    if ratio.low < 1 < ratio.high:
+        return f"{ratio.low:.2f}–{ratio.high:.2f} ×"
+    return f"{ratio.median:.2f} ×"
 
 
 def times(run: Run) -> pd.DataFrame:
@@ -194,22 +199,21 @@ def seconds(value: float) -> str:
 
 
 def listing(runs: dict[int, Run]) -> pd.DataFrame:
-    """All runs of the visit, the newest first: settings, totals, ratios."""
+    """All runs of the visit, the newest first: settings, medians of totals and ratios."""
     rows = []
     for number, run in sorted(runs.items(), reverse=True):
         row: dict[str, object] = {
             "run": f"#{number}",
             "UTC": f"{run.ended:%H:%M:%S}",
             "model": run.asked.model,
-            "device": run.device,
-            "prompt tokens": run.n_prompt,
-            "new tokens": run.n_new,
-            "repeats": run.repeats,
-            "stopped": "early" if run.stopped else "",
+            "prompt": run.n_prompt,
+            "new": run.n_new,
+            "repeats": f"{run.repeats}{', stopped' * run.stopped}",
         }
         for name, series in run.series.items():
-            row[f"{name}, s"] = f"{series.total(run.n_new):.3g}"
+            row[f"{name}, s"] = f"{series.total(run.n_new).median:.3g}"
         for cached, uncached in run.pairs:
-            row[f"ratio, {who(cached).lower()}"] = f"{run.ratio(uncached, cached, run.n_new):.2f}"
+            ratio = run.ratio(uncached, cached, run.n_new)
+            row[f"÷ {who(cached).lower()}"] = f"{ratio.median:.2f}"
         rows.append(row)
     return pd.DataFrame(rows).fillna("–")

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from ui import controls, messages, models, take_away, theme, warmup
+from ui.caching.measurements import QUEUE
 from ui.caching.timing import charts, findings, subjects
 from ui.caching.timing.job import TimingJob
 from ui.caching.timing.measured import Run
@@ -20,7 +21,6 @@ from ui.caching.timing.subjects import (
     Question,
 )
 from ui.caching.timing.take_away import code, files
-from ui.generation import QUEUE
 from ui.limits import MAX_TIMED_REPEATS, MAX_TIMED_RUNS, OverLimit
 from ui.linked import linked
 
@@ -293,6 +293,7 @@ def _numbers(run: Run) -> None:
 def _everything(shown: int, compared: dict[str, Run]) -> None:
     run, runs = compared[f"#{shown}"], st.session_state[_RUNS]
     st.subheader("Runs of this visit")
+    st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
     st.dataframe(findings.listing(runs), hide_index=True)
     with st.expander("Every step, and the data to take away"):
         st.dataframe(run.medians(), hide_index=True, height=320)

@@ -134,7 +134,7 @@ def cache_sizes(look: Look, chosen: str, ink: str) -> dict[str, Any]:
     most = max(row["kB"] for row in rows) * 1.35
     x = {
         "type": "quantitative", "title": "kB of cache after the prompt, all layers",
-        "scale": {"domain": [0, most], "nice": False}, "axis": {"tickCount": 5},
+        "scale": {"domain": [0, most], "nice": False}, "axis": {"tickCount": 4, "labelBound": True},
     }  # fmt: skip
     tooltip = [
         {"field": "form"},

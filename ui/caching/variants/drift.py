@@ -89,10 +89,10 @@ class Pooled:
 
     @property
     def by_token(self) -> pd.DataFrame:
-        """The relative difference of every token, a column for each number of heads."""
+        """The relative difference of every token, a column for each number of key/value heads."""
         columns: dict[str, Any] = {"position": range(len(self.tokens)), "token": self.tokens}
         for heads, row in zip(self.groups, self.relative, strict=True):
-            columns[f"{heads} heads" if heads > 1 else "1 head"] = row
+            columns[str(heads)] = row
         return pd.DataFrame(columns)
 
 
@@ -181,7 +181,9 @@ def show(name: str, text: str) -> None:
     with left:
         st.vega_lite_chart(charts.drifts(found.rows, theme.ink()), key="variants_drift")
     with right:
-        st.markdown(":small[Relative difference of each token's last hidden state]")
+        st.markdown(
+            ":small[Relative difference of each token's last hidden state, by key/value heads left]"
+        )
         tokens = found.by_token.style.format(precision=3)
         st.dataframe(tokens, hide_index=True, height=290, key="variants_by_token")
     shown = found.table.style.format(precision=4)

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 
 from ui import measure, messages, tables, theme
+from ui.caching.measurements import QUEUE
 from ui.caching.variants import charts, timing
 from ui.caching.variants.timing import Setting, TimeJob, Times
-from ui.generation import QUEUE
 from ui.limits import OverLimit
 from ui.linked import linked
 
@@ -109,11 +109,14 @@ def _results(asked: Setting, found: Times | None) -> None:
         {"form": list(counted), "operations, MHA = 1": counted.values(),
          "million ops": [count / 1e6 for count in operations.values()]}
     )  # fmt: skip
-    left, right = st.columns(2, gap="large")
+    left, right = st.columns([4, 5], gap="medium")
     with left:
         st.vega_lite_chart(charts.speeds(counted, ratios, theme.ink()), key="variants_speeds")
     with right:
-        st.dataframe(table.style.format(precision=2), hide_index=True, key="variants_times_table")
+        st.dataframe(
+            table.style.format(precision=2), hide_index=True, key="variants_times_table",
+            column_order=[one for one in table if one not in timing.IN_FILE_ONLY],
+        )  # fmt: skip
         context = table.assign(context=asked.context, query_heads=asked.n_heads)
         tables.download(
             "Download the times (CSV)", context, "decode_of_variants.csv", key="variants_times_csv",
