@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from tests.app.conftest import messages, open_page
 from tests.models import bundled
+from ui import models
 from ui.bounded import BoundedCache
 from ui.caching.inside import crop, full, numbers, pictures, run, take_away
 from ui.heatmap import DivergingScale, pack
@@ -248,3 +249,19 @@ def test_a_causal_map_cannot_have_rows_of_another_height():
     square = np.zeros((3, 3), dtype=np.float32)
     with pytest.raises(ValueError, match="square cells, not rows of 15 pixels"):
         pack(square, "abc", title="", causal=True, scale=DivergingScale(1), row_height=15)
+
+
+def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    prompt = "Two cats sat.  Two"  # a run of its own: what is kept knows no other end of text
+    tokenizer = models.get(MODEL).tokenizer
+    ids = tokenizer.encode(prompt).ids
+    ends = generate(bundled(MODEL).core, ids, max_new_tokens=1)
+    monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
+    open_page(site, PAGE, inside_prompt=prompt, inside_tokens="9")
+    assert not site.exception
+    _, drawn = maps(site)[0]
+    assert drawn.shape[0] == len(ids) + 8  # allocated for the nine that were asked for
+    assert np.isnan(drawn[len(ids) :]).all()
+    assert not np.isnan(drawn[: len(ids)]).any()

@@ -85,7 +85,9 @@ def step_labels(run: Run, step: int) -> list[str]:
 def both(run: Run, step: int, layer: int, head: int) -> None:
     """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
     labels, length = step_labels(run, step), run.length(step)
-    widest = [row_label(WRITTEN + READ, row, run.pieces[row]) for row in range(run.n_rows)]
+    # a text that ended early has fewer tokens than rows
+    held = enumerate(run.pieces[: run.n_rows])
+    widest = [row_label(WRITTEN + READ, row, piece) for row, piece in held]
     for column, name, tensor in zip(
         st.columns(2, gap="large"), names(run), (run.keys, run.values), strict=True
     ):
