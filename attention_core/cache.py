@@ -118,7 +118,7 @@ class KVCache:
         if end > self.max_length:
             raise ValueError(
                 f"the cache holds {self._length} of at most {self.max_length} tokens: "
-                f"{k.shape[-2]} more do not fit"
+                f"no room for {k.shape[-2]} more"
             )
         for name, new, buffer in (("keys", k, keys), ("values", v, values)):
             if new.shape[:2] != buffer.shape[:2] or new.shape[-1] != buffer.shape[-1]:

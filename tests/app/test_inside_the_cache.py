@@ -91,7 +91,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     assert uncached["logit difference"].max() < 1e-3
     assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - 3]
     # from here on the text does not fit
-    assert site.code[1].value.endswith(f"holds {ROOM} of at most {ROOM} tokens: 1 more do not fit")
+    assert site.code[1].value.endswith(f"holds {ROOM} of at most {ROOM} tokens: no room for 1 more")
     assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])

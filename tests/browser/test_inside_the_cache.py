@@ -45,7 +45,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     expect(page.get_by_text("The 3 rows kept were reused: the 2 new tokens")).to_be_visible()
 
     set_slider(page, "Room in the cache, tokens", 0, -1)
-    expect(page.get_by_text("holds 6 of at most 6 tokens: 1 more do not fit")).to_be_visible()
+    expect(page.get_by_text("holds 6 of at most 6 tokens: no room for 1 more")).to_be_visible()
     set_slider(page, "Step of the ring", 0, -5)
     set_slider(page, "Step of the ring", 0, 2)
     expect(page.get_by_text("went to row 6 mod 6 = 0, over")).to_be_visible()

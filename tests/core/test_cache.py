@@ -162,11 +162,11 @@ def test_type_follows_the_model(decoder: Transformer):
 def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
     ids = tokens(decoder)
     cache = decoder.new_cache(BATCH, 20)
-    with pytest.raises(ValueError, match="holds 0 of at most 20 tokens: 23 more"):
+    with pytest.raises(ValueError, match="holds 0 of at most 20 tokens: no room for 23 more"):
         decoder(ids, cache=cache)
     assert cache.length == 0
     decoder(ids[:, :18], cache=cache)
-    with pytest.raises(ValueError, match="holds 18 of at most 20 tokens: 5 more"):
+    with pytest.raises(ValueError, match="holds 18 of at most 20 tokens: no room for 5 more"):
         decoder(ids[:, 18:], cache=cache)
     assert_close(  # the failed call has changed nothing
         decoder(ids[:, 18:20], cache=cache).logits,

@@ -122,7 +122,7 @@ def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
 
 def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Transformer):
     message = refusal(decoder, TEXT, ROOM)
-    assert message == f"the cache holds {ROOM} of at most {ROOM} tokens: 1 more do not fit"
+    assert message == f"the cache holds {ROOM} of at most {ROOM} tokens: no room for 1 more"
     passes = list(start_again(decoder, TEXT, len(PROMPT), ROOM))
     # 5, 6, 7 tokens, then 3 kept and 1 new, and so on
     assert [one.n_held for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]

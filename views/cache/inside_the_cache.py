@@ -98,7 +98,7 @@ st.header("When the cache is full")
 found = sections.filled(made, layer, head)
 
 with st.expander("Take it away"):
-    take_away.show(made, now, found)
+    take_away.show(made, now, found, st.session_state.get("inside_full_step", 1) - 1)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -120,7 +120,7 @@ with right:
     st.markdown(counts.totals_summary(look, totals))
     tables.download("All steps (CSV)", totals, "recomputed_steps.csv", key="recomputed_csv")
 st.dataframe(
-    totals.style.format(thousands=","), hide_index=True, height=200,
+    totals.style.format(thousands=","), hide_index=True, height="content",
     column_order=counts.TOTALS_SHOWN, key="recomputed_all",
 )  # fmt: skip
 

@@ -14,12 +14,12 @@ from ui.caching.inside.run import Run
 from ui.take_away import File
 
 
-def show(run: Run, step: int, made: Full | None) -> None:
-    """Buttons, the code and the link."""
+def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
+    """Buttons, the code and the link. step, ring_step: those that the charts point out."""
     stem = f"{run.settings.model}_cache"
     take_away.panel(
         [
-            take_away.pictures(partial(drawn, run, step, made), f"{stem}_charts.zip"),
+            take_away.pictures(partial(drawn, run, step, made, ring_step), f"{stem}_charts.zip"),
             File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
             take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
         ],
@@ -29,14 +29,16 @@ def show(run: Run, step: int, made: Full | None) -> None:
     )
 
 
-def drawn(run: Run, step: int, made: Full | None, ink: str, paper: str) -> dict[str, Any]:
+def drawn(
+    run: Run, step: int, made: Full | None, ring_step: int, ink: str, paper: str
+) -> dict[str, Any]:
     """The charts of the page by the names of their files."""
     charts = {
         "bytes": numbers.bytes_chart(run, step, ink),
         "logit_difference": numbers.difference_chart(run, step, ink),
     }
     if made is not None:
-        charts["full_cache"] = full.chart(run, made, step, ink)
+        charts["full_cache"] = full.chart(run, made, ring_step, ink)
     return charts
 
 
