@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -13,7 +14,7 @@ from attention_core import mean_pooled_kv_heads
 from tests.app.conftest import messages, open_page
 from tests.models import bundled
 from ui import controls
-from ui.caching.variants import looks, timing
+from ui.caching.variants import drift, looks, timing
 from ui.caching.variants.timing import TimeJob
 
 VIEW = "views/cache/variants.py"
@@ -211,3 +212,10 @@ def test_the_page_opens_on_the_lectures_sentence_with_a_group_of_three(site: App
     assert site.text_area("variants_text").value == controls.ANIMAL
     assert site.select_slider("variants_form").value == "GQA 4"
     assert not messages(site)
+
+
+def test_a_model_with_one_shared_key_has_nothing_to_pool():
+    none = np.zeros((1, 2))
+    found = drift.Pooled("mqa", 4, (1,), ("a", "b"), none, none, np.zeros((1, 3, 4)), (0.0,),
+                         ("x",), (True,))  # fmt: skip
+    assert drift.said(found) == "mqa has a single key/value head: there is nothing to pool."

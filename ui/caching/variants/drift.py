@@ -151,6 +151,8 @@ def _run(name: str, text: str) -> Pooled:
 
 def said(found: Pooled) -> str:
     """What pooling to one head did, in a line of plain text."""
+    if len(found.groups) == 1:
+        return f"{found.title} has a single key/value head: there is nothing to pool."
     last = -1
     line = (
         f"{found.title}, pooled from {found.groups[0]} key/value heads to {found.groups[last]}: "
@@ -173,10 +175,9 @@ def show(name: str, text: str) -> None:
     """The drift of one model: a sentence, the chart, the table, every token."""
     with st.spinner("Pooling the heads …", show_time=True):
         found = pooled(name, text)
-    if len(found.groups) == 1:
-        st.text(f"{found.title} has a single key/value head: there is nothing to pool.")
-        return
     st.text(said(found))
+    if len(found.groups) == 1:
+        return
     left, right = st.columns(2, gap="large")
     with left:
         st.vega_lite_chart(charts.drifts(found.rows, theme.ink()), key="variants_drift")
