@@ -178,7 +178,7 @@ def test_bytes_of_a_ring(model: Transformer):
     short = model.new_cache(2, 3)
     assert short.nbytes == kv_cache_bytes(n_tokens=3, **sizes)
     model(tokens(model)[:, :3], cache=short)
-    with pytest.raises(ValueError, match="holds 3 of at most 3 tokens: 1 more"):
+    with pytest.raises(ValueError, match="holds 3 of at most 3 tokens: no room for 1 more"):
         model(tokens(model)[:, :1], cache=short)
 
 
