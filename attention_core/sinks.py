@@ -11,7 +11,7 @@ Dimension letters: L layers, H query heads, H_kv key/value heads, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -167,14 +167,11 @@ def variants(token_ids: Sequence[int], others: Sequence[tuple[str, int]]) -> lis
 def run_variants(
     model: Transformer,
     wanted: Sequence[Variant],
-    on_variant: Callable[[int], None] | None = None,
-) -> list[Outcome]:
-    """Run each variant through the whole model, one after the other.
+) -> Iterator[Outcome]:
+    """Run each variant through the whole model, one for each outcome that is taken.
 
-    `on_variant` is called with the number of finished ones, and may abandon the rest by raising.
     Raises: ValueError as `measure` does, and for a model without an output matrix.
     """
-    outcomes = []
     for variant in wanted:
         _check(model, variant.token_ids)
         with torch.inference_mode():
@@ -191,10 +188,7 @@ def run_variants(
                 raise ValueError("a model without an output matrix predicts no next token")
             weights = torch.cat([record.weights for record in output.records]).float().cpu()
             best = output.logits[0, -1].float().softmax(-1).max(-1)
-        outcomes.append(Outcome(variant, received(weights), int(best.indices), float(best.values)))
-        if on_variant is not None:
-            on_variant(len(outcomes))
-    return outcomes
+        yield Outcome(variant, received(weights), int(best.indices), float(best.values))
 
 
 def _batch(model: Transformer, token_ids: Sequence[int]) -> Tensor:

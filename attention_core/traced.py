@@ -10,7 +10,7 @@ were run (the last new one is chosen, but never run).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -81,9 +81,11 @@ def trace(
     max_bytes: int = MAX_BYTES,
     on_step: Callable[[int], None] | None = None,
     on_layer: Callable[[int], None] | None = None,
+    paced: Callable[[Iterator[Step]], Iterator[Step]] = iter,
 ) -> Trace:
     """Generate with a cache and keep the attention of every step.
 
+    The steps go through `paced`, which may wait before it takes one.
     `on_step` is called with the number of tokens chosen so far after each step, `on_layer` as in
     `stream`; either may abandon the run by raising.
     Raises: ValueError as `stream` does, for `n_alternatives` outside 1 .. V, and, before anything
@@ -102,7 +104,7 @@ def trace(
     steps: list[Step] = []
     last: tuple[AttentionRecord, ...] = ()
     weights = torch.zeros(config.n_layers, config.n_heads, max(n_run, 1), max(n_run, 1))
-    for step in stream(
+    generated = stream(
         model,
         token_ids,
         max_new_tokens=max_new_tokens,
@@ -111,7 +113,8 @@ def trace(
         stop_ids=stop_ids,
         on_layer=on_layer,
         record=True,
-    ):
+    )
+    for step in paced(generated):
         end, first = step.n_keys, step.n_keys - step.n_new
         for layer, record in enumerate(step.records):
             weights[layer, :, first:end, :end] = record.weights[0].float().cpu()

@@ -151,19 +151,18 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
     assert measure(model, IDS).weight.min() > 0.9
 
 
-def test_bad_arguments_and_stopping():
+def test_bad_arguments():
     model = build("gpt2")
     with pytest.raises(ValueError, match="1 tokens"):
         measure(model, [3])
     with pytest.raises(ValueError, match="causal"):
         measure(build("bert"), IDS)
-    done: list[int] = []
 
-    def second(count: int) -> None:
-        done.append(count)
-        if count == 2:
-            raise InterruptedError
 
-    with pytest.raises(InterruptedError):
-        run_variants(model, variants(IDS, OTHERS), second)
-    assert done == [1, 2]
+def test_one_pass_runs_for_each_outcome_that_is_taken():
+    model, passes = build("gpt2"), []
+    model.register_forward_hook(lambda *_: passes.append(1))
+    wanted = variants(IDS, OTHERS)
+    for number, _ in enumerate(run_variants(model, wanted), start=1):
+        assert len(passes) == number
+    assert len(passes) == len(wanted) > 2

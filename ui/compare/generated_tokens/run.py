@@ -98,18 +98,18 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
     context = model.core.config.context_length
     check_tokens(len(prompt.ids), context, "the context of this model")
     n_new = min(settings.n_new, context - len(prompt.ids) + 1)  # the last one is never run
-    with turns.turn():
-        begin = time.perf_counter()
-        traced = trace(
-            model.core,
-            prompt.ids,
-            max_new_tokens=n_new,
-            sampling=Sampling(settings.temperature, seed=settings.seed),
-            stop_ids=model.tokenizer.end_ids,
-            on_step=reporter.unit,
-            on_layer=reporter.layer,
-        )
-        seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    traced = trace(
+        model.core,
+        prompt.ids,
+        max_new_tokens=n_new,
+        sampling=Sampling(settings.temperature, seed=settings.seed),
+        stop_ids=model.tokenizer.end_ids,
+        on_step=reporter.unit,
+        on_layer=reporter.layer,
+        paced=turns.each,
+    )
+    seconds = time.perf_counter() - begin
     ended = ""
     if traced.n_steps < n_new:
         ended = "The model ended its text here."

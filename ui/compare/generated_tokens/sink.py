@@ -76,13 +76,15 @@ def _measure(
     others.pop(ids[0], None)
     wanted = variants(ids, [(f"“{label}”", number) for number, label in others.items()])
     fitting = [v for v in wanted if len(v.token_ids) <= model.core.config.context_length]
+    begin = time.perf_counter()
     with turns.turn():
-        begin = time.perf_counter()
         sink = measure(model.core, ids)
-        outcomes = run_variants(
-            model.core, fitting, lambda done: on_progress(done + 1, len(fitting) + 1)
-        )
-        seconds = time.perf_counter() - begin
+    on_progress(1, len(fitting) + 1)
+    outcomes = []
+    for outcome in turns.each(run_variants(model.core, fitting)):
+        outcomes.append(outcome)
+        on_progress(len(outcomes) + 1, len(fitting) + 1)
+    seconds = time.perf_counter() - begin
 
     def label(token_id: int) -> str:
         return printable(model.tokenizer.decode_bytes([token_id]))
