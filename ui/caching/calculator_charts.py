@@ -176,7 +176,7 @@ def family_chart(chosen: Setting, ink: str) -> dict[str, Any]:
             "x": {"field": "model", "type": "nominal", "sort": list(table["model"]),
                   "title": "GPT-3", "axis": {"labelAngle": -40, "labelOverlap": False}},
             "y": _gigabytes([row["GB"] for row in rows]),
-            "color": _colour([WEIGHTS, CACHE], [VERMILLION, BLUE]),
+            "color": _colour([WEIGHTS, CACHE], [VERMILLION, BLUE], symbolStrokeWidth=0),
             "strokeDash": {"field": "what", "type": "nominal", "legend": None,
                            "scale": {"domain": [WEIGHTS, CACHE], "range": [[8, 4], [1, 0]]}},
             "tooltip": [{"field": "model"}, *_TOOLTIP, {"field": "parameters", "format": ",d"}],

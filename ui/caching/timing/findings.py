@@ -33,7 +33,7 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     ratio = run.ratio(uncached, cached, run.n_new)
     fast, slow = (run.series[name] for name in (cached, uncached))
     with_, without = (series.total(run.n_new).median for series in (fast, slow))
-    times = f"medians: {seconds(with_)} with the cache, {seconds(without)} without"
+    times = f"median totals: {seconds(with_)} with the cache, {seconds(without)} without"
     if ratio.low > 1:
         said = f"for {run.n_new} new tokens the cache is **{ratio.median:.2f} times faster**"
     elif ratio.high < 1:
@@ -58,10 +58,10 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
 
 def _from(pays: int | None, n_new: int) -> str:
     if pays is None:
-        return f"By the medians it is not ahead at {n_new} tokens."
+        return f"By each step's median it is not ahead at {n_new} tokens."
     if pays == 1:
-        return "By the medians it is ahead from the first token on."
-    return f"By the medians it stays ahead from {pays} tokens on."
+        return "By each step's median it is ahead from the first token on."
+    return f"By each step's median it stays ahead from {pays} tokens on."
 
 
 def _parted(run: Run, name: str, place: int) -> str:
