@@ -42,7 +42,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     page.keyboard.press("Enter")
     set_slider(page, "Crop to so many tokens", 0, -1)
     expect(heatmap(page, "After crop(3), kept rows framed")).to_be_visible()
-    expect(page.get_by_text("The 3 rows kept were reused: the 2 new tokens")).to_be_visible()
+    expect(page.get_by_text("3 rows were reused: 2 new tokens")).to_be_visible()
 
     set_slider(page, "Room in the cache, tokens", 0, -1)
     expect(page.get_by_text("holds 6 of at most 6 tokens: no room for 1 more")).to_be_visible()

@@ -72,7 +72,7 @@ try:
 except models.LOAD_ERRORS as error:
     messages.problem(error)
 
-grouped = drift.grouped_entry()
+grouped = drift.grouped_entry(entry)
 if grouped is not None:
     st.header("A model that was trained with shared keys")
     try:

@@ -151,11 +151,16 @@ def sentence(made: Cropped) -> str:
     same = "the same" if made.next_piece == made.fresh_piece else "not the same"
     off = f"{made.difference:.1e}" if made.difference else "none, they are equal bit by bit"
     return (
-        f"The {made.n_kept} rows kept were reused: the {len(made.pieces)} new tokens took "
+        f"{_counted(made.n_kept, 'row was', 'rows were')} reused: "
+        f"{_counted(len(made.pieces), 'new token', 'new tokens')} took "
         f"{made.flops / made.fresh_flops:.0%} of the FLOPs of a fresh run over all "
         f"{made.n_after} tokens. Largest logit difference between the two: {off}. "
         f"Likeliest next: “{isolated(made.next_piece)}” and “{isolated(made.fresh_piece)}”, {same}."
     )
+
+
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def table(made: Cropped) -> pd.DataFrame:

@@ -21,14 +21,7 @@ def formula_bytes(run: Run, n_tokens: int) -> int:
     from attention_core import cache_bytes
 
     whole = replace(run.config, window=None)
-    return cache_bytes(whole, n_tokens, bytes_per_value=_value_bytes(run))
-
-
-def _value_bytes(run: Run) -> int:
-    """Bytes of one cached number, from what one row of one layer was measured to take."""
-    (heads, size), (value_heads, value_size) = run.config.cache_shapes
-    numbers = run.config.n_layers * (heads * size + value_heads * value_size)
-    return run.steps[0].nbytes // (numbers * run.n_rows)
+    return cache_bytes(whole, n_tokens, bytes_per_value=run.value_bytes)
 
 
 def formula(run: Run, step: int) -> str:
@@ -45,7 +38,7 @@ def formula(run: Run, step: int) -> str:
     ):
         lines.append(
             f"{what}: {model.n_layers} layers × 1 sequence × {n_tokens} tokens × {per_token} × "
-            f"{_value_bytes(run)} bytes = {formula_bytes(run, n_tokens):,} bytes; "
+            f"{run.value_bytes} bytes = {formula_bytes(run, n_tokens):,} bytes; "
             f"cache.{name} measures {measured:,}"
         )
     return "\n".join(lines)

@@ -44,8 +44,8 @@ class Run:
 
     keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
     change once they are written, so after step t they held the rows up to that step's length.
-    pieces: short text of each of the P + N tokens. ended: why there are fewer tokens than asked
-    for, or nothing.
+    pieces: short text of each of the P + N tokens. value_bytes: of one number of the model. ended:
+    why there are fewer tokens than asked for, or nothing.
     """
 
     settings: Settings
@@ -55,6 +55,7 @@ class Run:
     keys: np.ndarray
     values: np.ndarray
     pieces: tuple[str, ...]
+    value_bytes: int
     seconds: float
     ended: str
 
@@ -167,6 +168,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         steps=tuple(steps),
         keys=keys,
         values=values,
+        value_bytes=model.dtype.itemsize,
         pieces=token_text.pieces(model.tokenizer, [*ids, *(step.token_id for step in steps)]),
         seconds=seconds,
         ended=ended,

@@ -47,7 +47,8 @@ def cropped(run: Run, layer: int, head: int) -> None:
 def filled(run: Run, layer: int, head: int) -> Full | None:
     """A room that the text does not fit, the error, and three ways to go on, measured."""
     if run.n_steps < 2:
-        st.markdown("This run has a single step; ask for more new tokens to fill a cache.")
+        why = run.ended or "Ask for more new tokens to fill a cache."
+        st.markdown(f"This run has a single step, so its cache is never full. {why}")
         return None
     room = pictures.between(
         "Room in the cache, tokens", "inside_room", run.n_prompt, len(run.run_ids) - 1,

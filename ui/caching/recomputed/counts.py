@@ -252,12 +252,11 @@ def _contrast(made: Growth, name: str | None) -> Contrast:
     from ui import turns
 
     before, now = made.steps[-2].full, made.steps[-1].full
-    ratios = []
+    moves, sizes = [], []
     for which in (KEYS, VALUES):
-        old = before.named[which]
-        moved = repeated(old, now.named[which], which).amax(1)
-        ratios.append((moved / old.abs().amax(dim=(1, 2, 3)).clamp(min=1e-12)).numpy())
-    decoder = np.maximum(*ratios)
+        moves.append(repeated(before.named[which], now.named[which], which).amax(1).numpy())
+        sizes.append(before.named[which].abs().amax(dim=(1, 2, 3)).numpy())
+    decoder = np.maximum(*moves) / np.maximum(*sizes)
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)

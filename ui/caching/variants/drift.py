@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_MAPS = 4  # heads of a group that are drawn
 MODEL = "variants_model"
+SMOLLM2 = "smollm2-135m-instruct"
 
 
 @dataclass(frozen=True)
@@ -194,10 +195,16 @@ def show(name: str, text: str) -> None:
     )
 
 
-def grouped_entry() -> CatalogEntry | None:
-    """The first ready model that was trained with shared key/value heads."""
-    shared = [e for e in models.ready() if 1 <= e.spec.n_kv_heads < e.spec.n_heads]
-    return shared[0] if shared else None
+def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
+    """A model that was trained with shared key/value heads: the chosen one, else SmolLM2.
+
+    No other is opened unasked: it may be a very large one.
+    """
+    here = {entry.spec.name: entry for entry in models.ready()}
+    for entry in (chosen, here.get(SMOLLM2)):
+        if entry is not None and 1 <= entry.spec.n_kv_heads < entry.spec.n_heads:
+            return entry
+    return None
 
 
 def show_group(entry: CatalogEntry, text: str) -> None:
