@@ -115,9 +115,13 @@ def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("nonsense", ["1e400", "-1", "../../etc/<b>passwd</b>"])
 def test_nonsense_everywhere_in_a_link(site: AppTest, view: str, nonsense: str):
-    """Every parameter of the page at once; text boxes may take it, no page may fail."""
+    """Every parameter of the page at once; text boxes may take it, no page may fail.
+
+    Numbers are no news to a text box: it would only run a model again.
+    """
     usual = opened(view)
-    keys = [widget.key for kind in LINKED for widget in usual.get(kind) if widget.key]
+    kinds = LINKED if "<b>" in nonsense else [k for k in LINKED if not k.startswith("text_")]
+    keys = [widget.key for kind in kinds for widget in usual.get(kind) if widget.key]
     linked = [key for key in keys if "_quiz_" not in key]
     open_page(site, view, **dict.fromkeys(linked, nonsense))
     assert not site.exception

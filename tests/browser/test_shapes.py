@@ -105,7 +105,6 @@ def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: 
     assert before.evaluate(_CHANGED)[2] == -1  # all as it was
 
 
-@pytest.mark.timed
 def test_play_walks_to_the_last_step_and_stops(page: Page, site: Site, browser: Browser):
     open_page(page, site, "/shapes?shapes_step=8", "Shapes")
     expect(heading(page, "8. attention weights")).to_be_visible()

@@ -180,7 +180,6 @@ def test_generate_then_stop_another_run(page: Page, site: Site):
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 
 
-@pytest.mark.timed
 def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
     frames: list[str | bytes] = []
     page.on(

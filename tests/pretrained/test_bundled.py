@@ -28,20 +28,21 @@ def test_attention_of_every_layer(model: Pretrained):
         assert_close(record.weights, attention, atol=1e-4, rtol=0)
 
 
-def test_sixty_greedy_tokens_from_three_implementations():
+def test_greedy_tokens_from_three_implementations():
+    n_new = 24
     model = pretrained.load("smollm2-135m-instruct", device="cpu")
     ids = list(model.tokenizer.encode(PROMPT).ids)
     cached = generate(
-        model.core, ids, max_new_tokens=60, cache=model.core.new_cache(1, len(ids) + 60)
+        model.core, ids, max_new_tokens=n_new, cache=model.core.new_cache(1, len(ids) + n_new)
     )
-    uncached = generate(model.core, ids, max_new_tokens=60)
+    uncached = generate(model.core, ids, max_new_tokens=n_new)
     with torch.inference_mode():
         output = model.reference.generate(
-            torch.tensor([ids]), max_new_tokens=60, min_new_tokens=60, do_sample=False,
+            torch.tensor([ids]), max_new_tokens=n_new, min_new_tokens=n_new, do_sample=False,
             pad_token_id=0,
         )  # fmt: skip
     assert cached == uncached == output[0, len(ids) :].tolist()
-    assert len(cached) == 60
+    assert len(cached) == n_new
     text = model.tokenizer.decode(cached)
     assert text.startswith(" and sunny, with a gentle breeze")
 

@@ -136,7 +136,8 @@ def live(recorder: Recorder, n_prompt: int, n_new: int, *, ink: str) -> dict[str
     return {
         "height": HEIGHT,
         "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 18, "opacity": 1},
+        # no reader is told of an empty picture
+        "mark": {"type": "point", "filled": True, "size": 18, "opacity": 1, "aria": bool(rows)},
         "encoding": {
             "x": {
                 "field": "tokens", "type": "quantitative",
