@@ -28,7 +28,7 @@ with left:
 with right:
     entry = controls.model("inside_model", "decoder", prefer="decoder")
     n_new = linked(
-        st.slider, "New tokens", MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS, 16, key="inside_tokens"
+        st.slider, "New tokens", MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS, 12, key="inside_tokens"
     )
 
 settings = run.Settings(entry.spec.name, prompt, n_new)
