@@ -33,7 +33,7 @@ def main() -> None:
             ("ablate", "/ablate", ".st-key-ablate_grid"),
             ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
             ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
-            ("timing", "/timing", "[data-testid=stVegaLiteChart]"),
+            ("timing", "/timing", "[data-testid=stMetric]"),
             ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),

@@ -139,6 +139,8 @@ def test_pause_keeps_the_step(page: Page, site: Site):
 
 @pytest.mark.timed
 def test_a_step_is_painted_quickly_and_nothing_above_moves(page: Page, site: Site):
+    open_page(page, site, "/", "Attention Lab")  # models that load at the start are there then
+    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
     open_page(page, site, "/shapes?shapes_step=1", "Shapes")
     expect(panel(page, "step 1: input").locator("canvas")).to_be_visible()
     slider = page.get_by_test_id("stSlider").filter(has_text="Step")
