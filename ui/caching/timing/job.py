@@ -150,11 +150,7 @@ class TimingJob(Work):
             for name, contender in contenders.items()
         }
         steps = in_turns(starts, repeats=self.asked.repeats, warmup_steps=0)
-        while True:
-            with turns.turn():  # a pass of another page goes in between
-                step = next(steps, None)
-            if step is None:
-                return
+        for step in turns.each(steps):  # a pass of another page goes in between
             self.recorder.add(step)
 
     def run_so_far(self) -> Run | None:
