@@ -1,7 +1,6 @@
 """The page "Inside the cache": what it shows equals tensors computed without the page's code."""
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core import generate
 from tests.app.conftest import messages, open_page
+from tests.app.test_pages import maps
 from tests.models import bundled
 from ui import models
 from ui.bounded import BoundedCache
@@ -44,17 +44,6 @@ def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tens
     record = output.records[LAYER]
     assert output.logits is not None
     return prompt, new, record.k[0, HEAD].numpy(), record.v[0, HEAD].numpy(), output.logits[0]
-
-
-def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
-    found = []
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        length = int.from_bytes(data[:4], "little")
-        header = json.loads(data[4 : 4 + length])
-        values = np.frombuffer(data, "<f4", offset=4 + length)
-        found.append((header, values.reshape(header["rows"], header["columns"])))
-    return found
 
 
 def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
