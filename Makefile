@@ -1,4 +1,5 @@
 # make run    open the site on the bundled weights
+# make dev    the same, and files that were edited are read again
 # make test   lint, then every test (installs a Chromium when there is none); one pytest with
 #             make test ARGS="tests/core -k cache"
 # make bench  the benchmarks
@@ -16,13 +17,17 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SITE := $(STAMPS)/site $(STAMPS)/weights
 DEV := $(SITE) $(STAMPS)/dev
 
-.PHONY: setup run test bench lint prepare browser clean
+.PHONY: setup run dev test bench lint prepare browser clean
 .NOTPARALLEL:
 
 setup: $(DEV)
 
 run: $(SITE)
 	$(BIN)/streamlit run app.py $(ARGS)
+
+# The same for those who edit: a changed file is read again when a page is opened anew.
+dev: $(SITE)
+	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
 
 # No test may reach for a model hub. Two processes at once, then, alone, the few tests that measure
 # time in a browser; they run even if one of the others failed.

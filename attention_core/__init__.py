@@ -11,15 +11,12 @@ from attention_core.attend import (
     mask_scores,
 )
 from attention_core.cache import KVCache
-from attention_core.config import (
-    PRESETS,
-    LatentConfig,
-    TransformerConfig,
-    bert_config,
-    gpt2_config,
-    llama_config,
+from attention_core.costs.formulas import (
+    cache_bytes,
+    forward_flops,
+    kv_cache_bytes,
+    mla_cache_bytes,
 )
-from attention_core.forms import in_form
 from attention_core.generation import Step, generate, stream
 from attention_core.ladder import (
     CausalAttention,
@@ -31,12 +28,20 @@ from attention_core.ladder import (
     simple_self_attention,
     split_heads,
 )
-from attention_core.latent import LatentAttention
 from attention_core.masks import causal_mask, padding_mask
-from attention_core.memory import cache_bytes, forward_flops, kv_cache_bytes, mla_cache_bytes
-from attention_core.pooling import mean_pooled_kv_heads
+from attention_core.model.config import (
+    PRESETS,
+    LatentConfig,
+    TransformerConfig,
+    bert_config,
+    gpt2_config,
+    llama_config,
+)
+from attention_core.model.latent import LatentAttention
+from attention_core.model.pool_kv_heads import mean_pooled_kv_heads
+from attention_core.model.reshape import in_form
+from attention_core.model.transformer import Transformer, TransformerOutput
 from attention_core.sampling import Sampling, probabilities, sample
-from attention_core.transformer import Transformer, TransformerOutput
 
 __all__ = [
     "PRESETS",

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from attention_core.attend import AttentionRecord
 from attention_core.cache import KVCache
-from attention_core.memory import forward_flops
+from attention_core.costs.formulas import forward_flops
+from attention_core.costs.stopwatch import synchronize
+from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
-from attention_core.timing import synchronize
-from attention_core.transformer import Transformer
 
 
 @dataclass(frozen=True)

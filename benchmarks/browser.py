@@ -1,20 +1,95 @@
-"""A server of the site and a Chromium, for the benchmarks that look at pages."""
+"""A server of the site and a Chromium, for the benchmarks and the tests that look at pages."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import socket
+import subprocess
+import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
+START_SECONDS = 30
+
+
+# Chromium as root in a container; nothing of its own goes to the network
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def chromium_path() -> str | None:
+    """A Chromium on the PATH; None leaves the choice to Playwright's own download."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Site:
+    """A server process and its address."""
+
+    def __init__(self, log: Path, script: str = "app.py", **environment: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = log.open("wb")
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "streamlit", "run", script,
+                f"--server.port={port}", "--server.address=127.0.0.1",
+                
+            ],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def wait_until_it_listens(self) -> None:
+        """Return when the health route answers; fail if the process has ended."""
+        for _ in range(START_SECONDS * 10):
+            try:
+                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=5):
+                    return
+            except OSError:
+                try:
+                    code = self._process.wait(0.1)
+                except subprocess.TimeoutExpired:
+                    continue
+                text = Path(self._log.name).read_text()
+                raise RuntimeError(f"the server ended with {code}: {text}") from None
+        raise RuntimeError(f"no answer in {START_SECONDS} s: {Path(self._log.name).read_text()}")
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait(10)
+        self._log.close()
+
 
 @contextmanager
 def site(**environment: str) -> Iterator[str]:
     """The address of a server of one's own, with these variables in its environment."""
-    from tests.browser.conftest import Site
-
     with tempfile.TemporaryDirectory() as folder:
         server = Site(Path(folder) / "log.txt", **environment)
         try:
@@ -27,8 +102,6 @@ def site(**environment: str) -> Iterator[str]:
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser without windows."""
-    from tests.browser.conftest import CHROMIUM_ARGUMENTS, chromium_path
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS

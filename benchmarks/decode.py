@@ -25,7 +25,7 @@ import torch
 from transformers import GPT2Config
 
 from attention_core import Transformer, stream
-from attention_core.timing import Samples, interleave, paired_ratio
+from attention_core.costs.stopwatch import Samples, interleave, paired_ratio
 from benchmarks.timing import machine, table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference

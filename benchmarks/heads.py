@@ -45,14 +45,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from attention_core.timing import Samples, paired_ratio
+from attention_core.costs.stopwatch import Samples, paired_ratio
 from benchmarks.browser import chromium, site
 from benchmarks.timing import machine, table
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
 
-    from pretrained.tokens import Tokens
+    from pretrained.tokenization.tokens import Tokens
 
 MODEL = "minilm-12x12"
 TRAINED = "all-minilm-l6-v2"
@@ -76,18 +76,21 @@ water west white wind window winter woman wood word world year young
 # Address that BertViz asks for -> npm package, the file in it, and its checksum (SHA-256).
 LIBRARIES = {
     "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.3.6/require.min.js": (
-        "requirejs@2.3.6", "package/require.js",
+        "requirejs@2.3.6",
+        "package/require.js",
         "9485f0917f97fcf4f63a5ea365200ffd57f123f451382a2f9a1ad2e2fd51ac9b",
     ),
     "https://cdnjs.cloudflare.com/ajax/libs/d3/5.7.0/d3.min.js": (
-        "d3@5.7.0", "package/dist/d3.min.js",
+        "d3@5.7.0",
+        "package/dist/d3.min.js",
         "bdad5585ef9a965ff25458738309b006058c55f2c78d794d25fbecae35014609",
     ),
     "https://cdnjs.cloudflare.com/ajax/libs/jquery/2.0.0/jquery.min.js": (
-        "jquery@2.1.0", "package/dist/jquery.min.js",
+        "jquery@2.1.0",
+        "package/dist/jquery.min.js",
         "8851e7844413ec986053d7d497ca932861b8622d2369bb291777329c2a713c72",
     ),
-}  # fmt: skip
+}
 
 # Runs in the page before its own scripts. A change is kept by the figure it lies in ("mosaic",
 # "heatmap") and under "page"; two animation frames later it is painted.

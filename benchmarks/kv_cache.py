@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from transformers import GPT2Config
 
 from attention_core import Step, Transformer, TransformerConfig, stream
-from attention_core.step_times import (
+from attention_core.costs.step_times import (
     WARM_UP,
     Fit,
     Term,
@@ -33,10 +33,10 @@ from attention_core.step_times import (
     total_exponent,
     totals,
 )
-from attention_core.timing import Samples, paired_ratio
+from attention_core.costs.stopwatch import Samples, paired_ratio
 from benchmarks.decode import PROMPT_IDS
 from benchmarks.timing import machine, table
-from pretrained.stepping import reference_steps
+from pretrained.reference_steps import reference_steps
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 

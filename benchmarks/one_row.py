@@ -2,7 +2,7 @@
 
 Its time is the time to read the weights once. Compared at the shapes of GPT-2 124M:
 
-    project         attention_core.layers.project, weight (d_in, d_out)
+    project         attention_core.model.layers.project, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)
     x @ w           the plain product, weight (d_in, d_out)
 
@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from attention_core.layers import project
-from attention_core.timing import Samples, interleave, paired_ratio, seconds_of
+from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
+from attention_core.model.layers import project
 from benchmarks.timing import machine, table
 
 # (d_in, d_out) of the attention output, QKV, MLP up, MLP down and the vocabulary in GPT-2 124M

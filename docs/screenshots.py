@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.browser.conftest import CHROMIUM_ARGUMENTS, Site, chromium_path
+from benchmarks.browser import CHROMIUM_ARGUMENTS, Site, chromium_path
 
 FOLDER = Path(__file__).parent
 WIDTH, MOST_HEIGHT = 1280, 2000

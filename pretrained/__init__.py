@@ -1,8 +1,8 @@
 """Pretrained models: where their weights come from, their tokenizers, and how they are loaded.
 
 Importing this package imports neither torch nor transformers, and no call reaches for the network
-except `pretrained.hub.start_download`, `hub_reachable` and `prefetch`. Names that need torch are
-resolved on first use.
+except `start_download`, `hub_reachable` and `prefetch` of `pretrained.hub.downloads`. Names that
+need torch are resolved on first use.
 
     pretrained.catalog()           what can be offered, and where it would come from
     pretrained.find(name)          the folder that holds a model's weights, or None
@@ -15,18 +15,19 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pretrained.catalog import CatalogEntry, ModelSpec, catalog
+from pretrained.catalog import CatalogEntry, catalog
 from pretrained.load import Pretrained, WeightsMissing, load
 from pretrained.sources import Source, find
+from pretrained.specs import ModelSpec
 
 if TYPE_CHECKING:
-    from pretrained.tokens import Tokenizer, Tokens
+    from pretrained.tokenization.tokens import Tokenizer, Tokens
     from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
 
 # Where a name lives that is imported on first use: these modules import torch.
 _LAZY = {
-    "Tokenizer": "pretrained.tokens",
-    "Tokens": "pretrained.tokens",
+    "Tokenizer": "pretrained.tokenization.tokens",
+    "Tokens": "pretrained.tokenization.tokens",
     "core_from_reference": "pretrained.weights",
     "core_from_state_dict": "pretrained.weights",
     "transformer_config": "pretrained.weights",

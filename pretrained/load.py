@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint
-from pretrained.catalog import ModelSpec, catalog, spec_from_config
+from pretrained.catalog import catalog
 from pretrained.sources import Source, find, local_folders, spec_of
+from pretrained.specs import ModelSpec, spec_from_config
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:
     import torch
 
     from attention_core import Transformer
-    from pretrained.tokens import Tokenizer
+    from pretrained.tokenization.tokens import Tokenizer
 
 
 _logging_lock = threading.Lock()
@@ -125,7 +126,7 @@ def load(
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
     unknown name, an unsupported or damaged checkpoint, or an unknown dtype or device.
     """
-    from pretrained import tokens
+    from pretrained.tokenization import choose
     from pretrained.weights import core_from_state_dict
 
     source = find(name)
@@ -134,12 +135,12 @@ def load(
     target, precision = _device(device), _dtype(dtype)
     folder = source.path
     if source.kind == "bundled" and next(folder.glob("*.gguf"), None) is not None:
-        from pretrained import smollm2
+        from pretrained import bundled_smollm2
 
-        folder = smollm2.converted(folder)
+        folder = bundled_smollm2.converted(folder)
     config = checkpoint.read_config(folder)
     spec = _spec(name, config)
-    tokenizer = tokens.for_folder(folder, config)
+    tokenizer = choose.for_folder(folder, config)
     if tokenizer.vocab_size > config.get("vocab_size", tokenizer.vocab_size):
         raise ValueError(
             f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, "

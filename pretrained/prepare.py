@@ -21,11 +21,11 @@ def main() -> int:
             continue
         where = f"{source.kind}: {source.path}"
         if source.kind == "bundled" and entry.spec.architecture == "llama":
-            from pretrained import smollm2
+            from pretrained import bundled_smollm2
 
             start = time.perf_counter()
             try:
-                where += f" -> {smollm2.converted(source.path)}"
+                where += f" -> {bundled_smollm2.converted(source.path)}"
             except (OSError, ValueError, ImportError) as error:
                 print(f"{entry.spec.name:24} FAILED: {error}", file=sys.stderr)
                 return 1

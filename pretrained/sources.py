@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from pretrained import checkpoint
-from pretrained.catalog import SPECS, ModelSpec
+from pretrained.specs import ModelSpec, spec_of
 
 SourceKind = Literal["folder", "hub cache", "bundled"]
 
@@ -52,11 +52,6 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or ".." in name:
         raise ValueError(f"{name!r} is no model name; letters, digits, '.', '_' and '-' only.")
     return name
-
-
-def spec_of(name: str) -> ModelSpec | None:
-    """The catalogue's entry for a name or a hub id, or None."""
-    return next((spec for spec in SPECS if name in (spec.name, spec.hub_id)), None)
 
 
 def models_root() -> Path | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from attention_core import Transformer
-    from pretrained.tokens import Tokenizer
+    from pretrained.tokenization.tokens import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Untrained:
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """GPT-2's own. Raises: ValueError where its vocabulary is not installed."""
-        from pretrained import gpt2_bpe
+        from pretrained.tokenization import gpt2
 
-        return gpt2_bpe.gpt2()
+        return gpt2.gpt2()
 
 
 def untrained(name: str, *, device: str | torch.device | None = None) -> Untrained:

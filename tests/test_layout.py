@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("attention_core", "pretrained", "ui", "views")
+LAYERS = ("attention_core", "pretrained", "serving", "ui", "pages")
 REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
 MAX_FILE_BYTES = 3_000_000
 
@@ -23,6 +23,18 @@ def sources(*names: str) -> list[Path]:
         path = ROOT / name
         found += [path] if path.is_file() else sorted(path.rglob("*.py"))
     return found
+
+
+def module_names(file: Path) -> set[str]:
+    """The dotted names of all modules a file may import; `from a import b` gives a and a.b."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+    return names
 
 
 def imports(file: Path, *, at_import_time: bool = False) -> set[str]:
@@ -108,21 +120,29 @@ def test_pretrained_knows_no_user_interface():
     assert offenders(sources("pretrained"), {"streamlit", "altair"}) == {}
 
 
+def test_serving_knows_no_user_interface():
+    assert offenders(sources("serving"), {"streamlit", "altair"}) == {}
+
+
 def test_pages_do_no_tensor_maths_and_load_no_models():
+    scripts = sorted((ROOT / "pages").glob("*/*/page.py"))
     forbidden = {"torch", "transformers", "attention_core"}
-    assert offenders(sources("views", "app.py"), forbidden) == {}
+    assert scripts
+    assert offenders([*scripts, ROOT / "app.py"], forbidden) == {}
 
 
-def test_ui_imports_torch_and_transformers_only_when_they_are_used():
+@pytest.mark.parametrize("package", ["serving", "ui", "pages"])
+def test_torch_and_transformers_are_imported_only_when_they_are_used(package):
     forbidden = {"torch", "transformers", "attention_core"}
-    assert offenders(sources("ui"), forbidden, at_import_time=True) == {}
+    assert offenders(sources(package), forbidden, at_import_time=True) == {}
 
 
 def test_importing_the_frame_and_ui_imports_no_torch():
     """The first paint must not wait for torch: seen in a fresh interpreter, indirect ones too."""
     modules = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for file in sources("ui")
+        for file in sources("serving", "ui", "pages")
+        if file.name not in ("page.py", "frame.py")  # scripts, which draw when they are imported
     ]
     code = (
         "import importlib, sys\n"
@@ -136,29 +156,41 @@ def test_importing_the_frame_and_ui_imports_no_torch():
     assert result.stdout.strip() == "[]"
 
 
-def test_no_folder_named_pages():
-    """Streamlit takes `pages/` for its older kind of multipage app, beside `st.navigation`."""
-    assert not (ROOT / "pages").exists()
+def test_a_page_is_a_folder_of_a_section():
+    """Streamlit would run a file directly in `pages/` without the frame."""
+    assert [path.name for path in (ROOT / "pages").iterdir() if path.is_file()] == []
+    scripts = {path.parent for path in (ROOT / "pages").rglob("page.py")}
+    assert {path.parent for path in sources("pages")} == scripts
+    assert {len(path.relative_to(ROOT).parts) for path in scripts} == {3}
 
 
-def test_pages_lie_in_section_folders_and_are_registered():
-    files = {str(file.relative_to(ROOT)) for file in sources("views")}
-    registered = {
-        node.value
-        for node in ast.walk(ast.parse((ROOT / "app.py").read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and re.fullmatch(r"views/.+\.py", str(node.value))
-    }
-    assert {name for name in files if name.count("/") != 2} == set()
-    assert files == registered
+def test_every_page_is_registered():
+    from ui.frame.sections import SECTIONS
+
+    registered = [folder for entries in SECTIONS.values() for folder, _, _ in entries]
+    folders = {path.parent.relative_to(ROOT / "pages") for path in sources("pages")}
+    assert sorted(registered) == sorted(map(str, folders))
 
 
-@pytest.mark.parametrize(("names", "limit"), [(("app.py",), 60), (("views",), 170)])
-def test_pages_stay_short(names, limit):
-    lines = {
-        file.relative_to(ROOT): len(file.read_text(encoding="utf-8").splitlines())
-        for file in sources(*names)
-    }
-    assert {str(name): count for name, count in lines.items() if count > limit} == {}
+def test_no_page_imports_another():
+    found = {}
+    for file in sources("pages"):
+        own = ".".join(file.relative_to(ROOT).parts[:3])
+        others = {
+            name
+            for name in module_names(file)
+            if name.startswith("pages") and not (name == own or name.startswith(f"{own}."))
+        }
+        if others:
+            found[str(file.relative_to(ROOT))] = sorted(others)
+    assert found == {}
+
+
+def test_pages_stay_short():
+    files = [ROOT / "app.py", ROOT / "ui/frame/frame.py"]
+    limits = dict.fromkeys(files, 60) | dict.fromkeys((ROOT / "pages").glob("*/*/page.py"), 170)
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in limits}
+    assert {str(path): n for path, n in lines.items() if n > limits[path]} == {}
 
 
 @pytest.mark.parametrize("file", [*REQUIREMENTS, ROOT / "constraints.txt"], ids=lambda f: f.name)
@@ -238,6 +270,7 @@ def test_streamlit_accepts_every_setting():
     assert set(_dotted(settings)) - known == set()
     # timings on a page are wrong with it (see the comment in the file)
     assert settings["runner"]["postScriptGC"] is False
+    assert settings["server"]["fileWatcherType"] == "none"
 
 
 def _dotted(table: dict, prefix: str = "") -> Iterator[str]:
@@ -255,9 +288,9 @@ def test_theme_text_is_readable(theme):
     for text in ("textColor", "primaryColor", "linkColor"):
         for background in ("backgroundColor", "secondaryBackgroundColor"):
             assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
-    # text on a primary button: Streamlit's white in light, ui/contrast.css in dark
+    # text on a primary button: Streamlit's white in light, ui/frame/contrast.css in dark
     on_primary = "#ffffff" if theme == "light" else colors["backgroundColor"]
-    assert on_primary in (ROOT / "ui" / "contrast.css").read_text(encoding="utf-8")
+    assert on_primary in (ROOT / "ui" / "frame" / "contrast.css").read_text(encoding="utf-8")
     assert contrast(colors["primaryColor"], on_primary) >= 4.5
 
 

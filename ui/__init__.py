@@ -1,1 +1,1 @@
-"""What the pages share: model access, limits, pickers, charts, and the canvas heatmap."""
+"""What the pages share: widgets, canvases, charts, exports and the frame."""

@@ -201,9 +201,9 @@ PAGE = """
 def watched(browser: Browser) -> Iterator[Page]:
     page = browser.new_page(viewport={"width": 800, "height": 600})
     repaint.watch(page)
-    page.route("http://page.invalid/**", lambda route: route.fulfill(
-        body=PAGE, content_type="text/html"
-    ))  # fmt: skip
+    page.route(
+        "http://page.invalid/**", lambda route: route.fulfill(body=PAGE, content_type="text/html")
+    )
     page.goto("http://page.invalid/")
     yield page
     page.close()

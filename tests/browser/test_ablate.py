@@ -6,9 +6,9 @@ import urllib.parse
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, settled, type_text
-from ui.compare.ablation import runs
+from benchmarks.browser import Site
+from pages.compare.ablate import runs
+from tests.helpers.browser import open_page, settled, type_text
 
 pytestmark = pytest.mark.browser
 
@@ -24,7 +24,7 @@ def chosen(page: Page) -> list[str]:
 
 def strongest() -> list[str]:
     """All heads of MiniLM by their effect on the text, from single runs and not from a ranking."""
-    from ui import models
+    from serving import models
 
     asked = runs.question("all-minilm-l6-v2", TEXT)
     names = runs.names(models.spec("all-minilm-l6-v2"))

@@ -7,13 +7,13 @@ import axe_playwright_python
 import pytest
 from playwright.sync_api import Page
 
+from benchmarks.browser import ROOT, Site
 from benchmarks.repaint import wait_until_idle, watch
-from tests.browser.conftest import ROOT, Site
-from tests.browser.test_site import PATHS
+from tests.helpers.browser import PATHS
 
 pytestmark = pytest.mark.browser
 
-COMPARE = {str(file.relative_to(ROOT)) for file in (ROOT / "views/compare").glob("*.py")}
+COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 
 # Rule, what of Streamlit's own it is not asked of, and why. An entry that no page needs fails.
@@ -76,7 +76,7 @@ def test_no_page_has_a_serious_violation(page: Page, site: Site):
         page.locator(link).click()
         wait_until_idle(page)
         page.evaluate(OPEN_EXPANDERS)
-        compared = f"views/compare{path.replace('-', '_')}.py" in COMPARE
+        compared = path.strip("/").replace("-", "_") in COMPARE
         for theme in ("light", "dark") if compared else (("light", "dark")[number % 2],):
             page.emulate_media(color_scheme=theme)
             page.wait_for_function(IN_THEME, arg=theme)

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, set_slider
 
 pytestmark = pytest.mark.browser
 

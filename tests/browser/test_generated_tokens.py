@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, readout, set_slider
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, readout, set_slider
 
 pytestmark = pytest.mark.browser
 
 PROMPT = "Two cats sat. Two"
-ADDRESS = f"/generated-tokens?generated_prompt={quote(PROMPT)}&generated_tokens=6"
+ADDRESS = f"/generated-tokens?generated_tokens_prompt={quote(PROMPT)}&generated_tokens_new=6"
 
 
 def text(page: Page) -> Locator:
@@ -31,7 +31,7 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     set_slider(page, "Step", 0, -4)
     expect(page.get_by_text("Step 2: ")).to_be_visible()
-    expect(page).to_have_url(re.compile("generated_step=2"))
+    expect(page).to_have_url(re.compile("generated_tokens_step=2"))
     # what is not there yet keeps its place
     assert text(page).evaluate("element => element.offsetHeight") == height
     row = text(page).locator(".row")
@@ -50,8 +50,12 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
 
 def test_downloads_and_hostile_words(page: Page, site: Site):
     hostile = quote("<img/src=x> ![x](y) \u202e\u0645\u0631")
-    open_page(page, site, f"/generated-tokens?generated_prompt={hostile}&generated_tokens=3",
-              "Generated tokens")  # fmt: skip
+    open_page(
+        page,
+        site,
+        f"/generated-tokens?generated_tokens_prompt={hostile}&generated_tokens_new=3",
+        "Generated tokens",
+    )
     expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
     expect(text(page)).to_contain_text("<")
     expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
@@ -68,9 +72,13 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 6)
-    open_page(page, site, f"/generated-tokens?generated_prompt={prompt}&generated_tokens=40",
-              "Generated tokens")  # fmt: skip
-    page.locator(".st-key-generated_stop button").click()
+    open_page(
+        page,
+        site,
+        f"/generated-tokens?generated_tokens_prompt={prompt}&generated_tokens_new=40",
+        "Generated tokens",
+    )
+    page.locator(".st-key-generated_tokens_stop button").click()
     expect(page.get_by_text("Stopped. Press Generate, or change a setting.")).to_be_visible()
     page.get_by_role("button", name="Generate", exact=True).click()
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens|^40 tokens, one"))).to_be_visible()

@@ -14,8 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import pretrained
-from tests.browser.conftest import Site
-from tests.browser.test_site import (
+from benchmarks.browser import Site
+from pages.compare.heads import statistics
+from tests.helpers.browser import (
     DECODER,
     ENCODER,
     SENTENCE,
@@ -25,7 +26,6 @@ from tests.browser.test_site import (
     readout,
     weights,
 )
-from ui.compare.heads import statistics
 
 pytestmark = pytest.mark.browser
 

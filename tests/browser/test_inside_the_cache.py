@@ -6,13 +6,16 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import heatmap, open_page, readout, set_slider
+from benchmarks.browser import Site
+from tests.helpers.browser import heatmap, open_page, readout, set_slider
 
 pytestmark = pytest.mark.browser
 
 PROMPT = "Two cats sat. Two"  # five tokens
-ADDRESS = f"/inside-the-cache?inside_prompt={quote(PROMPT)}&inside_tokens=6&inside_step=5"
+ADDRESS = (
+    f"/inside-the-cache?inside_the_cache_prompt={quote(PROMPT)}"
+    "&inside_the_cache_tokens=6&inside_the_cache_step=5"
+)
 
 
 def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
@@ -35,7 +38,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     page.get_by_role("button", name="Play").first.press("Enter")
     expect(page.get_by_text("Step 6, decode:")).to_be_visible()
     expect(page.get_by_text("wrote row 9 (46,080 bytes in all layers)")).to_be_visible()
-    expect(page).to_have_url(re.compile("inside_step=6"))
+    expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
     assert canvas.bounding_box() == box  # nothing moves with a step
 
     page.get_by_label("Continue with").fill(" grey mice")
@@ -57,9 +60,13 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 4)
-    open_page(page, site, f"/inside-the-cache?inside_prompt={prompt}&inside_tokens=40",
-              "Inside the cache")  # fmt: skip
-    page.locator(".st-key-inside_run_stop button").click()
+    open_page(
+        page,
+        site,
+        f"/inside-the-cache?inside_the_cache_prompt={prompt}&inside_the_cache_tokens=40",
+        "Inside the cache",
+    )
+    page.locator(".st-key-inside_the_cache_run_stop button").click()
     expect(page.get_by_text("Stopped. Press Run, or change a setting.")).to_be_visible()
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens"))).to_be_visible()

@@ -4,57 +4,21 @@ import re
 import urllib.parse
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider
-from ui.lessons import ladder
+from benchmarks.browser import Site
+from pages.learn.ladder import stages
+from tests.helpers.browser import open_page, set_slider
+from tests.helpers.panels import expect_cell, panel
 
 pytestmark = pytest.mark.browser
 
-ATTEMPTS = 30  # the page may be painting
 MATRIX = "My matrix, as text or in the table below"
-
-
-def panel(page: Page, name: str) -> Locator:
-    return page.locator("figure.panel").filter(has=page.get_by_text(name, exact=True))
-
-
-def read(page: Page, name: str, row: int, column: int) -> str:
-    """Hover a cell of a tensor and read what its picture then says."""
-    figure = panel(page, name)
-    canvas = figure.locator("canvas")
-    said = page.locator(".tensors").filter(has=figure).locator(".readout")
-    for _ in range(ATTEMPTS):
-        left, top, width, height = (
-            float(canvas.get_attribute(f"data-{part}") or 0)
-            for part in ("left", "top", "cell-width", "cell-height")
-        )
-        x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
-        canvas.hover(position={"x": x, "y": y})
-        try:
-            expect(said).to_contain_text(f"{name}[{row}, {column}]", timeout=2_000)
-        except AssertionError:  # it was drawn anew under the pointer
-            continue
-        break
-    return re.sub("[\u2068\u2069]", "", said.inner_text())
-
-
-def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> str:
-    """Wait until a cell of a tensor holds a value; what its picture says of it."""
-    for _ in range(ATTEMPTS):
-        said = read(page, name, *cell)
-        shown = said.partition("= ")[2].split(" ")[0].replace("−", "-")
-        if shown and float(shown) == pytest.approx(value, rel=1e-5):
-            return said
-        page.mouse.move(0, 0)
-        page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))")
-    pytest.fail(f"{name}{cell} is {said!r}, not {value}")
 
 
 def test_climbing_every_rung(page: Page, site: Site):
     open_page(page, site, "/ladder", "Ladder")
-    for number, name in enumerate(ladder.RUNGS, start=1):
+    for number, name in enumerate(stages.RUNGS, start=1):
         page.get_by_role("radio", name=name, exact=True).click()
         expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
         last = "output" if name in ("wrapper", "splits") else "context"
@@ -65,7 +29,7 @@ def test_climbing_every_rung(page: Page, site: Site):
 
 def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
     open_page(page, site, "/ladder?ladder_rung=v1", "Ladder")
-    rung = ladder.climb("v1", ladder.example("journey"))
+    rung = stages.climb("v1", stages.example("journey"))
     score = float(rung.record.scores[4, 2])
     said = expect_cell(page, "scores", (4, 2), score)
     assert "query 4 “one”, key 2 “starts”" in said

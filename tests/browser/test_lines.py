@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import Site
+from benchmarks.browser import Site
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ NAMES = ["layer 3, head 0", "layer 3, head 4", "layer 5, head 1"]
 SCRIPT = """
 import streamlit as st
 from tests.browser.test_lines import LABELS, NAMES, weights
-from ui.lines import lines
+from ui.canvas.lines import lines
 st.title("Lines")
 causal = "causal" in st.query_params
 repeat = int(st.query_params.get("repeat", "1"))

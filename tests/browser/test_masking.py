@@ -5,24 +5,24 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_ladder import expect_cell, panel, read
-from tests.browser.test_site import open_page, set_slider
-from ui.lessons import masking
+from benchmarks.browser import Site
+from pages.learn.masking import numbers
+from tests.helpers.browser import open_page, set_slider
+from tests.helpers.panels import expect_cell, panel, read
 
 pytestmark = pytest.mark.browser
 
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/masking", "Masking and dropout")
-    nine = masking.example("boy")
+    nine = numbers.example("boy")
     assert "= −∞" in read(page, "scores with the mask", 1, 3)
     page.get_by_role("button", name="Next token").click()
     expect(panel(page, "scores with the mask")).to_contain_text("(query 5, key 5)")
     expect(page).to_have_url(re.compile("masking_tokens=5"))
     expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
 
-    leak = float(masking.ways(nine).filled[0, 8])
+    leak = float(numbers.ways(nine).filled[0, 8])
     expect_cell(page, "weights", (0, 8), leak)
     set_slider(page, "Write this into forbidden scores", 0, 8)  # 0 -> -inf
     expect(page).to_have_url(re.compile("masking_fill=-inf"))
@@ -31,7 +31,7 @@ def test_the_main_path(page: Page, site: Site):
 
     page.get_by_role("button", name="Draw again").click()
     expect(page).to_have_url(re.compile("masking_seed=124"))
-    expected = float(masking.draw(None, 0.5, 124).after[0, 1])
+    expected = float(numbers.draw(None, 0.5, 124).after[0, 1])
     expect_cell(page, "after", (0, 1), expected)
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
 

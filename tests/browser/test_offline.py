@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.test_site import read_cell
-from ui import heatmap, lines
-from ui.offline import Part, page
+from tests.helpers.browser import read_cell
+from ui.canvas import heatmap, lines
+from ui.export.offline import Part, page
 
 pytestmark = pytest.mark.browser
 

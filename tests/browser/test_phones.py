@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import PATHS, settled
+from benchmarks.browser import Site
+from tests.helpers.browser import PATHS, settled
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import ENCODER, heatmap, open_page, read_cell, set_slider
-from tests.models import bundled
-from ui import controls
+from benchmarks.browser import Site
+from tests.helpers.browser import ENCODER, heatmap, open_page, read_cell, set_slider
+from tests.helpers.bundled_models import bundled
+from ui.widgets import controls
 
 pytestmark = pytest.mark.browser
 

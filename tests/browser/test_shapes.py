@@ -7,8 +7,8 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, set_slider
 
 pytestmark = pytest.mark.browser
 

@@ -8,16 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import (
-    DECODER,
-    ENCODER,
-    heatmap,
-    open_page,
-    read_cell,
-    readout,
-    weights,
-)
+from benchmarks.browser import Site
+from tests.helpers.browser import DECODER, ENCODER, heatmap, open_page, read_cell, readout, weights
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +18,7 @@ LEFT, RIGHT = (
     "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1",
     "SmolLM2 135M Instruct, layer 3, head 1",
 )
-LINK = f"/side-by-side?side_text={urllib.parse.quote(TEXT)}"
+LINK = f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"
 
 
 def maps(page: Page) -> tuple[Locator, Locator, Locator]:
@@ -70,7 +62,7 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
 
 
 def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
-    open_page(page, site, LINK + "&side_view=words", "Side by side")
+    open_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
     expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))

@@ -6,69 +6,24 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
-import torch
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from pretrained import Tokens
-from tests.browser.conftest import Site
-from tests.models import bundled
+from benchmarks.browser import Site
+from tests.helpers.browser import (
+    DECODER,
+    ENCODER,
+    PATHS,
+    SENTENCE,
+    heatmap,
+    open_page,
+    read_cell,
+    readout,
+    set_slider,
+    type_text,
+    weights,
+)
 
 pytestmark = pytest.mark.browser
-
-SENTENCE = "Seven small ships sailed past the old lighthouse"
-ENCODER = "all-minilm-l6-v2"
-DECODER = "smollm2-135m-instruct"
-
-
-def weights(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
-    model = bundled(name)
-    tokens = model.tokenizer.encode(text)
-    with torch.inference_mode():
-        record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
-    return record.weights[0, head], tokens
-
-
-def open_page(page: Page, site: Site, path: str, heading: str) -> None:
-    page.goto(site.url + path)
-    expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
-
-
-def settled(page: Page) -> None:
-    """Wait for the end of the run that has begun to paint: what is pressed is then of that run."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-
-
-def type_text(page: Page, label: str, text: str) -> None:
-    page.get_by_label(label, exact=True).fill(text)
-    page.keyboard.press("Control+Enter")
-
-
-def set_slider(page: Page, label: str, which: int, steps: int) -> None:
-    """Move a slider with the keyboard, as a visitor without a mouse does."""
-    slider = page.get_by_test_id("stSlider").filter(has_text=label).nth(which)
-    expect(slider.locator("input")).to_be_enabled()  # what was clicked before may enable it
-    slider.locator("input").focus()
-    for _ in range(abs(steps)):
-        page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
-
-
-def heatmap(page: Page, title: str) -> Locator:
-    return page.locator("figure.heatmap").filter(has_text=title)
-
-
-def read_cell(figure: Locator, row: int, column: int) -> str:
-    """Hover the middle of a cell and read what the page then says."""
-    canvas = figure.locator(".scroll canvas")
-    canvas.scroll_into_view_if_needed()
-    origin, cell = (float(canvas.get_attribute(f"data-{name}") or 0) for name in ("origin", "cell"))
-    x, y = (origin + (index + 0.5) * cell for index in (column, row))
-    canvas.hover(position={"x": x, "y": y})
-    return readout(figure)
-
-
-def readout(figure: Locator) -> str:
-    """What is read, without the marks that keep right-to-left labels in their place."""
-    return re.sub("[\u2068\u2069]", "", figure.locator(".readout").inner_text())
 
 
 def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
@@ -88,7 +43,12 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
 
 
 def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
-    open_page(page, site, f"/side-by-side?side_text={urllib.parse.quote(SENTENCE)}", "Side by side")
+    open_page(
+        page,
+        site,
+        f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
+        "Side by side",
+    )
     figure = heatmap(page, "SmolLM2 135M Instruct, layer 3, head 1")
     expect(figure).to_be_visible()
     expected, _ = weights(DECODER, SENTENCE, 3, 1)
@@ -120,7 +80,7 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
 def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
     page.set_viewport_size({"width": 390, "height": 500})
     text = urllib.parse.quote("word " * 100)
-    open_page(page, site, f"/side-by-side?side_text={text}", "Side by side")
+    open_page(page, site, f"/side-by-side?side_by_side_text={text}", "Side by side")
     figure = heatmap(page, "MiniLM L6")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
@@ -137,7 +97,7 @@ def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M Instruct, layer 7, head 1"
     expect(heatmap(page, title)).to_be_visible()
-    expect(page).to_have_url(re.compile(r"side_b_layer=7"))
+    expect(page).to_have_url(re.compile(r"side_by_side_b_layer=7"))
     other = browser.new_context().new_page()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
@@ -198,22 +158,26 @@ def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
 
 
 def test_nonsense_in_a_link_is_said(page: Page, site: Site):
-    open_page(page, site, "/side-by-side?side_a_layer=77&side_b_head=2", "Side by side")
+    open_page(
+        page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
+    )
     expect(heatmap(page, "SmolLM2 135M Instruct, layer 3, head 2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
-    expect(page).not_to_have_url(re.compile("side_a_layer"))
+    expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
 
 
 def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, browser: Browser):
-    open_page(page, site, "/side-by-side?side_b_layer=29", "Side by side")
+    open_page(page, site, "/side-by-side?side_by_side_b_layer=29", "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, layer 29, head 1")).to_be_visible()
     page.get_by_test_id("stSelectbox").filter(has_text="Model").nth(1).locator("input").click()
     page.get_by_role("option", name=ENCODER).click()
     title = "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
-        re.compile(f"side_b_layer=5.*side_b_model={ENCODER}|side_b_model={ENCODER}.*side_b_layer=5")
+        re.compile(
+            f"side_by_side_b_layer=5.*side_by_side_b_model={ENCODER}|side_by_side_b_model={ENCODER}.*side_by_side_b_layer=5"
+        )
     )
     other = browser.new_context().new_page()
     other.goto(page.url)
@@ -240,7 +204,7 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(browser: Browser, tmp_
     server.wait_until_it_listens()
     page = browser.new_context().new_page()
     page.set_default_timeout(60_000)
-    open_page(page, server, "/side-by-side?side_a_layer=2", "Side by side")
+    open_page(page, server, "/side-by-side?side_by_side_a_layer=2", "Side by side")
     expect(heatmap(page, "layer 2, head 1")).to_be_visible()
     expect(page.get_by_text("Page not found")).to_have_count(0)
     page.context.close()
@@ -298,38 +262,13 @@ def test_no_request_leaves_the_machine(page: Page, site: Site):
     hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
     open_page(page, site, f"/?home_text={hostile}", "Attention Lab")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(page, site, f"/side-by-side?side_text={hostile}", "Side by side")
+    open_page(page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
     open_page(page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
     page.get_by_role("button", name="Generate").click()
     expect(page.get_by_text("Done: 1 token.")).to_be_visible()
     open_page(page, site, "/models", "Models")
     assert elsewhere == []
-
-
-PATHS = [
-    "/",
-    "/heads",
-    "/side-by-side",
-    "/ablate",
-    "/word-pairs",
-    "/generated-tokens",
-    "/what-is-recomputed",
-    "/inside-the-cache",
-    "/timing",
-    "/variants",
-    "/calculator",
-    "/generate",
-    "/models",
-    "/why-attention",
-    "/ladder",
-    "/shapes",
-    "/masking",
-    "/scaling",
-    "/against-pytorch",
-    "/block",
-    "/tokens",
-]
 
 
 def test_every_page_is_among_the_paths(page: Page, site: Site):

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import DECODER, open_page, set_slider
+from benchmarks.browser import Site
+from tests.helpers.browser import DECODER, open_page, set_slider
 
 pytestmark = pytest.mark.browser
 
@@ -32,9 +32,9 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     take_away(page)
     # a preset and a swap: what they set is in the link of the very run that they cause
     page.get_by_role("radio", name="woman: brush or portrait?").click()
-    link(page, "words_query=woman")
+    link(page, "word_pairs_query=woman")
     page.get_by_role("button", name="Swap the word").click()
-    address = link(page, "words_query=brush")
+    address = link(page, "word_pairs_query=brush")
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
     assert address.startswith(site.url)
@@ -43,7 +43,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     expect(other.get_by_text(said)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
-    assert link(other, "words_query=brush") == address
+    assert link(other, "word_pairs_query=brush") == address
     with other.expect_download() as download:
         other.get_by_role("button", name="All charts").click()
     with zipfile.ZipFile(download.value.path()) as files:
@@ -54,8 +54,13 @@ def test_a_link_after_presets_and_controls_restores_the_view(
 
 
 def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, browser: Browser):
-    open_page(page, site, f"/heads?heads_model={DECODER}&heads_overlay=3.8&heads_overlay=0.2"
-              "&heads_text=Two+lamps+%26+a+kettle", "Heads")  # fmt: skip
+    open_page(
+        page,
+        site,
+        f"/heads?heads_model={DECODER}&heads_overlay=3.8&heads_overlay=0.2"
+        "&heads_text=Two+lamps+%26+a+kettle",
+        "Heads",
+    )
     take_away(page)
     set_slider(page, "Layer", 0, 2)
     address = link(page, "heads_layer=5")

@@ -2,12 +2,13 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import heatmap, open_page, pytestmark, read_cell
+from benchmarks.browser import Site
+from tests.helpers.browser import heatmap, open_page, read_cell
 
-__all__ = ["pytestmark"]
+pytestmark = pytest.mark.browser
 
 TINY = "/timing?timing_model=random-tiny&timing_tokens=16&timing_repeats=2"
 LONG = "/timing?timing_model=smollm2-135m-instruct&timing_tokens=128&timing_repeats=5"
@@ -41,7 +42,7 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Si
     page.locator(".st-key-timing_start button").click()
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
     other = page.context.new_page()
-    open_page(other, site, "/side-by-side?side_text=Read beside a run", "Side by side")
+    open_page(other, site, "/side-by-side?side_by_side_text=Read beside a run", "Side by side")
     figure = heatmap(other, "layer 3, head 1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
     assert "query 1 “read” → key 2 “beside”" in read_cell(figure, 1, 2)

@@ -6,9 +6,9 @@ import urllib.parse
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from pretrained import gpt2_bpe
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider, type_text
+from benchmarks.browser import Site
+from pretrained.tokenization import gpt2
+from tests.helpers.browser import open_page, set_slider, type_text
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
     expect(row(page, "GPT-2 (BPE): 7 tokens")).to_be_visible()
     text = "<b>Zwölf</b> שלום 👍"
     type_text(page, "Text", text)
-    tokens = gpt2_bpe.gpt2().encode(text)
+    tokens = gpt2.gpt2().encode(text)
     figure = row(page, f"GPT-2 (BPE): {len(tokens)} tokens")
     expect(figure).to_be_visible()
     chips = figure.locator(".chip")

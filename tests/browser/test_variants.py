@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider, settled
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, set_slider, settled
 
 pytestmark = pytest.mark.browser
 
@@ -38,5 +38,10 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
         page.get_by_role("button", name="Download the times (CSV)").click()
     lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == [
-        "MHA", "GQA 4", "GQA 2", "MQA", "MLA absorbed", "MLA expanded"
-    ]  # fmt: skip
+        "MHA",
+        "GQA 4",
+        "GQA 2",
+        "MQA",
+        "MLA absorbed",
+        "MLA expanded",
+    ]

@@ -7,9 +7,9 @@ import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 from torch import nn
 
-from attention_core.bottleneck import word_vectors
-from tests.browser.conftest import Site
-from tests.browser.test_site import open_page, set_slider, type_text
+from attention_core.experiments.learn.why_attention import word_vectors
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, set_slider, type_text
 
 pytestmark = pytest.mark.browser
 

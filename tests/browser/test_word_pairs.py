@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Site
-from tests.browser.test_site import ENCODER, heatmap, open_page, type_text, weights
+from benchmarks.browser import Site
+from tests.helpers.browser import ENCODER, heatmap, open_page, type_text, weights
 
 pytestmark = pytest.mark.browser
 
@@ -36,14 +36,14 @@ def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: S
     page.keyboard.press("Enter")
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
     expect(page.get_by_text("“\u2068woman\u2069” gives at most")).to_be_visible()
-    expect(page).to_have_url(re.compile("words_query=woman"))
+    expect(page).to_have_url(re.compile("word_pairs_query=woman"))
     assert metric(page, "Largest weight on A") == f"{largest('woman', 'brush'):.3f}"
     page.get_by_role("button", name="Swap the word").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     assert metric(page, "Largest weight on A") == f"{largest('brush', 'woman'):.3f}"
     # the question of the lectures about this sentence begins with brush: not in the address
-    expect(page).to_have_url(re.compile("words_a=woman&words_b=portrait"))
+    expect(page).to_have_url(re.compile("word_pairs_a=woman&word_pairs_b=portrait"))
 
 
 def test_a_sentence_of_one_s_own_and_a_word_by_the_keyboard(page: Page, site: Site):

@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import KVCache, Transformer, kv_cache_bytes
-from tests.core.conftest import build
+from tests.helpers.tiny_models import build
 
 BATCH, LENGTH = 2, 23
 

@@ -9,7 +9,7 @@ from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogit
 from transformers.generation.logits_process import TopPLogitsWarper
 
 from attention_core import Sampling, Transformer, generate, probabilities, sample, stream
-from tests.core.conftest import build
+from tests.helpers.tiny_models import build
 
 PROMPT = [3, 1, 4, 1, 5]
 

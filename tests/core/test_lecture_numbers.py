@@ -1,6 +1,5 @@
 """The lectures' printed numbers, reproduced to four decimals by the classes they describe."""
 
-import json
 import math
 import re
 from pathlib import Path
@@ -25,10 +24,9 @@ from attention_core import (
     mask_scores,
     simple_self_attention,
 )
+from tests.helpers.lectures import LECTURE_NUMBERS
 
-NUMBERS = json.loads(
-    (Path(__file__).parents[1] / "data" / "lecture_numbers.json").read_text(encoding="utf-8")
-)
+NUMBERS = LECTURE_NUMBERS
 FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
 
 

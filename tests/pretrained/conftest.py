@@ -45,9 +45,9 @@ def smollm2_package() -> Path:
 
 @pytest.fixture(scope="session")
 def smollm2_folder(smollm2_package: Path) -> Path:
-    from pretrained import smollm2
+    from pretrained import bundled_smollm2
 
-    return smollm2.converted(smollm2_package)
+    return bundled_smollm2.converted(smollm2_package)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A head switched off here equals its slice of W_O zeroed in the transformers model."""
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -8,41 +7,13 @@ from typing import Any
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import BertConfig, BertForMaskedLM
 
 import pretrained
-from attention_core.ablation import HeadChange, edit, hidden_with, logits_from
+from attention_core.experiments.compare.ablate import HeadChange, edit, hidden_with, logits_from
 from pretrained.masked_word import has_masked_word_head, masked_word_head
 from pretrained.weights import core_from_reference
-from tests.pretrained.test_parity import TOLERANCE, enlarge, gpt2, ids, llama
-
-# every size is another one: 3 layers, 5 heads of 4
-BERT = {
-    "max_position_embeddings": 29, "hidden_size": 20, "num_hidden_layers": 3,
-    "num_attention_heads": 5, "intermediate_size": 28, "type_vocab_size": 2,
-    "attn_implementation": "eager",
-}  # fmt: skip
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = ["the", "old", "lamp", "kettle", "sings", "before", "a", "storm", "."]
-
-
-def bert() -> Any:
-    return BertForMaskedLM(BertConfig(vocab_size=83, **BERT))
-
-
-def zeroed(reference: Any, family: str, layer: int, head: int, size: int) -> Any:
-    """A copy of the model without what one head writes."""
-    other = copy.deepcopy(reference)
-    columns = slice(head * size, (head + 1) * size)
-    with torch.no_grad():
-        if family == "gpt2":  # Conv1D: (d_in, d_out)
-            other.transformer.h[layer].attn.c_proj.weight[columns] = 0.0
-        elif family == "llama":
-            other.model.layers[layer].self_attn.o_proj.weight[:, columns] = 0.0
-        else:
-            output = other.bert.encoder.layer[layer].attention.output.dense
-            output.weight[:, columns] = 0.0
-    return other
+from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
+from tests.helpers.small_bert import bert, save_bert, zeroed
 
 
 @pytest.mark.parametrize(
@@ -77,15 +48,6 @@ def test_several_heads_of_several_layers_and_a_batch():
         assert_close(ours[1], reference(tokens).logits[1], **TOLERANCE)
 
 
-def save_bert(folder: Path, **options: Any) -> Any:
-    """A tiny BERT with its masked-word head as transformers writes it, with a vocabulary."""
-    vocabulary = [*SPECIAL, *WORDS]
-    reference = enlarge(BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), **BERT, **options)))
-    reference.save_pretrained(folder)
-    (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-    return reference
-
-
 @pytest.mark.parametrize("tied", [True, False])
 def test_masked_word_predictions(models: Path, tied: bool):
     reference = save_bert(models / "tiny-bert", tie_word_embeddings=tied)
@@ -107,8 +69,11 @@ def test_a_masked_word_head_that_is_not_whole(models: Path, minilm_folder: Path)
     folder = models / "tiny-bert"
     save_bert(folder)
     state = load_file(folder / "model.safetensors")
-    save_file({k: v for k, v in state.items() if "dense.bias" not in k or "cls" not in k},
-              folder / "model.safetensors", {"format": "pt"})  # fmt: skip
+    save_file(
+        {k: v for k, v in state.items() if "dense.bias" not in k or "cls" not in k},
+        folder / "model.safetensors",
+        {"format": "pt"},
+    )
     with pytest.raises(ValueError, match=r"no weight 'cls\.predictions\.transform\.dense\.bias'"):
         masked_word_head(pretrained.load("tiny-bert", device="cpu"))
     state["cls.predictions.bias"] = torch.zeros(7)

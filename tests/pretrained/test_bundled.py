@@ -38,9 +38,12 @@ def test_greedy_tokens_from_three_implementations():
     uncached = generate(model.core, ids, max_new_tokens=n_new)
     with torch.inference_mode():
         output = model.reference.generate(
-            torch.tensor([ids]), max_new_tokens=n_new, min_new_tokens=n_new, do_sample=False,
+            torch.tensor([ids]),
+            max_new_tokens=n_new,
+            min_new_tokens=n_new,
+            do_sample=False,
             pad_token_id=0,
-        )  # fmt: skip
+        )
     assert cached == uncached == output[0, len(ids) :].tolist()
     assert len(cached) == n_new
     text = model.tokenizer.decode(cached)

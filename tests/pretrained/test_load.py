@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import pretrained
-from pretrained.gpt2_bpe import Gpt2Bpe
 from pretrained.load import _quiet_transformers
+from pretrained.tokenization.gpt2 import Gpt2Bpe
 
 SENTENCE = "the animal didn't cross the street because it was too tired"
 

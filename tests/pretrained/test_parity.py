@@ -9,59 +9,26 @@ from transformers import (
     BertConfig,
     BertModel,
     GPT2Config,
-    GPT2LMHeadModel,
     LlamaConfig,
-    LlamaForCausalLM,
 )
 
 from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
-
-TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
-LLAMA = LlamaConfig().to_dict()
-EAGER = {"attn_implementation": "eager"}  # the fused kernel returns no attention weights
-
-
-def gpt2() -> Any:
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=97, n_positions=31, n_embd=24, n_layer=3, n_head=4, n_inner=52, **EAGER
-        )
-    )
-
-
-def llama(**changes: Any) -> Any:
-    sizes = {
-        "vocab_size": 89, "max_position_embeddings": 37, "hidden_size": 30,
-        "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2,
-        "head_dim": 8, "intermediate_size": 44, "rms_norm_eps": 1e-4,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0},
-    }  # fmt: skip
-    return LlamaForCausalLM(LlamaConfig(**(sizes | changes), **EAGER))
+from tests.helpers.reference_models import EAGER, LLAMA, TOLERANCE, enlarge, gpt2, ids, llama
 
 
 def bert() -> Any:
     return BertModel(
         BertConfig(
-            vocab_size=83, max_position_embeddings=29, hidden_size=20, num_hidden_layers=3,
-            num_attention_heads=5, intermediate_size=28, type_vocab_size=3, **EAGER,
+            vocab_size=83,
+            max_position_embeddings=29,
+            hidden_size=20,
+            num_hidden_layers=3,
+            num_attention_heads=5,
+            intermediate_size=28,
+            type_vocab_size=3,
+            **EAGER,
         )
-    )  # fmt: skip
-
-
-def enlarge(model: Any) -> Any:
-    """Weights far from their tiny initial values, so that attention is far from uniform."""
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            noise = torch.randn_like(parameter) * 0.35
-            parameter.copy_(noise + (0.6 if parameter.dim() == 1 else 0.0))
-    model.tie_weights()
-    return model.eval()
-
-
-def ids(model: Any, batch: int = 3, length: int = 17) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(1)
-    return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
+    )
 
 
 def reference_outputs(model: Any, **inputs: torch.Tensor) -> Any:
@@ -234,15 +201,27 @@ NUMBERS = {
     "gpt2": (GPT2Config, ["n_embd", "n_layer", "n_head", "vocab_size", "n_positions"]),
     "bert": (
         BertConfig,
-        ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-         "vocab_size", "max_position_embeddings"],
+        [
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "vocab_size",
+            "max_position_embeddings",
+        ],
     ),
     "llama": (
         LlamaConfig,
-        ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-         "vocab_size", "max_position_embeddings"],
+        [
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "vocab_size",
+            "max_position_embeddings",
+        ],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

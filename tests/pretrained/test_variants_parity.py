@@ -77,12 +77,19 @@ def deepseek(q_rank: int | None, *, interleaved: bool = True, bias: bool = False
     return enlarge(
         DeepseekV3ForCausalLM(
             DeepseekV3Config(
-                **sizes, **EAGER, first_k_dense_replace=2, q_lora_rank=q_rank, kv_lora_rank=14,
-                qk_nope_head_dim=5, qk_rope_head_dim=4, v_head_dim=7, attention_bias=bias,
+                **sizes,
+                **EAGER,
+                first_k_dense_replace=2,
+                q_lora_rank=q_rank,
+                kv_lora_rank=14,
+                qk_nope_head_dim=5,
+                qk_rope_head_dim=4,
+                v_head_dim=7,
+                attention_bias=bias,
                 rope_interleave=interleaved,
             )
         )
-    )  # fmt: skip
+    )
 
 
 def latent_core(reference: Any) -> Transformer:

@@ -1,0 +1,1 @@
+"""What attention costs: bytes and operations by formula, and time by the clock."""

@@ -1,0 +1,179 @@
+"""What the KV cache of a model weighs, what reading it costs, and what fits beside the weights.
+
+Plain arithmetic on published shapes. It leaves out: the unused ends of the blocks in which servers
+allocate (paging), the scales that a quantised cache keeps beside its values, prompts that several
+requests share, and the encoder's side of encoder-decoder models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attention_core.costs.formulas import kv_cache_bytes, mla_cache_bytes
+from attention_core.costs.public_models import PublicModel
+
+
+@dataclass(frozen=True)
+class CachePart:
+    """Layers of a model that keep equally much.
+
+    `n_tokens` of a sequence are kept, each as `n_values` numbers: two (key and value) times the
+    key/value heads times the head size, or a latent and a rotary key.
+    """
+
+    n_layers: int
+    n_tokens: int
+    n_values: int
+    n_bytes: int
+    window: int | None = None
+
+
+def cache_parts(
+    model: PublicModel, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
+) -> tuple[CachePart, ...]:
+    """The cache of `batch_size` sequences of `n_tokens`: the layers without a window, then others.
+
+    Raises: ValueError, with the number, for an argument below 1.
+    """
+    if model.latent_size is not None and model.rope_size is not None:
+        size = mla_cache_bytes(
+            n_layers=model.n_layers,
+            latent_size=model.latent_size,
+            rope_size=model.rope_size,
+            n_tokens=n_tokens,
+            batch_size=batch_size,
+            bytes_per_value=bytes_per_value,
+        )
+        n_values = model.latent_size + model.rope_size
+        return (CachePart(model.n_layers, n_tokens, n_values, size),)
+    n_global = model.n_layers if model.window is None else model.n_global_layers
+    parts = []
+    for n_layers, window in ((n_global, None), (model.n_layers - n_global, model.window)):
+        if n_layers:
+            size = kv_cache_bytes(
+                n_layers=n_layers,
+                n_kv_heads=model.n_kv_heads,
+                head_size=model.head_size,
+                n_tokens=n_tokens,
+                batch_size=batch_size,
+                bytes_per_value=bytes_per_value,
+                window=window,
+            )
+            kept = n_tokens if window is None else min(n_tokens, window)
+            n_values = 2 * model.n_kv_heads * model.head_size
+            parts.append(CachePart(n_layers, kept, n_values, size, window))
+    return tuple(parts)
+
+
+def cache_bytes(
+    model: PublicModel, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
+) -> int:
+    """Bytes of the KV cache of `batch_size` sequences of `n_tokens`.
+
+    Raises: ValueError, with the number, for an argument below 1.
+    """
+    parts = cache_parts(model, n_tokens, batch_size=batch_size, bytes_per_value=bytes_per_value)
+    return sum(part.n_bytes for part in parts)
+
+
+def weight_bytes(n_parameters: int, bits: int) -> int:
+    """Bytes of parameters of `bits` each; 4-bit ones without the scales kept beside them.
+
+    Raises: ValueError, with the number, for an argument below 1.
+    """
+    if n_parameters < 1 or bits < 1:
+        raise ValueError(f"{n_parameters} parameters of {bits} bits: both must be at least 1")
+    return math.ceil(n_parameters * bits / 8)
+
+
+def sequences_that_fit(
+    model: PublicModel, n_free: int, n_tokens: int, *, bytes_per_value: int = 2
+) -> int:
+    """How many sequences of `n_tokens` have their cache in `n_free` bytes; 0 if none has.
+
+    Raises: ValueError, with the number, for a size below 1; `n_free` may be negative.
+    """
+    return max(n_free, 0) // cache_bytes(model, n_tokens, bytes_per_value=bytes_per_value)
+
+
+def longest_context(
+    model: PublicModel, n_free: int, *, batch_size: int = 1, bytes_per_value: int = 2
+) -> int | None:
+    """The most tokens that each of `batch_size` sequences can have in `n_free` bytes.
+
+    None: any number, because every layer has a window and all the windows fit.
+    Raises: ValueError, with the number, for a size below 1; `n_free` may be negative.
+    """
+    settings = {"batch_size": batch_size, "bytes_per_value": bytes_per_value}
+    n_free = max(n_free, 0)
+    within = n_free // cache_bytes(model, 1, **settings)
+    if model.window is None or within < model.window:
+        return within
+    # the windows are full: from here on only the layers without one grow
+    full = cache_bytes(model, model.window, **settings)
+    each = cache_bytes(model, model.window + 1, **settings) - full
+    return model.window + (n_free - full) // each if each else None
+
+
+@dataclass(frozen=True)
+class TokenCost:
+    """What one more token of one sequence costs when `n_tokens` are before it.
+
+    Operations count a multiply and an add as two. Bytes are those that must come from memory:
+    the weights, once for all sequences of the batch, and the sequence's own cache.
+    """
+
+    n_tokens: int
+    weight_operations: int
+    attention_operations: int
+    weight_bytes: float
+    cache_bytes: int
+
+
+def token_cost(
+    model: PublicModel,
+    n_tokens: int,
+    *,
+    batch_size: int = 1,
+    bytes_per_value: int = 2,
+    weight_bits: int = 16,
+) -> TokenCost:
+    """Operations and bytes read for one generated token of each of `batch_size` sequences.
+
+    A head takes the dot product of its query with each kept key, and sums the kept values. Latent
+    attention is counted in its absorbed form, which reads the latent itself: the query meets the
+    latent and the rotary key, and the weights sum the latent. Of a mixture of experts, a batch
+    reads what its tokens use, counted as if no two used the same, and at most all.
+    Source: two operations a parameter a token, https://arxiv.org/abs/2001.08361, section 2.1.
+    Raises: ValueError, with the number, for an argument below 1.
+    """
+    parts = cache_parts(model, n_tokens, bytes_per_value=bytes_per_value)
+    if model.latent_size is not None and model.rope_size is not None:
+        multiplied = 2 * model.latent_size + model.rope_size
+    else:
+        multiplied = 2 * model.head_size
+    kept = sum(part.n_layers * part.n_tokens for part in parts)
+    read = min(model.n_parameters, batch_size * model.active_parameters)
+    return TokenCost(
+        n_tokens=n_tokens,
+        weight_operations=2 * model.active_parameters,
+        attention_operations=2 * kept * model.n_heads * multiplied,
+        weight_bytes=weight_bytes(read, weight_bits) / batch_size,
+        cache_bytes=sum(part.n_bytes for part in parts),
+    )
+
+
+def growth_exponent(sizes: Sequence[float], others: Sequence[float]) -> float:
+    """The power with which `others` grow with `sizes`: the slope of a line through the logarithms.
+
+    1: in proportion; 2: as the square.
+    Raises: ValueError unless both hold equally many positive numbers, not all the same size.
+    """
+    if len(sizes) != len(others) or min(*sizes, *others, 1.0) <= 0 or len(set(sizes)) < 2:
+        raise ValueError(f"{len(sizes)} sizes against {len(others)}: no line fits these")
+    x, y = ([math.log(value) for value in values] for values in (sizes, others))
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    spread = sum((one - mean_x) ** 2 for one in x)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread

@@ -1,0 +1,1 @@
+"""The experiments on the key/value cache."""

@@ -1,0 +1,1 @@
+"""Caches that are watched while they fill, are cropped, and are full."""

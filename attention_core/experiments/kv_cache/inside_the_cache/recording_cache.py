@@ -1,0 +1,213 @@
+"""A KV cache that is watched: what each pass of a generation wrote and read.
+
+Nothing is predicted: a `RecordingCache` is a `KVCache` that notes what its own `update` was given
+and what it handed back, and a step's difference is between two passes that were run.
+
+Dimension letters: L layers, H_kv key/value heads, N rows of the buffer, D size of a row, V
+vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from attention_core.cache import KVCache
+from attention_core.costs.formulas import forward_flops
+from attention_core.generation import stream
+from attention_core.model.transformer import Transformer
+
+OnLayer = Callable[[int], None] | None
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one forward pass did to a cache, all layers together.
+
+    new: positions of the tokens that were run. written: those of them whose rows were stored (a
+    ring keeps only the last). read: positions whose rows the attention was given, the new ones
+    among them. n_rows: rows of the buffer; position p lies in row p modulo n_rows.
+    bytes_written, bytes_read: of keys and values, summed over the layers.
+    """
+
+    new: range
+    written: range
+    read: range
+    n_rows: int
+    bytes_written: int
+    bytes_read: int
+
+    @property
+    def rows_written(self) -> tuple[int, ...]:
+        """Rows of the buffer that were written."""
+        return tuple(position % self.n_rows for position in self.written)
+
+    @property
+    def rows_read(self) -> tuple[int, ...]:
+        """Rows of the buffer whose content the attention was given, in the order of positions."""
+        return tuple(position % self.n_rows for position in self.read)
+
+
+class RecordingCache(KVCache):
+    """A `KVCache` that notes every pass in `accesses`; otherwise the same, bit by bit.
+
+    A pass counts when its last layer has written: one that is abandoned leaves no note.
+    """
+
+    def __init__(self, *sizes: int, **options: object) -> None:
+        super().__init__(*sizes, **options)  # type: ignore[arg-type]
+        self.accesses: list[Access] = []
+        self._noted: list[Access] = []
+
+    @classmethod
+    def for_model(
+        cls, model: Transformer, n_tokens: int, *, keep_all: bool = False
+    ) -> RecordingCache:
+        """What `model.new_cache(1, n_tokens, keep_all=keep_all)` makes, recording.
+
+        Raises: ValueError as `new_cache` does.
+        """
+        config, weight = model.config, next(model.parameters())
+        key_shape, value_shape = config.cache_shapes
+        return cls(
+            config.n_layers,
+            1,
+            n_tokens,
+            key_shape=key_shape,
+            value_shape=value_shape,
+            window=None if keep_all else config.window,
+            dtype=weight.dtype,
+            device=weight.device,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """N, the rows of every buffer: `max_length`, or the window if that is less."""
+        return self._n_rows
+
+    def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """As `KVCache.update`, noting what was written and what is returned."""
+        start = self.length
+        keys, values = super().update(layer, k, v)
+        end = start + k.shape[2]
+        kept = min(k.shape[2], self.n_rows)
+        row_bytes = (k[:, :, 0].numel() + v[:, :, 0].numel()) * keys.element_size()
+        self._noted[layer:] = [
+            Access(
+                new=range(start, end),
+                written=range(end - kept, end),
+                read=range(end - keys.shape[2], end),
+                n_rows=self.n_rows,
+                bytes_written=kept * row_bytes,
+                bytes_read=keys.shape[2] * row_bytes,
+            )
+        ]
+        if layer == self.n_layers - 1:
+            self.accesses.append(
+                replace(
+                    self._noted[-1],
+                    bytes_written=sum(access.bytes_written for access in self._noted),
+                    bytes_read=sum(access.bytes_read for access in self._noted),
+                )
+            )
+        return keys, values
+
+    def contents(self) -> tuple[Tensor, Tensor]:
+        """Copies of the whole buffers as they lie in memory, rows that hold nothing included.
+
+        Shapes: (L, H_kv, N, D) each, float32, on the CPU; the first sequence of the batch.
+        """
+        keys, values = (
+            torch.stack([buffer[0] for buffer in buffers]).float().cpu()
+            for buffers in (self._keys, self._values)
+        )
+        return keys.clone(), values.clone()
+
+
+@dataclass(frozen=True)
+class CacheStep:
+    """One generated token, with the cache and without it.
+
+    token_id: chosen with the cache, likeliest first. uncached_token_id: what a pass over the whole
+    text without a cache chooses. difference: between the logits of the two, largest absolute.
+    nbytes, nbytes_used: of the cache after the pass. uncached_rows: tokens that the pass without a
+    cache runs. logits: (V), float32, of the pass without a cache.
+    """
+
+    kind: Literal["prefill", "decode"]
+    token_id: int
+    access: Access
+    nbytes: int
+    nbytes_used: int
+    flops: int
+    uncached_token_id: int
+    uncached_rows: int
+    uncached_flops: int
+    difference: float
+    logits: Tensor = field(repr=False)
+
+
+def observe(
+    model: Transformer,
+    token_ids: Sequence[int],
+    cache: RecordingCache,
+    *,
+    max_new_tokens: int,
+    stop_ids: Collection[int] = (),
+    on_layer: OnLayer = None,
+) -> Iterator[CacheStep]:
+    """Generate greedily with an empty cache, and run every step's text again without one.
+
+    Both passes of a step see the same text, so their logits must agree but for rounding.
+    Raises: ValueError as `stream` does.
+    """
+    text = list(token_ids)
+    for step in stream(
+        model,
+        token_ids,
+        max_new_tokens=max_new_tokens,
+        cache=cache,
+        stop_ids=stop_ids,
+        on_layer=on_layer,
+    ):
+        logits = last_logits(model, text, on_layer=on_layer)
+        yield CacheStep(
+            kind=step.kind,
+            token_id=step.token_id,
+            access=cache.accesses[-1],
+            nbytes=cache.nbytes,
+            nbytes_used=cache.nbytes_used,
+            flops=step.flops,
+            uncached_token_id=int(logits.argmax()),
+            uncached_rows=len(text),
+            uncached_flops=forward_flops(model.config, len(text), len(text)),
+            difference=float((step.logits - logits).abs().max()),
+            logits=logits,
+        )
+        text.append(step.token_id)
+
+
+def last_logits(
+    model: Transformer,
+    token_ids: Sequence[int],
+    *,
+    cache: KVCache | None = None,
+    visible: Tensor | None = None,
+    on_layer: OnLayer = None,
+) -> Tensor:
+    """Logits (V) behind the last of these tokens, float32, on the CPU.
+
+    visible: (S), 0 for keys that no query may see. Raises: ValueError as the model does.
+    """
+    ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
+    mask = None if visible is None else visible[None].to(ids.device)
+    with torch.inference_mode():
+        output = model(ids, cache=cache, attention_mask=mask, last_only=True, on_layer=on_layer)
+    if output.logits is None:
+        raise ValueError("this model has no output matrix: it has no logits")
+    logits: Tensor = output.logits[0, -1].float().cpu()
+    return logits.clone()

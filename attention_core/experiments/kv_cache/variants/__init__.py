@@ -1,0 +1,1 @@
+"""The forms of attention that shrink the cache."""

@@ -1,0 +1,1 @@
+"""Whole layers: those of 2017, and the residual stream of a real model."""

@@ -1,0 +1,1 @@
+"""Masks before and after the softmax, and what dropout keeps."""

@@ -1,0 +1,1 @@
+"""What the size of the scores does to a softmax."""

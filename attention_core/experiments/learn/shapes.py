@@ -1,0 +1,418 @@
+"""Multi-head attention in slow motion: eleven steps, every tensor kept, every cell followed.
+
+`multi_head_steps` replays `MultiHeadAttention.forward`, `layer_steps` one layer of a `Transformer`.
+Source: the lecture on weight splits, its steps 1 to 11.
+Dimension letters: B batch, T tokens, H heads, H_kv key/value heads, D head size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import attend, attention_weights, mask_scores
+from attention_core.ladder import MultiHeadAttention
+from attention_core.masks import causal_mask
+from attention_core.model.latent import LatentAttention
+from attention_core.model.layers import rotary_angles, rotate
+from attention_core.model.transformer import Block, Transformer
+
+FLAT = ("batch", "token", "column")
+BY_TOKEN = ("batch", "token", "head", "column")
+BY_HEAD = ("batch", "head", "token", "column")
+PAIRS = ("batch", "head", "query", "key")
+MATRIX = ("input column", "output column")
+
+
+@dataclass(frozen=True)
+class Named:
+    """One tensor of a step.
+
+    axes: the name of each dimension. cells: for each number, its place in the (B, T, width)
+    numbering of the step, where it is still one of the numbers of step 4, moved: `row * width +
+    column` with `row = b * T + t`. groups: the place of the first number of the token and head to
+    which it belongs; column `width - 1` stands for the token as a whole.
+    """
+
+    name: str
+    tensor: Tensor
+    axes: tuple[str, ...]
+    cells: Tensor | None = None
+    groups: Tensor | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return tuple(self.tensor.shape)
+
+    def moved(self, source: Named, move: Callable[[Tensor], Tensor]) -> Named:
+        """What this would be if `move` had moved `source`: its numbers and their places alike."""
+        cells = None if source.cells is None else move(source.cells)
+        groups = None if source.groups is None else move(source.groups)
+        return replace(self, tensor=move(source.tensor), cells=cells, groups=groups)
+
+
+@dataclass(frozen=True)
+class ShapeStep:
+    """One of the eleven steps.
+
+    tensors: what it made, in this order. made_from: number and name of each tensor that it read.
+    width: the row width of the numbering in `cells` and `groups`. why: Markdown, one or two
+    sentences with the sizes at hand.
+    """
+
+    number: int
+    title: str
+    tensors: tuple[Named, ...]
+    why: str
+    width: int
+    made_from: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def shape_text(self) -> str:
+        """The shape of what the step made; for the choice of sizes, the sizes."""
+        first = self.tensors[-1]
+        if self.number == 2:
+            n_heads, head_dim = first.shape
+            return f"{n_heads * head_dim}, {n_heads}, {head_dim}"
+        shapes = list(dict.fromkeys(str(one.shape) for one in self.tensors))
+        if self.number == 3 and len(shapes) == 1:
+            return f"{shapes[0]} each"
+        return " and ".join(shapes)
+
+    def __getitem__(self, name: str) -> Named:
+        """The tensor of this name; KeyError if the step made none such."""
+        for one in self.tensors:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+
+def random_embeddings(sentences: Sequence[Sequence[str]], d_in: int, seed: int) -> Tensor:
+    """One random vector for each distinct word, so that a word is the same wherever it stands.
+
+    Shape: (B, T, d_in), standard normal. Nothing is learned: the numbers mean nothing.
+    Raises: ValueError without a word, or for sentences of different lengths.
+    """
+    lengths = [len(sentence) for sentence in sentences]
+    if not lengths or not all(lengths):
+        raise ValueError(f"every sentence needs a word, got lengths {lengths}")
+    if len(set(lengths)) > 1:
+        raise ValueError(
+            f"the sentences have {' and '.join(map(str, lengths))} tokens: a batch is one tensor, "
+            "so its sentences need the same number"
+        )
+    words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
+    table = torch.randn(len(words), d_in, generator=torch.Generator().manual_seed(seed))
+    return torch.stack([table[[words.index(word) for word in one]] for one in sentences])
+
+
+def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeStep, ...]:
+    """The eleven steps of `attention(x)`; the last tensor is what `forward` returns, bit by bit.
+
+    In training mode with dropout this holds for the same state of torch's generator.
+    Shapes: x (B, T, d_in) -> output (B, T, d_out).
+    Raises: ValueError if T exceeds the context length.
+    """
+    n_heads, head_dim = attention.num_heads, attention.head_dim
+    d_out = n_heads * head_dim
+    mask = attention.mask(x)
+    dropout = attention.dropout if attention.training else 0.0
+
+    batch_size, n_tokens, d_in = x.shape  # 1
+    columns = torch.arange(d_out).view(n_heads, head_dim)  # 2
+    matrices = [
+        linear.weight.T for linear in (attention.W_query, attention.W_key, attention.W_value)
+    ]  # 3: nn.Linear stores them transposed
+    flat = (attention.W_query(x), attention.W_key(x), attention.W_value(x))  # 4
+    unrolled = [one.view(batch_size, n_tokens, n_heads, head_dim) for one in flat]  # 5
+    queries, keys, values = (one.transpose(1, 2) for one in unrolled)  # 6
+    scores = queries @ keys.transpose(2, 3)  # 7
+    masked = scores if mask is None else mask_scores(scores, mask)  # 8: mask,
+    scaled = masked * (1.0 / math.sqrt(head_dim))  # scale,
+    softmaxed = attention_weights(scaled)  # softmax,
+    weights = nn.functional.dropout(softmaxed, dropout) if dropout else softmaxed  # dropout
+    context = weights @ values  # 9
+    by_token = context.transpose(1, 2)  # 10
+    merged = by_token.contiguous().view(batch_size, n_tokens, d_out)  # 11
+    output = attention.out_proj(merged)  # 11, the projection
+
+    weighing = {"scaled": scaled, "weights": softmaxed}
+    weighing = weighing if mask is None else {"masked": masked, **weighing}
+    return _assemble(
+        _Sizes(d_in, n_heads, n_heads, head_dim, mask is not None, dropout),
+        x=x,
+        columns=columns,
+        matrices=matrices,
+        projected=(flat, unrolled, (queries, keys, values)),
+        scores=scores,
+        weighing={**weighing, "after dropout": weights} if dropout else weighing,
+        contexts=(context, by_token, merged),
+        output=output,
+    )
+
+
+def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeStep, ...]:
+    """The eleven steps of one layer's attention, as its forward pass takes them.
+
+    With fewer key/value heads than heads (grouped-query attention) the keys and values are
+    narrower, and several query heads read the same ones; they have columns of their own in the
+    numbering. With rotary positions step 6 also turns the queries and keys.
+
+    Shapes: hidden (B, T, C), what enters the block (`hidden_states[layer]`), from position 0 and
+    without padding -> output (B, T, C), the attention's part of the block's sum.
+    Raises: ValueError for a layer that the model does not have, or latent attention, which takes
+    other steps.
+    """
+    if not 0 <= layer < len(model.blocks):
+        raise ValueError(f"layer {layer} is not one of 0 to {len(model.blocks) - 1}")
+    block, config = cast(Block, model.blocks[layer]), model.config
+    attention, head_dim = block.attention, config.d_head
+    if isinstance(attention, LatentAttention):
+        raise ValueError("the eleven steps are those of multi-head attention, not of latent")
+    head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
+    widths = [heads * head_dim for heads in head_counts]
+
+    x = block.attention_norm(hidden) if block.pre_norm else hidden  # 1
+    batch_size, n_tokens, d_in = x.shape
+    columns = torch.arange(widths[0]).view(config.n_heads, head_dim)  # 2
+    matrices = attention.qkv.weight.split(widths, dim=1)  # 3: they lie side by side
+    flat = attention.qkv(x).split(widths, dim=-1)  # 4
+    unrolled = [
+        one.view(batch_size, n_tokens, heads, head_dim)
+        for one, heads in zip(flat, head_counts, strict=True)
+    ]  # 5
+    queries, keys, values = (one.transpose(1, 2) for one in unrolled)  # 6
+    grouped = (queries, keys, values)
+    turned = {}
+    if config.positions == "rotary":
+        positions = torch.arange(n_tokens, device=x.device)
+        rotation = rotary_angles(positions, head_dim, config.rope_theta, x.dtype)
+        queries, keys = rotate(queries, rotation), rotate(keys, rotation)  # 6: positions
+        turned = {"queries, turned": queries, "keys, turned": keys}
+    mask = None
+    if config.causal:
+        mask = causal_mask(n_tokens, n_tokens, window=config.window, device=x.device)
+    record = attend(queries, keys, values, mask=mask)  # 7 to 9
+    weighing = {"scaled": record.scaled_scores, "weights": record.weights}
+    by_token = record.context.transpose(1, 2)  # 10
+    merged = by_token.contiguous().view(batch_size, n_tokens, widths[0])  # 11
+    output = attention.out(merged)  # 11, the projection
+
+    return _assemble(
+        _Sizes(d_in, config.n_heads, config.kv_heads, head_dim, mask is not None, fused=True),
+        x=x,
+        columns=columns,
+        matrices=matrices,
+        projected=(flat, unrolled, grouped),
+        turned=turned,
+        scores=record.scores,
+        weighing=weighing if mask is None else {"masked": record.masked_scores, **weighing},
+        contexts=(record.context, by_token, merged),
+        output=output,
+    )
+
+
+def view_without_transpose(x: Tensor, n_heads: int) -> Tensor:
+    """The mistake: cut (B, T, H*D) straight into (B, H, T, D).
+
+    The shape is right. But a view keeps the order in memory, token after token, so row t of head h
+    holds part `(h*T + t) % H` of token `(h*T + t) // H` instead of part h of token t.
+    Raises: ValueError if the heads do not divide the width.
+    """
+    batch_size, n_tokens, width = x.shape
+    if n_heads < 1 or width % n_heads:
+        raise ValueError(f"the width ({width}) must be divisible by n_heads ({n_heads})")
+    return x.contiguous().view(batch_size, n_heads, n_tokens, width // n_heads)
+
+
+def view_without_contiguous_error(x: Tensor) -> str:
+    """What torch says to `view` right after `transpose`: (B, H, T, D) towards (B, T, H*D).
+
+    Empty where torch allows it: with one head or one token the transpose moves nothing, and with
+    heads of one column the last two dimensions are still one walk through memory.
+    """
+    batch_size, n_heads, n_tokens, head_dim = x.shape
+    try:
+        x.transpose(1, 2).view(batch_size, n_tokens, n_heads * head_dim)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True)
+class _Follow:
+    """Where the numbers of a (B, T, H*D) tensor are after each step: the same moves, on places.
+
+    first: the column of the numbering at which the tensor's columns begin.
+    """
+
+    batch_size: int
+    n_tokens: int
+    n_heads: int
+    head_dim: int
+    width: int
+    first: int = 0
+
+    @property
+    def rows(self) -> Tensor:
+        """(B, T, 1): the place at which the row of each token begins."""
+        rows = torch.arange(self.batch_size * self.n_tokens) * self.width
+        return rows.view(self.batch_size, self.n_tokens, 1)
+
+    def named(self, name: str, tensor: Tensor, axes: tuple[str, ...]) -> Named:
+        """A tensor that holds the numbers of the flat one, moved."""
+        columns = torch.arange(self.n_heads * self.head_dim)
+        heads = columns // self.head_dim * self.head_dim
+        cells, groups = self._moved(columns, axes), self._moved(heads, axes)
+        return Named(name, tensor, axes, cells, groups)
+
+    def _moved(self, columns: Tensor, axes: tuple[str, ...]) -> Tensor:
+        flat = self.rows + self.first + columns  # (B, T, H*D)
+        if axes == FLAT:
+            return flat
+        unrolled = flat.view(self.batch_size, self.n_tokens, self.n_heads, self.head_dim)
+        return unrolled if axes == BY_TOKEN else unrolled.transpose(1, 2)
+
+    @property
+    def pairs(self) -> Tensor:
+        """(B, H, T, T): a score belongs to its query's token and head."""
+        firsts = self._moved(torch.arange(self.n_heads * self.head_dim), BY_HEAD)[..., :1]
+        return firsts.expand(-1, -1, -1, self.n_tokens)
+
+    def whole(self, columns: int) -> Tensor:
+        """(B, T, columns): numbers that belong to their token as a whole."""
+        return (self.rows + self.width - 1).expand(-1, -1, columns)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    d_in: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    masked: bool
+    dropout: float = 0.0
+    fused: bool = False  # one matrix product for queries, keys and values
+
+
+def _assemble(
+    sizes: _Sizes,
+    *,
+    x: Tensor,
+    columns: Tensor,
+    matrices: Sequence[Tensor],
+    projected: Sequence[Sequence[Tensor]],
+    turned: Mapping[str, Tensor] = MappingProxyType({}),
+    scores: Tensor,
+    weighing: Mapping[str, Tensor],
+    contexts: Sequence[Tensor],
+    output: Tensor,
+) -> tuple[ShapeStep, ...]:
+    """Give the tensors of the eleven steps their names, axes, places and reasons."""
+    three = ("queries", "keys", "values")
+    q_width, kv_width = sizes.n_heads * sizes.head_dim, sizes.n_kv_heads * sizes.head_dim
+    first = q_width if kv_width < q_width else 0  # shared keys are columns of their own
+    width = q_width + (kv_width if first else 0) + 1
+    batch_size, n_tokens, _ = x.shape
+    queries_of = _Follow(batch_size, n_tokens, sizes.n_heads, sizes.head_dim, width)
+    keys_of = _Follow(batch_size, n_tokens, sizes.n_kv_heads, sizes.head_dim, width, first)
+
+    def split(tensors: Sequence[Tensor], axes: tuple[str, ...]) -> tuple[Named, ...]:
+        ways = (queries_of, keys_of, keys_of)
+        return tuple(
+            way.named(name, tensor, axes)
+            for way, name, tensor in zip(ways, three, tensors, strict=True)
+        )
+
+    def of_queries(tensors: Mapping[str, Tensor]) -> tuple[Named, ...]:
+        return tuple(
+            Named(name, tensor, PAIRS, groups=queries_of.pairs) for name, tensor in tensors.items()
+        )
+
+    grouped = split(projected[2], BY_HEAD) + tuple(
+        way.named(name, tensor, BY_HEAD)
+        for way, (name, tensor) in zip((queries_of, keys_of), turned.items(), strict=False)
+    )
+    context, by_token, merged = (
+        queries_of.named(name, tensor, axes)
+        for name, tensor, axes in zip(
+            ("context", "context", "merged"), contexts, (BY_HEAD, BY_TOKEN, FLAT), strict=True
+        )
+    )
+    entered = Named("input", x, FLAT, groups=queries_of.whole(x.shape[-1]))
+    left = Named("output", output, FLAT, groups=queries_of.whole(output.shape[-1]))
+    named_matrices = tuple(
+        Named(name, matrix, MATRIX)
+        for name, matrix in zip(("W_query", "W_key", "W_value"), matrices, strict=True)
+    )
+    weighed = of_queries(weighing)
+    compared = tuple(turned) or three[:2]
+    steps = (
+        ("input", (entered,), ()),
+        ("choose the sizes", (Named("columns", columns, ("head", "column")),), ()),
+        ("weight matrices", named_matrices, ((2, "columns"),)),
+        (
+            "queries, keys, values",
+            split(projected[0], FLAT),
+            ((1, "input"), *((3, matrix.name) for matrix in named_matrices)),
+        ),
+        (
+            "unroll the columns",
+            split(projected[1], BY_TOKEN),
+            tuple((4, name) for name in three),
+        ),
+        ("group by head", grouped, tuple((5, name) for name in three)),
+        ("attention scores", of_queries({"scores": scores}), tuple((6, name) for name in compared)),
+        ("attention weights", weighed, ((7, "scores"),)),
+        ("context vectors", (context,), ((8, weighed[-1].name), (6, "values"))),
+        ("back to tokens", (by_token,), ((9, "context"),)),
+        ("merge heads", (merged, left), ((10, "context"),)),
+    )
+    return tuple(
+        ShapeStep(number, title, tensors, why, width, made_from)
+        for number, ((title, tensors, made_from), why) in enumerate(
+            zip(steps, _reasons(sizes, turned=bool(turned)), strict=True), start=1
+        )
+    )
+
+
+def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
+    """Why each step is taken, with the sizes at hand."""
+    heads, kv_heads, head_dim = sizes.n_heads, sizes.n_kv_heads, sizes.head_dim
+    group = heads // kv_heads
+    few = f" There are only {kv_heads} key/value heads: {group} query heads share each."
+    shared = few if group > 1 else ""
+    moved = " Rotary positions then turn queries and keys." if turned else ""
+    hide = "Where a query may not look, put -inf. Then divide" if sizes.masked else "Divide"
+    dropped = (
+        f". Dropout then makes each 0 with probability {sizes.dropout:.1f} and the rest larger"
+        if sizes.dropout
+        else ""
+    )
+    products = (
+        "One product makes all three, for all heads"
+        if sizes.fused
+        else "Three wide products serve all heads"
+    )
+    return (
+        f"Every token is a row of {sizes.d_in} numbers.",
+        f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each.{shared}",
+        f"One matrix holds the columns of all heads side by side, {head_dim} for each.{shared}",
+        f"{products}; heads on their own would make {heads + 2 * kv_heads}.",
+        f"`view` cuts each row into pieces of {head_dim}. No number moves in memory.",
+        "`transpose(1, 2)` swaps token and head: each head now holds a small matrix with one row "
+        f"for each token.{moved}",
+        f"Inside each head, every query meets every key.{shared}",
+        f"{hide} by √{head_dim} and take the softmax of each row{dropped}.",
+        f"Each token's weights mix the values of its head.{shared}",
+        "The second `transpose(1, 2)` brings the heads of one token together again.",
+        "`contiguous` copies the numbers into reading order, `view` joins the heads, and the last "
+        "projection mixes what they found.",
+    )

@@ -1,0 +1,1 @@
+"""The transformer around attention: its configuration, layers, positions and forms."""

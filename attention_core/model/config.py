@@ -1,0 +1,262 @@
+"""What a transformer is made of: one frozen description for GPT-2, BERT and Llama styles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class LatentConfig:
+    """Sizes of multi-head latent attention, and in which form it is computed.
+
+    A token's keys and values are made from a latent vector of `kv_rank` numbers that all heads
+    share. `absorbed` says how, not what: the results are the same (`attention_core.model.latent`).
+
+    Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1; names after its equations.
+    Raises: ValueError, with the numbers, for a size below 1 or an odd `rope_head_size`.
+    """
+
+    kv_rank: int  # d_c, the width of the latent that a cache holds
+    nope_head_size: int  # d_h, the part of a query or key without a position
+    rope_head_size: int  # d_h^R, the part with one; its key is shared by all heads
+    v_head_size: int  # of a value
+    q_rank: int | None = None  # d_c', the width that queries pass through; None: straight from C
+    absorbed: bool = False  # work on latents instead of making keys and values from them
+    interleaved: bool = True  # rotary pairs are neighbours, as in DeepSeek's checkpoints
+    norm_eps: float = 1e-6  # of the norms on the latents
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name in ("kv_rank", "nope_head_size", "rope_head_size", "v_head_size", "q_rank"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        if self.rope_head_size % 2:
+            raise ValueError(f"rope_head_size must be even, got {self.rope_head_size}")
+
+    @property
+    def qk_head_size(self) -> int:
+        """The size of a whole query or key of one head: both parts."""
+        return self.nope_head_size + self.rope_head_size
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Sizes and parts of a `Transformer`.
+
+    Every part is chosen by its own field; there is no model name. `gpt2_config`, `bert_config` and
+    `llama_config` fill in the parts of the three families.
+
+    Raises: ValueError, with the numbers, when sizes do not fit together.
+    """
+
+    vocab_size: int
+    context_length: int
+    d_model: int  # C, the width
+    n_layers: int
+    n_heads: int  # H, query heads
+    d_ff: int  # width inside the feed-forward network
+    n_kv_heads: int | None = None  # H_kv, key/value heads; None: as many as query heads
+    head_size: int | None = None  # D; None: d_model / n_heads
+    latent: LatentConfig | None = None  # multi-head latent attention instead; has sizes of its own
+    causal: bool = True
+    window: int | None = None  # a query sees the last so many keys, its own too; None: all earlier
+    positions: Literal["learned", "rotary"] = "learned"
+    rope_theta: float = 10_000.0
+    norm: Literal["layer", "rms"] = "layer"
+    norm_eps: float = 1e-5
+    norm_order: Literal["pre", "post"] = "pre"
+    activation: Literal["gelu", "gelu_tanh", "relu", "silu"] = "gelu_tanh"
+    gated: bool = False  # a gate beside the up projection (SwiGLU)
+    attention_bias: bool = True
+    mlp_bias: bool = True
+    n_segments: int = 0  # segment ("token type") embeddings
+    output: Literal["tied", "separate", "none"] = "tied"  # the matrix from width to vocabulary
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name in ("vocab_size", "context_length", "d_model", "n_layers", "n_heads", "d_ff"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.latent is not None:
+            self._check_latent()
+        elif self.head_size is None and self.d_model % self.n_heads:
+            raise ValueError(
+                f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads}), "
+                "or head_size given"
+            )
+        if self.n_kv_heads is not None and (self.n_kv_heads < 1 or self.n_heads % self.n_kv_heads):
+            raise ValueError(
+                f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
+            )
+        if self.window is not None and (self.window < 1 or not self.causal):
+            raise ValueError(
+                f"window must be at least 1, in a causal model, got window={self.window} and "
+                f"causal={self.causal}"
+            )
+        if self.positions == "rotary" and self.d_rotary % 2:
+            raise ValueError(f"rotary positions need an even head size, got {self.d_rotary}")
+
+    def _check_latent(self) -> None:
+        for name in ("n_kv_heads", "head_size"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} ({getattr(self, name)}) must not be given with latent attention: "
+                    f"each of the {self.n_heads} heads makes keys and values from the latent"
+                )
+        if self.positions != "rotary":
+            raise ValueError(
+                f"latent attention needs rotary positions, got positions={self.positions!r}"
+            )
+
+    @property
+    def d_head(self) -> int:
+        """D, the size of one head: of its queries and keys, where its values have another."""
+        if self.latent is not None:
+            return self.latent.qk_head_size
+        return self.head_size or self.d_model // self.n_heads
+
+    @property
+    def d_rotary(self) -> int:
+        """How many numbers of a head's queries and keys rotary positions turn."""
+        return self.d_head if self.latent is None else self.latent.rope_head_size
+
+    @property
+    def cache_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(heads, size) of the two tensors that a cache keeps of each token in a layer.
+
+        Keys and values; the latent and the rotary key, one for all heads, of latent attention.
+        """
+        if self.latent is not None:
+            return (1, self.latent.kv_rank), (1, self.latent.rope_head_size)
+        return (self.kv_heads, self.d_head), (self.kv_heads, self.d_head)
+
+    @property
+    def kv_heads(self) -> int:
+        """H_kv, the number of key/value heads."""
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def group_size(self) -> int:
+        """How many query heads share one key/value head."""
+        return self.n_heads // self.kv_heads
+
+
+def gpt2_config(
+    *,
+    d_model: int,
+    n_layers: int,
+    n_heads: int,
+    vocab_size: int = 50257,
+    context_length: int = 1024,
+    d_ff: int | None = None,
+    norm_eps: float = 1e-5,
+) -> TransformerConfig:
+    """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output matrix.
+
+    Source: Radford et al. 2019.
+    """
+    return TransformerConfig(
+        vocab_size=vocab_size,
+        context_length=context_length,
+        d_model=d_model,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        d_ff=d_ff or 4 * d_model,
+        norm_eps=norm_eps,
+    )
+
+
+def bert_config(
+    *,
+    d_model: int,
+    n_layers: int,
+    n_heads: int,
+    d_ff: int | None = None,
+    vocab_size: int = 30522,
+    context_length: int = 512,
+    n_segments: int = 2,
+    norm_eps: float = 1e-12,
+    activation: Literal["gelu", "gelu_tanh"] = "gelu",
+) -> TransformerConfig:
+    """BERT: every token sees every token, LayerNorm after each part, erf GELU, no output matrix.
+
+    Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
+    """
+    return TransformerConfig(
+        vocab_size=vocab_size,
+        context_length=context_length,
+        d_model=d_model,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        d_ff=d_ff or 4 * d_model,
+        causal=False,
+        norm_eps=norm_eps,
+        norm_order="post",
+        activation=activation,
+        n_segments=n_segments,
+        output="none",
+    )
+
+
+def llama_config(
+    *,
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    n_layers: int,
+    n_heads: int,
+    n_kv_heads: int,
+    d_ff: int,
+    head_size: int | None = None,
+    rope_theta: float = 10_000.0,
+    norm_eps: float = 1e-5,
+    attention_bias: bool = False,
+    mlp_bias: bool = False,
+    tied: bool = True,
+) -> TransformerConfig:
+    """Llama: rotary positions, RMSNorm before each part, SwiGLU, grouped key/value heads.
+
+    Source: Touvron et al. 2023, https://arxiv.org/abs/2302.13971 and
+    https://arxiv.org/abs/2307.09288.
+    """
+    return TransformerConfig(
+        vocab_size=vocab_size,
+        context_length=context_length,
+        d_model=d_model,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        head_size=head_size,
+        d_ff=d_ff,
+        positions="rotary",
+        rope_theta=rope_theta,
+        norm="rms",
+        norm_eps=norm_eps,
+        activation="silu",
+        gated=True,
+        attention_bias=attention_bias,
+        mlp_bias=mlp_bias,
+        output="tied" if tied else "separate",
+    )
+
+
+PRESETS: dict[str, TransformerConfig] = {
+    "gpt2": gpt2_config(d_model=768, n_layers=12, n_heads=12),
+    "gpt2-medium": gpt2_config(d_model=1024, n_layers=24, n_heads=16),
+    "gpt2-large": gpt2_config(d_model=1280, n_layers=36, n_heads=20),
+    "gpt2-xl": gpt2_config(d_model=1600, n_layers=48, n_heads=25),
+    "bert-base-uncased": bert_config(d_model=768, n_layers=12, n_heads=12),
+    "all-minilm-l6-v2": bert_config(d_model=384, n_layers=6, n_heads=12),
+    "smollm2-135m": llama_config(
+        vocab_size=49152,
+        context_length=8192,
+        d_model=576,
+        n_layers=30,
+        n_heads=9,
+        n_kv_heads=3,
+        d_ff=1536,
+        rope_theta=100_000.0,
+    ),
+}

@@ -1,0 +1,156 @@
+"""Multi-head latent attention: keys and values made from one small vector a token.
+
+A cache of keys and values grows with heads x head size. Here a token leaves behind a latent of r
+numbers, from which every head makes its own key and value, and one rotary key that all heads share.
+Rotary positions need a key apart: a rotation between the two matrices would depend on the distance
+of query and key, and they could no longer be multiplied into one (the absorbed form).
+
+Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1 and appendix C; the same in
+DeepSeek-V3, https://arxiv.org/abs/2412.19437, section 2.1.1.
+
+Dimension letters beside those of the transformer: r rank of the latent (`kv_rank`), N and R the
+parts of a query or key without and with a position, E size of a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.cache import KVCache
+from attention_core.ladder import merge_heads, split_heads
+from attention_core.model.config import TransformerConfig
+from attention_core.model.layers import Projection, RMSNorm, rotate, rotate_neighbours
+
+if TYPE_CHECKING:
+    from attention_core.model.transformer import Edit, Rotation
+
+
+class LatentAttention(nn.Module):
+    """Latent attention in the place of `Attention`, in either of two forms with equal results.
+
+    Expanded: keys (N + R) and values (E) of every head are made from the latents of all S tokens,
+    then attended to as usual. The record holds them per head.
+
+    Absorbed: q . (W_UK c) = (W_UK^T q) . c, so each head's query is carried over to the latents
+    instead, and its context, a mix of latents, is made into a mix of values afterwards. No key or
+    value is ever made; all heads read the same latents, as in multi-query attention. The record
+    then holds what was computed: q (B, H, T, r + R), k (B, 1, S, r + R) the latent beside the
+    rotary key, v (B, 1, S, r) the latent, context (B, H, T, r). Scores and weights are those of the
+    expanded form.
+
+    Raises: ValueError for a configuration without latent sizes.
+    """
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        if config.latent is None:
+            raise ValueError("latent attention needs a configuration with latent sizes, got None")
+        self.layer = layer
+        self.n_heads = config.n_heads
+        self.sizes = sizes = config.latent
+        width, bias = config.d_model, config.attention_bias
+        self.q_down = None if sizes.q_rank is None else Projection(width, sizes.q_rank, bias)
+        self.q_norm = None if sizes.q_rank is None else RMSNorm(sizes.q_rank, sizes.norm_eps)
+        self.q_up = Projection(sizes.q_rank or width, self.n_heads * sizes.qk_head_size, False)
+        # the latent and the rotary key side by side; each head's W_UK and W_UV side by side
+        self.kv_down = Projection(width, sizes.kv_rank + sizes.rope_head_size, bias)
+        self.kv_norm = RMSNorm(sizes.kv_rank, sizes.norm_eps)
+        kv_head_size = sizes.nope_head_size + sizes.v_head_size
+        self.kv_up = Projection(sizes.kv_rank, self.n_heads * kv_head_size, False)
+        self.out = Projection(self.n_heads * sizes.v_head_size, width, bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        cache: KVCache | None,
+        edit: Edit | None = None,
+    ) -> AttentionRecord:
+        """Attend, edit the heads if asked to, and project: x (B, T, C); `output` is (B, T, C)."""
+        record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
+        if edit is not None:
+            record = edit(self.layer, record)
+        context = record.context
+        if self.sizes.absorbed:
+            context = context @ self.up_matrices()[1]  # (B, H, T, r) -> (B, H, T, E)
+        return replace(record, output=self.out(merge_heads(context)))
+
+    def heads(
+        self,
+        x: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        cache: KVCache | None,
+    ) -> AttentionRecord:
+        """Every head's attention, before they are merged: x (B, T, C).
+
+        Raises: ValueError without a rotation.
+        """
+        if rotation is None:
+            raise ValueError("latent attention has a rotary key: it needs a rotation, got None")
+        q_nope, q_rope = self.queries(x, rotation)
+        latent, rope_key = self.compress(x, rotation)
+        if cache is not None:  # (B, 1, T, r) and (B, 1, T, R) -> (B, 1, S, r) and (B, 1, S, R)
+            latent, rope_key = cache.update(self.layer, latent, rope_key)
+        form = self._absorbed if self.sizes.absorbed else self._expanded
+        return form(q_nope, q_rope, latent, rope_key, mask)
+
+    def queries(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
+        """Both parts of every head's queries: (B, T, C) -> (B, H, T, N), turned (B, H, T, R)."""
+        if self.q_down is not None and self.q_norm is not None:
+            x = self.q_norm(self.q_down(x))  # (B, T, C) -> (B, T, q_rank)
+        q = split_heads(self.q_up(x), self.n_heads)
+        nope, rope = q.split((self.sizes.nope_head_size, self.sizes.rope_head_size), dim=-1)
+        return nope, self._rotate(rope, rotation)
+
+    def compress(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
+        """All that a token leaves behind: (B, T, C) -> latent (B, 1, T, r), key (B, 1, T, R)."""
+        sizes = (self.sizes.kv_rank, self.sizes.rope_head_size)
+        latent, rope_key = self.kv_down(x)[:, None].split(sizes, dim=-1)
+        return self.kv_norm(latent), self._rotate(rope_key, rotation)
+
+    def up_matrices(self) -> tuple[Tensor, Tensor]:
+        """W_UK (H, r, N) and W_UV (H, r, E), which make keys and values; views of one weight."""
+        by_head = self.kv_up.weight.view(self.sizes.kv_rank, self.n_heads, -1).transpose(0, 1)
+        w_uk, w_uv = by_head.split((self.sizes.nope_head_size, self.sizes.v_head_size), dim=-1)
+        return w_uk, w_uv
+
+    def out_weight(self) -> Tensor:
+        """What the record's merged contexts are multiplied by: (H*E, C), absorbed (H*r, C)."""
+        if not self.sizes.absorbed:
+            return self.out.weight
+        by_head = self.out.weight.view(self.n_heads, self.sizes.v_head_size, -1)
+        return (self.up_matrices()[1] @ by_head).flatten(0, 1)
+
+    def _expanded(
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, mask: Tensor | None
+    ) -> AttentionRecord:
+        made = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
+        k_nope, v = made.split((self.sizes.nope_head_size, self.sizes.v_head_size), dim=-1)
+        k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)
+        return attend(torch.cat((q_nope, q_rope), dim=-1), k, v, mask=mask)
+
+    def _absorbed(
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, mask: Tensor | None
+    ) -> AttentionRecord:
+        w_uk, _ = self.up_matrices()
+        q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # (B, H, T, N) @ (H, N, r)
+        k = torch.cat((latent, rope_key), dim=-1)
+        # the size of a head's key, not that of the longer vectors multiplied here
+        scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
+        return attend(q, k, latent, mask=mask, scale=scale)
+
+    def _rotate(self, x: Tensor, rotation: Rotation) -> Tensor:
+        turn: Callable[[Tensor, Rotation], Tensor]
+        turn = rotate_neighbours if self.sizes.interleaved else rotate
+        return turn(x, rotation)

@@ -1,0 +1,140 @@
+"""The parts around attention: projections, norms, rotary positions, the feed-forward network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.model.config import TransformerConfig
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": nn.functional.gelu,
+    "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+    "relu": nn.functional.relu,
+    "silu": nn.functional.silu,
+}
+
+
+def random_weights(*shape: int) -> Tensor:
+    """Initial weights as GPT-2 draws them: normal with a standard deviation of 0.02."""
+    weights = torch.empty(*shape)
+    # without values to draw (on the meta device), drawing would cost a second of imports
+    return weights if weights.is_meta else weights.normal_(std=0.02)
+
+
+_PARTS = 4  # parts of a sum that a one-row product on the CPU is split into
+
+
+def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x @ weight + bias`: (..., d_in) and (d_in, d_out) -> (..., d_out).
+
+    A decode step has one row, and its time is the time to read the weights. A plain product of one
+    row leaves half of a CPU's memory bandwidth unused; the same sum in parts, one for each thread,
+    does not (`python -m benchmarks.one_row` measures the difference).
+    """
+    d_in, d_out = weight.shape
+    one_row = x.numel() == d_in and d_in % _PARTS == 0
+    if one_row and x.device.type == "cpu" and x.dtype == torch.float32:
+        rows = x.reshape(_PARTS, 1, d_in // _PARTS)
+        partial_sums = rows @ weight.view(_PARTS, d_in // _PARTS, d_out)  # (_PARTS, 1, d_out)
+        y = partial_sums.sum(dim=0).view(*x.shape[:-1], d_out)
+        return y if bias is None else y + bias
+    return nn.functional.linear(x, weight.t(), bias)
+
+
+class Projection(nn.Module):
+    """`project` with a weight of its own, stored as (d_in, d_out) like GPT-2's.
+
+    `nn.Linear` stores (d_out, d_in), which is slower to read for one row.
+    Shapes: (..., d_in) -> (..., d_out).
+    """
+
+    def __init__(self, d_in: int, d_out: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(random_weights(d_in, d_out))
+        self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Project the last dimension."""
+        return project(x, self.weight, self.bias)
+
+
+class RMSNorm(nn.Module):
+    """Divide by the root mean square, then scale: (..., C) -> (..., C), inside in float32.
+
+    Source: Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467.
+    """
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last dimension."""
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * wide.to(x.dtype)
+
+
+class FeedForward(nn.Module):
+    """The position-wise network: the same weights at every position, (..., C) -> (..., C)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.up = Projection(config.d_model, config.d_ff, config.mlp_bias)
+        self.gate = (
+            Projection(config.d_model, config.d_ff, config.mlp_bias) if config.gated else None
+        )
+        self.down = Projection(config.d_ff, config.d_model, config.mlp_bias)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Widen to d_ff, bend, and come back; with a gate, SwiGLU (arXiv:2002.05202)."""
+        return self.down(self.hidden(x))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """What `down` reads, behind the activation: (..., C) -> (..., d_ff)."""
+        if self.gate is None:
+            return self.activation(self.up(x))
+        return self.activation(self.gate(x)) * self.up(x)
+
+
+def make_norm(config: TransformerConfig) -> nn.Module:
+    """The norm that the configuration names."""
+    if config.norm == "rms":
+        return RMSNorm(config.d_model, config.norm_eps)
+    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+
+
+def rotary_angles(
+    positions: Tensor, head_size: int, theta: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every position's rotation, computed in float32.
+
+    Shapes: positions (T,) -> two tensors (T, D).
+    Source: Su et al. 2021, https://arxiv.org/abs/2104.09864.
+    """
+    even = torch.arange(0, head_size, 2, device=positions.device, dtype=torch.float32)
+    frequencies = 1.0 / theta ** (even / head_size)  # (D/2,)
+    angles = positions.float()[:, None] * frequencies  # (T, D/2)
+    angles = torch.cat((angles, angles), dim=-1)  # (T, D)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each pair (x_i, x_{i + D/2}) by its position's angle: (B, H, T, D) -> (B, H, T, D)."""
+    cos, sin = rotation
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+def rotate_neighbours(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    """Turn each pair (x_{2i}, x_{2i+1}) by its position's angle: (B, H, T, D) -> (B, H, T, D).
+
+    The original layout of pairs, which DeepSeek's weights have. The pair comes out as the numbers i
+    and i + D/2; queries and keys in the same order have the same products.
+    """
+    return rotate(torch.cat((x[..., 0::2], x[..., 1::2]), dim=-1), rotation)

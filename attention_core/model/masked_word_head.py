@@ -1,0 +1,53 @@
+"""BERT's masked-word head: from a hidden state to a score for every token of the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from attention_core.model.config import TransformerConfig
+from attention_core.model.layers import ACTIVATIONS
+
+
+@dataclass(frozen=True)
+class MaskedWordHead:
+    """A dense layer, an activation and a norm before the output matrix (Devlin et al. 2018).
+
+    Source: https://arxiv.org/abs/1810.04805, section 3.1, and the published code; the activation is
+    that of the model's layers, the output matrix usually the token embedding. Call it with states
+    after the last layer: (..., C) -> (..., V).
+    Raises: ValueError, with the shapes, for weights that do not fit the model.
+    """
+
+    config: TransformerConfig
+    dense: Tensor  # (C, C), as (d_in, d_out)
+    dense_bias: Tensor  # (C)
+    norm_weight: Tensor  # (C)
+    norm_bias: Tensor  # (C)
+    output: Tensor  # (V, C), rows as in the token embedding
+    output_bias: Tensor  # (V)
+
+    def __post_init__(self) -> None:
+        """Check the shapes."""
+        width, vocabulary = self.config.d_model, self.config.vocab_size
+        expected = {
+            "dense": (width, width),
+            "dense_bias": (width,),
+            "norm_weight": (width,),
+            "norm_bias": (width,),
+            "output": (vocabulary, width),
+            "output_bias": (vocabulary,),
+        }
+        for name, shape in expected.items():
+            got = tuple(getattr(self, name).shape)
+            if got != shape:
+                raise ValueError(f"{name} of the masked-word head needs shape {shape}, got {got}")
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """The logits of every token: (..., C) -> (..., V)."""
+        bent = ACTIVATIONS[self.config.activation](hidden @ self.dense + self.dense_bias)
+        normed = nn.functional.layer_norm(
+            bent, (self.config.d_model,), self.norm_weight, self.norm_bias, self.config.norm_eps
+        )
+        return normed @ self.output.t() + self.output_bias

@@ -1,0 +1,62 @@
+"""Fewer key/value heads from a trained model: the mean of each group's heads.
+
+Source: Ainslie et al. 2023, https://arxiv.org/abs/2305.13245, section 2.1. There the pooled model
+is then trained for a while longer; here it is left as it comes, to see what pooling loses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from attention_core.model.reshape import with_weights
+from attention_core.model.transformer import Attention, Transformer
+
+
+def mean_pooled_kv_heads(
+    model: Transformer, n_kv_heads: int, *, share: bool = False
+) -> Transformer:
+    """A new model with G key/value heads, each the mean of a group of the model's own.
+
+    Key/value head g is the mean of the heads that lie side by side from g * (H_kv / G) on; the
+    query heads that read one of them read their mean now. All weights outside those matrices are
+    copied or, with `share`, the model's own: no second copy of a large model in memory.
+    With as many groups as heads nothing changes; with one the result is multi-query.
+
+    Raises: ValueError for groups that do not divide the model's key/value heads, or a model with
+    latent attention, which has none.
+    """
+    config = model.config
+    if config.latent is not None:
+        raise ValueError("latent attention caches no key/value heads that could be pooled")
+    if n_kv_heads < 1 or config.kv_heads % n_kv_heads:
+        raise ValueError(
+            f"{config.kv_heads} key/value heads cannot be pooled evenly into {n_kv_heads}"
+        )
+    state = model.state_dict()
+    weights = {name: weight if share else weight.clone() for name, weight in state.items()}
+    for name, module in model.named_modules():
+        if isinstance(module, Attention):
+            for kind, _ in module.qkv.named_parameters():
+                key = f"{name}.qkv.{kind}"
+                weights[key] = _pooled_columns(weights[key], module, n_kv_heads)
+    return with_weights(replace(config, n_kv_heads=n_kv_heads), weights, like=model)
+
+
+def _mean_of_groups(heads: Tensor, n_groups: int) -> Tensor:
+    """The mean of each group of neighbouring heads: (..., H, D) -> (..., G, D)."""
+    *rest, n_heads, head_size = heads.shape
+    return heads.reshape(*rest, n_groups, n_heads // n_groups, head_size).mean(dim=-2)
+
+
+def _pooled_columns(weight: Tensor, attention: Attention, n_kv_heads: int) -> Tensor:
+    """Columns of queries, keys and values side by side, those of keys and values pooled."""
+    widths = (attention.q_width, attention.kv_width, attention.kv_width)
+    queries, *others = weight.split(widths, dim=-1)
+    pooled = [
+        _mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads).flatten(-2)
+        for columns in others
+    ]
+    return torch.cat((queries, *pooled), dim=-1)

@@ -1,0 +1,139 @@
+"""The controls of the page "Ablate": presets, text, model, heads, position."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.compare.ablate import runs
+from pretrained import ModelSpec
+from serving import models
+from serving.limits import MAX_TEXT_CHARACTERS
+from ui.widgets import controls
+from ui.widgets.linked import linked
+
+SMOLLM2, MINILM = "smollm2-135m-instruct", "all-minilm-l6-v2"
+CAPITAL = "The capital of France is Paris. The capital of Italy is"
+TEXT, MODEL, HEADS, KIND, POSITION = (
+    f"ablate_{name}" for name in ("text", "model", "heads", "kind", "position")
+)
+
+# What each preset writes into the widgets; those for a model that is not here are left out.
+# Found by ranking all heads of SmolLM2 on these sentences.
+PRESETS: dict[str, dict[str, object]] = {
+    "one head forgets Rome": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
+    "three small effects, one large": {
+        TEXT: "When Mary and John went to the store, John gave a drink to",
+        MODEL: SMOLLM2, HEADS: ["L1H5", "L1H3", "L29H1"], KIND: "zero",
+    },
+    "uniform does more than zero": {
+        TEXT: "kettle lamp river stone kettle lamp river",
+        MODEL: SMOLLM2, HEADS: ["L7H2"], KIND: "uniform",
+    },
+    "copying a word breaks": {
+        TEXT: "The quick zebra jumped over the lazy walrus. The quick zebra jumped over the lazy",
+        MODEL: SMOLLM2, HEADS: ["L3H4"], KIND: "uniform",
+    },
+    "an encoder": {TEXT: controls.ANIMAL, MODEL: MINILM, HEADS: ["L3H1"], KIND: "zero"},
+}  # fmt: skip
+
+
+def text() -> str:
+    """The text box, with presets that set every control."""
+    typed: str = linked(
+        st.text_area,
+        "Text",
+        value=CAPITAL,
+        key=TEXT,
+        height=80,
+        max_chars=MAX_TEXT_CHARACTERS,
+    )
+    here = {entry.spec.name for entry in models.ready()}
+    st.pills(
+        "Or take an experiment",
+        [name for name, values in PRESETS.items() if values[MODEL] in here],
+        key="ablate_preset",
+        on_change=_use_preset,
+        wrap=True,
+    )
+    return typed
+
+
+def _use_preset() -> None:
+    chosen = st.session_state["ablate_preset"]
+    if chosen is not None:
+        for key, value in PRESETS[chosen].items():
+            st.session_state[key] = list(value) if isinstance(value, list) else value
+        st.session_state[POSITION] = runs.AUTOMATIC
+        st.session_state["ablate_preset"] = None
+
+
+def heads(spec: ModelSpec) -> list[str]:
+    """The heads to switch off. Those that a newly chosen model does not have are left out."""
+    options = runs.names(spec)
+    default = [head for head in ("L23H4",) if spec.name == SMOLLM2] or options[:1]
+    chosen_before = st.session_state.get(HEADS)
+    if chosen_before is not None:
+        known = set(options)
+        gone = [head for head in chosen_before if head not in known]
+        if gone:
+            st.session_state[HEADS] = [head for head in chosen_before if head in known] or default
+            st.toast(
+                f"{spec.title} has no {', '.join(gone)}: left out.",
+                icon=":material/filter_alt_off:",
+            )
+    chosen: list[str] = linked(
+        st.multiselect,
+        "Heads to switch off",
+        options,
+        default,
+        key=HEADS,
+        max_selections=runs.MAX_HEADS,
+        placeholder="Type a head, such as L3H1",
+        filter_mode="prefix",
+        select_all=False,  # Enter after "L5H1" would take L15H1 and L25H1 too
+        help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
+        f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
+    )
+    return chosen
+
+
+def kind() -> str:
+    """Zero or uniform."""
+    chosen: str = linked(
+        st.radio,
+        "How",
+        runs.KINDS,
+        key=KIND,
+        horizontal=True,
+        help="Zero: the head writes nothing. Uniform: it gives every key it may see the same "
+        "weight, and writes the mean of the values.",
+    )
+    return chosen
+
+
+def position(n_tokens: int) -> str:
+    """Where the prediction is looked at: automatic, or a position of the text."""
+    options = [runs.AUTOMATIC, *map(str, range(n_tokens))]
+    if st.session_state.get(POSITION, runs.AUTOMATIC) not in options:  # the text became shorter
+        st.session_state[POSITION] = runs.AUTOMATIC
+    chosen: str = linked(
+        st.selectbox,
+        "Position",
+        options,
+        key=POSITION,
+        help="Decoders: predict the token after this one; automatic is the last. Encoders with a "
+        "masked-word head: mask this one; automatic is the first [MASK], else the last word. "
+        "Other encoders predict nothing, and all positions are shown.",
+    )
+    return chosen
+
+
+def add(head: str) -> None:
+    """Switch one more head off (for callbacks); the oldest goes back on when there are too many."""
+    chosen = [one for one in st.session_state.get(HEADS, []) if one != head]
+    st.session_state[HEADS] = [*chosen, head][-runs.MAX_HEADS :]
+
+
+def only(head: str | None) -> None:
+    """Switch this head off and all others on, or all on (for callbacks)."""
+    st.session_state[HEADS] = [] if head is None else [head]

@@ -1,0 +1,116 @@
+"""Every head of a model switched off alone, as a job that can be watched and stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from pages.compare.ablate import runs
+from pages.compare.ablate.runs import Question
+from serving import models, turns
+from serving.cache import BoundedCache
+from serving.jobs import Work
+from serving.limits import check_tokens
+
+MAX_RANK_TOKENS = 128
+MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The effects of all heads: `sizes` and `seconds` as in `runs.Effect`, (layers, heads)."""
+
+    sizes: np.ndarray
+    seconds: np.ndarray
+
+    def order(self) -> list[str]:
+        """The names of all heads, the largest effect first; those not measured yet are left out."""
+        flat = self.sizes.ravel()
+        places = [int(i) for i in np.argsort(-flat, kind="stable") if not np.isnan(flat[i])]
+        n_heads = self.sizes.shape[1]
+        return [f"L{place // n_heads}H{place % n_heads}" for place in places]
+
+
+_kept: BoundedCache[Ranking] = BoundedCache(8 * 1024**2, lambda r: 2 * r.sizes.nbytes)
+
+
+def kept(asked: Question, kind: str) -> Ranking | None:
+    """The ranking for a question, if it was made before and is still kept."""
+    try:
+        return _kept.get((*asked.key, kind), _not_there)
+    except LookupError:
+        return None
+
+
+def _not_there() -> Ranking:
+    raise LookupError("not ranked yet")
+
+
+class RankJob(Work):
+    """Switch every head of a model off, one at a time. The worker writes, the page reads.
+
+    Raises: OverLimit for a question of more than MAX_RANK_TOKENS tokens.
+    """
+
+    def __init__(self, asked: Question, kind: str) -> None:
+        super().__init__()
+        check_tokens(len(asked.ids), MAX_RANK_TOKENS, "a ranking of all heads")
+        self.asked, self.kind = asked, kind
+        spec = models.spec(asked.model)
+        self.n_heads = spec.n_layers * spec.n_heads
+        empty = np.full((spec.n_layers, spec.n_heads), np.nan, dtype=np.float32)
+        self.ranking = Ranking(empty, empty.copy())
+        self.progress = 0.0
+
+    def work(self) -> None:
+        """Rank, layer by layer; what is done so far is in `ranking`."""
+        found = kept(self.asked, self.kind)
+        if found is not None:  # of a visitor who asked the same and was ahead in the queue
+            self.ranking, self.progress = found, 1.0
+            return
+        import torch
+
+        from attention_core.experiments.compare.ablate import rank
+
+        model, sizes = models.get(self.asked.model), self.ranking.sizes
+        ids = torch.tensor(self.asked.ids, device=model.device)
+        n_layers = len(sizes)
+        # a layer's heads run that layer and all behind it
+        total = n_layers * (n_layers + 1) / 2
+        with torch.inference_mode():
+            with turns.turn():
+                hidden = model.core(ids[None], last_only=True).hidden[0]
+            measure = runs.measure(self.asked, hidden)
+            parts = rank(model.core, ids, self.kind, measure, on_layer=self.check_stop)  # type: ignore[arg-type]
+            for part in turns.each(parts):
+                values = part.values.float().cpu().numpy()
+                heads = slice(part.first_head, part.first_head + len(values))
+                sizes[part.layer, heads] = values[:, 0]
+                self.ranking.seconds[part.layer, heads] = values[:, 1]
+                left = (n_layers - part.layer) * (n_layers - part.layer - 1) / 2
+                self.progress = 1.0 - left / total
+        _kept.get((*self.asked.key, self.kind), lambda: self.ranking)
+
+
+def table(asked: Question, ranking: Ranking) -> pd.DataFrame:
+    """Every head that was measured, the largest effect first."""
+    rows = []
+    for name in ranking.order():
+        layer, head = runs.parse(name)
+        size, second = ranking.sizes[layer, head], ranking.seconds[layer, head]
+        rows.append((name, layer, head, float(size), float(second)))
+    return pd.DataFrame(rows, columns=["name", "layer", "head", *measures(asked)])
+
+
+def measures(asked: Question) -> tuple[str, str]:
+    """The names of what is measured."""
+    if asked.asks == "states":
+        return "mean 1 − cosine", "mean relative distance"
+    return "divergence (nats)", "change of top logit"
+
+
+def clear() -> None:
+    """Forget what is kept (tests)."""
+    _kept.clear()

@@ -1,0 +1,240 @@
+"""A model with heads switched off beside the unchanged one, on a visitor's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pretrained import ModelSpec, Pretrained, Tokens
+from serving import models, turns
+from serving.cache import BoundedCache
+from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.experiments.compare.ablate import HeadChange, Measure
+
+KINDS = ("zero", "uniform")  # as in attention_core.experiments.compare.ablate
+AUTOMATIC = "automatic"
+MAX_HEADS = 12  # switched off at once
+MAX_ALONE_TOKENS = 256  # rows times tokens for which each head is also switched off alone
+
+Asks = Literal["next", "masked", "states"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text as a model reads it, and where its prediction is looked at.
+
+    asks: "next" for the token after `position`, "masked" for the word masked at `position`,
+    "states" for the hidden states of all tokens (position is None). ids: what the model runs, for
+    "next" up to `position` (it sees no further), for "masked" with the mask in its place.
+    """
+
+    model: str
+    title: str
+    tokens: Tokens
+    asks: Asks
+    position: int | None
+    ids: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What results of this question are kept by."""
+        return (*models.key(self.model), self.ids, self.position)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What switching heads off changes. Arrays are float32.
+
+    size, second: divergence in nats and change of the likeliest token's logit; for states the
+    means over tokens of 1 - cosine and of the relative distance. alone: `size` of each head
+    switched off by itself, none for long texts. other_kind: `size` with the other kind of change.
+    before, after: log-probabilities (V) at the position, None for states. cosine, relative: (T)
+    for states, else None.
+    """
+
+    size: float
+    second: float
+    alone: tuple[float, ...]
+    other_kind: float
+    before: np.ndarray | None = None
+    after: np.ndarray | None = None
+    cosine: np.ndarray | None = None
+    relative: np.ndarray | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.before, self.after, self.cosine, self.relative)
+        return 1000 + sum(array.nbytes for array in arrays if array is not None)
+
+
+_effects: BoundedCache[Effect] = BoundedCache(RUN_CACHE_BYTES // 8, lambda effect: effect.nbytes)
+_heads: BoundedCache[Any] = BoundedCache(4, lambda _: 1)  # masked-word heads
+
+
+def names(spec: ModelSpec) -> list[str]:
+    """All heads of a model as they are written on the page: "L0H0", "L0H1", ..."""
+    return [f"L{layer}H{head}" for layer in range(spec.n_layers) for head in range(spec.n_heads)]
+
+
+def parse(name: str) -> tuple[int, int]:
+    """Layer and head of "L3H1".
+
+    Raises: ValueError for any other text.
+    """
+    found = re.fullmatch(r"L(\d+)H(\d+)", name)
+    if found is None:
+        raise ValueError(f"{name!r} is no head; write one as L3H1.")
+    return int(found[1]), int(found[2])
+
+
+def count(name: str, text: str) -> int:
+    """How many tokens a model makes of a text; errors as of `question`."""
+    check_text(text)
+    return len(models.encoded(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
+
+
+def question(name: str, text: str, position: str = AUTOMATIC) -> Question:
+    """The text as the model reads it; `position` is AUTOMATIC or a number as text.
+
+    Automatic is the last token of a decoder; for a masked-word model the first [MASK] that was
+    typed, else the last ordinary token, which is masked then.
+    Raises: OverLimit for a text that is too long, ValueError for one without a token, a position
+    that it does not have, or one that cannot be masked.
+    """
+    check_text(text)
+    model = models.get(name)
+    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page")
+    n = len(tokens)
+    check_tokens(n, model.core.config.context_length, "the context of this model")
+    asks = _asks(model)
+    if position != AUTOMATIC and not (position.isdecimal() and int(position) < n):
+        raise ValueError(f"The text has the positions 0 to {n - 1}, but not {position}.")
+    if asks == "states":
+        return Question(name, model.spec.title, tokens, asks, None, tokens.ids)
+    if asks == "next":
+        at = n - 1 if position == AUTOMATIC else int(position)
+        return Question(name, model.spec.title, tokens, asks, at, tokens.ids[: at + 1])
+    at = _masked_position(model, tokens) if position == AUTOMATIC else int(position)
+    mask_id = model.tokenizer.mask_id
+    if mask_id is None or (tokens.special[at] and tokens.ids[at] != mask_id):
+        raise ValueError(f"Position {at} holds no word that can be masked; choose another one.")
+    ids = (*tokens.ids[:at], mask_id, *tokens.ids[at + 1 :])
+    return Question(name, model.spec.title, tokens, asks, at, ids)
+
+
+def _masked_position(model: Pretrained, tokens: Tokens) -> int:
+    mask_id = model.tokenizer.mask_id
+    if mask_id in tokens.ids:
+        return tokens.ids.index(mask_id)
+    words = [
+        i
+        for i, piece in enumerate(tokens.pieces)
+        if not tokens.special[i] and any(character.isalnum() for character in piece)
+    ]
+    if not words:
+        raise ValueError("There is no word to mask in this text: type one, or [MASK].")
+    return words[-1]
+
+
+def _asks(model: Pretrained) -> Asks:
+    from pretrained.masked_word import has_masked_word_head
+
+    if model.spec.role == "decoder":
+        return "next"
+    return "masked" if has_masked_word_head(model) else "states"
+
+
+def logits_of(asked: Question) -> Callable[[Tensor], Tensor]:
+    """The output matrix of a decoder, or the masked-word head of an encoder."""
+    from attention_core.experiments.compare.ablate import logits_from
+    from pretrained.masked_word import masked_word_head
+
+    model = models.get(asked.model)
+    if asked.asks == "next":
+        return logits_from(model.core)
+    head: Callable[[Tensor], Tensor] = _heads.get(
+        models.key(asked.model), lambda: masked_word_head(model)
+    )
+    return head
+
+
+def measure(asked: Question, hidden: Tensor) -> Measure:
+    """What is measured of changed runs, given `hidden` (T, C) of the unchanged model."""
+    from attention_core.experiments.compare.ablate import prediction_effects, state_effects
+
+    if asked.position is None:
+        return state_effects(hidden)
+    return prediction_effects(logits_of(asked), hidden, asked.position)
+
+
+def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
+    """Switch these heads off, all at once.
+
+    Raises: ValueError for a head that the model does not have, an unknown kind, or more than
+    MAX_HEADS.
+    """
+    if len(heads) > MAX_HEADS:
+        raise ValueError(f"{len(heads)} heads are chosen; at most {MAX_HEADS} go off at once.")
+    key = (*asked.key, tuple(sorted(heads)), kind)
+    return _effects.get(key, lambda: _effect(asked, heads, kind))
+
+
+def _effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
+    import torch
+
+    from attention_core.experiments.compare.ablate import (
+        cosine_distance,
+        hidden_with,
+        relative_distance,
+    )
+
+    model = models.get(asked.model)
+    other = KINDS[1 - KINDS.index(kind)]
+    rows = [[], _changes(heads, kind), _changes(heads, other)]
+    if len(heads) > 1 and len(heads) * len(asked.ids) <= MAX_ALONE_TOKENS:
+        rows += [_changes([head], kind) for head in heads]
+    with turns.turn(), torch.inference_mode():
+        hidden = hidden_with(model.core, torch.tensor(asked.ids, device=model.device), rows)
+        values = measure(asked, hidden[0])(hidden[1:])
+        sizes = values[:, 0].tolist()
+        numbers = {
+            "size": sizes[0],
+            "second": float(values[0, 1]),
+            "alone": tuple(sizes[2:]),
+            "other_kind": sizes[1],
+        }
+        if asked.position is None:
+            return Effect(
+                **numbers,
+                cosine=_array(cosine_distance(hidden[0], hidden[1])),
+                relative=_array(relative_distance(hidden[0], hidden[1])),
+            )
+        logits = logits_of(asked)(hidden[:2, asked.position]).double().log_softmax(dim=-1)
+        return Effect(**numbers, before=_array(logits[0]), after=_array(logits[1]))
+
+
+def _changes(heads: Sequence[str], kind: str) -> list[HeadChange]:
+    from attention_core.experiments.compare.ablate import HeadChange
+
+    return [HeadChange(*parse(head), kind) for head in heads]  # type: ignore[arg-type]
+
+
+def _array(values: Tensor) -> np.ndarray:
+    array: np.ndarray = values.float().cpu().numpy()
+    array.setflags(write=False)
+    return array
+
+
+def clear() -> None:
+    """Forget what is kept (tests)."""
+    _effects.clear()
+    _heads.clear()

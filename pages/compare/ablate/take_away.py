@@ -1,0 +1,118 @@
+"""The page "Ablate" to take away: its charts, every number behind them, and its code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.compare.ablate import charts, ranking, runs, sections
+from pages.compare.ablate.ranking import Ranking
+from pages.compare.ablate.runs import Effect, Question
+from ui.export import take_away
+
+
+def show(asked: Question, found: Effect, heads: Sequence[str], kind: str) -> None:
+    """Buttons, the code and the link."""
+    ranked = ranking.kept(asked, kind)
+    stem = f"{asked.model}_ablation"
+    take_away.panel(
+        [
+            take_away.pictures(partial(drawn, asked, found, heads, ranked), f"{stem}_charts.zip"),
+            take_away.arrays(
+                "Every number (NPZ)", partial(arrays, asked, found, heads, ranked), f"{stem}.npz"
+            ),
+        ],
+        snippet(asked, heads, kind),
+        prefix="ablate",
+        note="The NPZ holds the log-probabilities of the whole vocabulary before and after, or for "
+        "hidden states the change of each token, and the ranking once it is complete (layers × "
+        "heads), all float32.",
+    )
+
+
+def drawn(
+    asked: Question,
+    found: Effect,
+    heads: Sequence[str],
+    ranked: Ranking | None,
+    ink: str,
+    paper: str,
+) -> dict[str, take_away.Chart]:
+    """The chart of what changes, and the ranking if there is one."""
+    if asked.position is None:
+        pictures = {"states": charts.states(sections.states_table(asked, found), ink=ink)}
+    else:
+        table = sections.predictions_table(asked, found)
+        pictures = {"predictions": charts.predictions(table, ink=ink)}
+    if ranked is not None:
+        pictures["ranking"] = charts.grid(
+            ranked.sizes,
+            ranked.seconds,
+            [runs.parse(head) for head in heads],
+            ranking.measures(asked),
+            ink=ink,
+            pick=False,
+        )
+    return pictures
+
+
+def arrays(
+    asked: Question, found: Effect, heads: Sequence[str], ranked: Ranking | None
+) -> dict[str, Any]:
+    """Everything that was measured, under the names of `Effect` and `Ranking`."""
+    measured = {
+        "before": found.before,
+        "after": found.after,
+        "cosine": found.cosine,
+        "relative": found.relative,
+        "ranked_sizes": None if ranked is None else ranked.sizes,
+        "ranked_seconds": None if ranked is None else ranked.seconds,
+    }
+    return {name: array for name, array in measured.items() if array is not None} | {
+        "size": np.float32(found.size),
+        "second": np.float32(found.second),
+        "heads_off": np.array([runs.parse(head) for head in heads], dtype=np.int64).reshape(-1, 2),
+        "token_ids": np.array(asked.ids),
+        "tokens": np.array(asked.tokens.labels),
+    }
+
+
+def snippet(asked: Question, heads: Sequence[str], kind: str) -> str:
+    """Python that switches the same heads off and prints both numbers of the page."""
+    measure = {
+        "next": f"prediction_effects(logits_from(model.core), hidden[0], {asked.position})",
+        "masked": f"prediction_effects(masked_word_head(model), hidden[0], {asked.position})",
+        "states": "state_effects(hidden[0])",
+    }[asked.asks]
+    names = ["HeadChange", "hidden_with", measure.partition("(")[0]]
+    lines = ["import torch", "import pretrained"]
+    if asked.asks == "next":
+        names.append("logits_from")
+    lines.append(f"from attention_core.experiments.compare.ablate import {', '.join(names)}")
+    if asked.asks == "masked":
+        lines.append("from pretrained.masked_word import masked_word_head")
+    lines += [
+        "",
+        f'model = pretrained.load({asked.model!a}, device="cpu")',
+        f"ids = list(model.tokenizer.encode({asked.tokens.text!a}).ids)",
+    ]
+    if asked.asks == "next":
+        lines.append(f"ids = ids[: {len(asked.ids)}]  # up to the token that predicts the next")
+    if asked.asks == "masked":
+        lines.append(f"ids[{asked.position}] = model.tokenizer.mask_id")
+    changes = ", ".join("HeadChange({}, {}, {!a})".format(*runs.parse(h), kind) for h in heads)
+    said = ", ".join(ranking.measures(asked)).replace("−", "-")
+    return "\n".join(
+        [
+            *lines,
+            f"off = [{changes}]",
+            "with torch.inference_mode():",
+            "    # the unchanged model and the changed one, as one batch",
+            "    hidden = hidden_with(model.core, torch.tensor(ids), [[], off])",
+            f"    effect = {measure}(hidden[1:])[0]",
+            f"print(effect)  # {said}",
+        ]
+    )

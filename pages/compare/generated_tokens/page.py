@@ -1,0 +1,160 @@
+"""Generated tokens: what each step of a generation looked at, and why it is the first token."""
+
+import streamlit as st
+
+from pages.compare.generated_tokens import run, sink, step, take_away
+from serving import models
+from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
+from ui.charts import theme
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.stepper import stepper
+
+PROMPT = "The cat sat on the mat. The dog sat on the"
+
+st.title("Generated tokens")
+st.markdown(
+    "To choose the next token, the newest one looks back: at the prompt, and at what the model "
+    "wrote itself. Step through a generation and see where each head looked **in that very step**."
+)
+
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = st.columns(2, gap="large")
+with left:
+    prompt = controls.text("Prompt", "generated_tokens_prompt", PROMPT)
+    entry = controls.model("generated_tokens_model", "decoder", prefer="decoder")
+with right:
+    n_new = linked(
+        st.slider,
+        "New tokens",
+        MIN_TRACED_TOKENS,
+        MAX_TRACED_TOKENS,
+        24,
+        key="generated_tokens_new",
+    )
+    temperature = linked(
+        st.slider,
+        "Temperature",
+        0.0,
+        2.0,
+        0.0,
+        0.05,
+        key="generated_tokens_temperature",
+        help="0 always takes the likeliest token; then the seed has no effect.",
+    )
+    seed = controls.seed("Seed", "generated_tokens_seed", 0, disabled=temperature == 0)
+
+settings = run.Settings(entry.spec.name, prompt, n_new, temperature, seed if temperature else 0)
+try:
+    with st.spinner("Loading the model …"):
+        models.get(entry.spec.name)
+    made = run.watched(settings)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+if made is None:
+    st.stop()
+
+n_steps = made.trace.n_steps
+if st.session_state.get("generated_tokens_step", 1) > n_steps:  # of a longer run before
+    st.session_state["generated_tokens_step"] = n_steps
+now = (
+    stepper("Step", n_steps, min(5, n_steps), key="generated_tokens_step") - 1 if n_steps > 1 else 0
+)
+first, second, third, fourth = st.columns(4, gap="medium", vertical_alignment="bottom")
+with first:
+    which = linked(
+        st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
+    )
+with second:
+    layer = controls.number("Layer", "generated_tokens_layer", entry.spec.n_layers, 17)
+with third:
+    head = controls.number("Head", "generated_tokens_head", entry.spec.n_heads, 5)
+with fourth:
+    without_first = linked(
+        st.toggle,
+        "Leave out the first token",
+        key="generated_tokens_without",
+        help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
+        "changes: the model ran with all weights.",
+    )
+shown = step.show(made, step.Look(which, layer, head, without_first))
+ink = theme.ink()
+
+st.text(step.sentence(shown, now))
+step.text(shown, now)
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.vega_lite_chart(step.bars(shown, now, ink), key="generated_tokens_bars")
+with right:
+    st.markdown("**What this step could choose**")
+    choices = step.alternatives(made, now).style.format({"probability": "{:.4f}"})
+    st.dataframe(choices, hide_index=True, height=248, key="generated_tokens_choices")
+st.subheader("Every step at once")
+left, right = st.columns(2, gap="large")
+with left:
+    step.every_step(shown)
+with right:
+    table = step.row_table(shown, now).style.format(precision=5)
+    st.dataframe(table, hide_index=True, height=380, key="generated_tokens_row")
+
+st.subheader("Why so much on the first token?")
+found = None
+try:
+    found = sink.watched(made)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+else:
+    st.markdown(sink.summary(found))
+    layers = sink.by_layer(found)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("**Weight on token 0, and what comes of it**")
+        st.vega_lite_chart(sink.weight_chart(layers, ink), key="generated_tokens_sink_weight")
+    with right:
+        st.markdown("**Lengths of token 0's vectors, over the median of the others**")
+        st.vega_lite_chart(sink.ratio_chart(layers, ink), key="generated_tokens_sink_ratio")
+    st.markdown("**The same text with other beginnings**")
+    st.dataframe(
+        found.experiments.style.format(precision=3),
+        hide_index=True,
+        height="content",
+        key="generated_tokens_sink_table",
+    )
+    with st.container(horizontal=True):
+        tables.download(
+            "These texts (CSV)",
+            found.experiments,
+            "sink_beginnings.csv",
+            key="generated_tokens_sink_csv",
+        )
+        tables.download(
+            "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
+        )
+
+with st.expander("Take it away"):
+    take_away.show(shown, now, found)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- The token framed solid **asks**: its row of weights, over itself and everything before "
+        "it, is what this step computed. The dashed one was chosen from the result; it asks in the "
+        "next step.\n"
+        "- In the map, rows of the prompt come from the prefill, each later row from a step of its "
+        "own. A column that stays bright is a token that every step returns to.\n"
+        "- Layer 17, head 5 of SmolLM2 shows copying: it looks at what followed the same word "
+        "before.\n"
+        "- A row must sum to 1, so a head with nothing to add needs a place to rest. Decoders use "
+        "the first token, which all can see: an **attention sink** (Xiao et al. 2023, "
+        "arXiv:2309.17453). A few huge coordinates mark it (Sun et al. 2024, arXiv:2402.17762).\n"
+        "- *Weight it gets* is a mean over all heads and all later tokens. *Written* is "
+        "||v W_O||, what a head adds for a key at full weight."
+    )
+
+with st.expander("The code that computed this"):
+    source.show("attention_core/experiments/compare/generated_tokens/trace.py", "trace")
+    source.show("attention_core/experiments/compare/generated_tokens/attention_sink.py", "measure")

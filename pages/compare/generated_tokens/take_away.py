@@ -1,0 +1,66 @@
+"""The page "Generated tokens" to take away: charts, rows, every array of the run, its code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.compare.generated_tokens import sink, step
+from pages.compare.generated_tokens.run import Generation
+from pages.compare.generated_tokens.sink import Measured
+from pages.compare.generated_tokens.step import Shown
+from ui.export import take_away
+from ui.export.take_away import File
+
+
+def show(shown: Shown, now: int, found: Measured | None) -> None:
+    """Buttons, the code and the link."""
+    made = shown.made
+    stem = f"{made.settings.model}_generated"
+    layer, head = shown.look.place
+    which = "mean" if layer is None else f"layer{layer}" + ("" if head is None else f"_head{head}")
+    rows = f"{stem}_{which}.csv"
+    take_away.panel(
+        [
+            take_away.pictures(partial(drawn, shown, now, found), f"{stem}_charts.zip"),
+            File("Rows of this head (CSV)", partial(_csv, shown), rows, "text/csv"),
+            take_away.arrays("All heads, float32 (NPZ)", partial(arrays, made), f"{stem}.npz"),
+        ],
+        step.snippet(shown, now),
+        prefix="generated_tokens",
+        note="The NPZ holds the weights of all heads, the lengths ‖v W_O‖, and the "
+        "log-probabilities of every step. The map has its own PNG and SVG buttons.",
+    )
+
+
+def drawn(
+    shown: Shown, now: int, found: Measured | None, ink: str, paper: str
+) -> dict[str, take_away.Chart]:
+    """The bars of the step, and the sink by layer where it was measured."""
+    charts = {f"step_{now + 1}": step.bars(shown, now, ink)}
+    if found is not None:
+        layers = sink.by_layer(found)
+        charts["sink_weight"] = sink.weight_chart(layers, ink)
+        charts["sink_lengths"] = sink.ratio_chart(layers, ink)
+    return charts
+
+
+def _csv(shown: Shown) -> bytes:
+    return str(step.all_rows(shown).to_csv(index=False)).encode()
+
+
+def arrays(made: Generation) -> dict[str, Any]:
+    """The arrays of `Trace` under its own names, ids and labels beside them."""
+    trace = made.trace
+    return {
+        "weights": trace.weights.numpy(),
+        "value_norms": trace.value_norms.numpy(),
+        "prompt_ids": np.array(trace.prompt),
+        "new_ids": np.array(trace.new),
+        "logprobs": np.array(trace.logprobs, dtype=np.float32),
+        "alternative_ids": trace.alternative_ids.numpy(),
+        "alternative_logprobs": trace.alternative_logprobs.numpy(),
+        "labels": np.array(made.labels),
+    }

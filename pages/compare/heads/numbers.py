@@ -1,0 +1,23 @@
+"""The statistics of all heads as a table with the definitions on its headings."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.compare.heads import statistics
+from ui.export import tables
+
+
+def show(table: pd.DataFrame, file_name: str) -> None:
+    """The table, sortable by a click on a heading, and its download."""
+    headings = {
+        statistic.name: st.column_config.NumberColumn(
+            f"{statistic.title} ({statistic.unit})" if statistic.unit else statistic.title,
+            help=statistic.definition,
+            format="%.3f",
+        )
+        for statistic in statistics.definitions()
+    }
+    st.dataframe(table, hide_index=True, column_config=headings, height=320)
+    tables.download("Download this table (CSV)", table, file_name, key="heads_table_csv")

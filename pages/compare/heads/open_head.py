@@ -1,0 +1,128 @@
+"""The open head of the Heads page: its map at any step, its lines, and one pair in full."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.compare.heads import stages, values
+from pages.compare.heads.settings import Drawing
+from pages.compare.heads.values import Reading
+from serving.runs import AttentionRun
+from ui.canvas.heatmap import ColourScale, DivergingScale, heatmap, picked
+from ui.canvas.lines import lines
+from ui.canvas.tensors import Panel, tensors
+from ui.widgets import controls, head_picture
+from ui.widgets.controls import HeadChoice
+from ui.widgets.linked import linked
+
+_MAP = "heads_map"
+MOST_OVERLAID = 5
+LEFT_OUT = "left out or too small"
+
+
+def show_map(
+    run: AttentionRun,
+    choice: HeadChoice,
+    reading: Reading,
+    drawing: Drawing,
+    stage: str,
+    chosen: tuple[int, int],
+) -> None:
+    """The head's map at a step. A click on a cell chooses its query and key."""
+    layer, head = choice.layer, choice.head
+    n = len(run.tokens)
+
+    def take() -> None:
+        cell = picked(_MAP)
+        if cell is not None and max(cell) < n:
+            st.session_state["heads_query"], st.session_state["heads_key"] = cell
+
+    if stage == stages.WEIGHTS:
+        unit = values.UNITS[reading.measure]
+        title = f"{choice.title}: {reading.measure}"
+        array, scale = picture(run, choice, reading, drawing)
+    else:
+        unit, title = stages.UNITS[stage], f"{choice.title}: {stage}"
+        array = stages.stage(run, layer, head, stage)
+        scale = DivergingScale(float(np.abs(array[np.isfinite(array)]).max()))
+        array = values.with_gaps(array, reading.hidden)
+    heatmap(
+        array,
+        run.tokens.labels,
+        title=title,
+        causal=run.causal and stage != stages.SCORES,
+        scale=scale,
+        key=_MAP,
+        value_name=unit,
+        hidden_text=LEFT_OUT,
+        chosen=chosen,
+        on_cell=take,
+    )
+
+
+def picture(
+    run: AttentionRun, choice: HeadChoice, reading: Reading, drawing: Drawing
+) -> tuple[np.ndarray, ColourScale | DivergingScale]:
+    """A head's values (T, S) as its map shows them, with gaps, and their colours."""
+    shown = values.values(run, reading)
+    own = shown[choice.layer, choice.head]
+    largest = drawing.largest(shown, own)
+    gaps = values.with_gaps(own, reading.hidden, drawing.threshold * largest)
+    return gaps, ColourScale(largest, drawing.square_root)
+
+
+def choose_pair(run: AttentionRun) -> tuple[int, int]:
+    """The query and the key to look at: two sliders, which a click on the map moves."""
+    n = len(run.tokens)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        query = controls.number("Query (row)", "heads_query", n, 10)
+    with right:
+        key = controls.number("Key (column)", "heads_key", n, 2)
+    return query, key
+
+
+def show_pair(run: AttentionRun, choice: HeadChoice, chosen: tuple[int, int]) -> None:
+    """The two vectors, their product, and the table of what becomes of it."""
+    query, key = chosen
+    found = stages.pair(run, choice.layer, choice.head, query, key)
+    labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
+    st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
+    rows = np.stack([found.q, found.k, found.product])
+    panel = Panel(
+        "both vectors, and their product element by element",
+        rows,
+        ("vector", "column"),
+        rows=("q", "k", "q ⊙ k"),
+    )
+    tensors([panel], key="heads_pair")
+    st.dataframe(found.numbers, hide_index=True)
+
+
+def show_lines(run: AttentionRun, choice: HeadChoice, reading: Reading) -> None:
+    """The head as lines between two columns of tokens, with other heads over it."""
+    open_one = f"{choice.layer}.{choice.head}"
+    names = [f"{layer}.{head}" for layer, head in np.ndindex(run.weights.shape[:2])]
+    others = linked(
+        st.multiselect,
+        "Lay other heads over it (layer.head)",
+        [name for name in names if name != open_one],
+        max_selections=MOST_OVERLAID,
+        filter_mode="prefix",
+        select_all=False,  # Enter after "3.1" would take 3.10 and 3.11 too
+        key="heads_overlay",
+    )
+    chosen = [open_one, *others]
+    places = [tuple(map(int, name.split("."))) for name in chosen]
+    shown = values.values(run, reading)
+    stack = np.stack([shown[layer, head] for layer, head in places])
+    lines(
+        values.with_gaps(stack, reading.hidden),
+        chosen,
+        run.tokens.labels,
+        title=f"{reading.measure.capitalize()} from query (left) to key (right)",
+        causal=run.causal,
+        value=values.UNITS[reading.measure],
+        key="heads_lines",
+    )

@@ -1,0 +1,121 @@
+"""Heads: every layer and head of a model on the visitor's sentence, and one of them opened."""
+
+import streamlit as st
+
+from pages.compare.heads import numbers, open_head, settings, stages, statistics, take_away, values
+from pages.compare.heads.take_away import MOSAIC
+from serving import models, runs
+from ui.canvas.mosaic import Arrangement, arrange, mosaic
+from ui.export import source
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+
+st.title("Heads")
+st.markdown(
+    "Every head of every layer decides anew how much each token takes from every other. "
+    "Here are all of them on one sentence; click one to open it."
+)
+
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = st.columns([3, 2], gap="large")
+with left:
+    text = controls.text("Sentence", "heads_text", controls.ANIMAL)
+with right:
+    entry = controls.model("heads_model", None, prefer="encoder")
+try:
+    with st.spinner("Running the model …", show_time=True):
+        run = runs.run(entry.spec.name, text)
+        table = statistics.table(run)
+except models.LOAD_ERRORS as error:
+    messages.problem(f"{entry.spec.title}: {error}")
+    st.stop()
+
+n_heads = entry.spec.n_heads
+with right:
+    order = settings.order(table)
+reading = settings.reading(run)
+drawing = settings.drawing()
+
+
+def show(number: int) -> None:
+    """The head that was clicked becomes the open one."""
+    st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
+
+
+@st.fragment
+def pictures() -> None:
+    """All heads, and one of them open: to open another runs and paints this part alone."""
+    st.markdown(f":small[{order.said}]")
+    packed = values.packed(run, reading, name=MOSAIC)
+    mosaic(packed, key=MOSAIC, on_open=show)
+    st.markdown(
+        f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
+        f"{len(packed.data):,} bytes. A value read here is within ±{packed.stated_error} of the "
+        f"tensor ({packed.levels} steps a head); the open head below is exact.]"
+    )
+
+    st.header("One head")
+    columns = st.columns(3, gap="medium")
+    with columns[0]:
+        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3)
+    with columns[1]:
+        head = controls.number("Head", "heads_head", n_heads, 1)
+    with columns[2]:
+        stage = linked(
+            st.select_slider,
+            "Step",
+            stages.STAGES,
+            stages.WEIGHTS,
+            key="heads_stage",
+            help="From the scores to the weights, in the order of the computation.",
+        )
+    choice = controls.HeadChoice(entry, layer, head)
+    arrangement = Arrangement(
+        selected=layer * n_heads + head,
+        order=order.heads,
+        captions=order.captions,
+        scale=float(values.values(run, reading).max()) if drawing.one_scale else None,
+        square_root=drawing.square_root,
+        threshold=drawing.threshold,
+        hidden=reading.hidden,
+        large=drawing.large,
+    )
+    arrange(arrangement, key=MOSAIC)
+    picture, lines = st.columns(2, gap="large")
+
+    st.subheader("One pair of tokens")
+    pair = open_head.choose_pair(run)
+    open_head.show_pair(run, choice, pair)
+    with picture:
+        open_head.show_map(run, choice, reading, drawing, stage, pair)
+    with lines:
+        open_head.show_lines(run, choice, reading)
+
+    with st.expander("Take it away"):
+        take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
+
+
+pictures()
+
+with st.expander("All heads in numbers"):
+    numbers.show(table, f"{entry.spec.name}_statistics.csv")
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
+        "at. In a decoder the upper half is empty: a query may not look ahead.\n"
+        "- Many heads rest on the first token, `[CLS]` or `[SEP]` when they have nothing to say. "
+        "Leave those keys out to see the rest; switch to **contributions** to see how little "
+        "such a rest may write.\n"
+        "- A **weight** says how much of a value vector is taken. Its **contribution** is the "
+        "length of what that adds to the output, `‖α v W_O‖`.\n"
+        "- **Induction** and **duplicate token** are measured on random tokens said twice, all "
+        "other statistics on your sentence.\n"
+        "- A large weight says where a head looks, not what the model concludes from it."
+    )
+
+with st.expander("The code that computed these numbers"):
+    source.show("attention_core/attend.py", "attend")
+    source.show("attention_core/contributions.py", "contributions")

@@ -1,0 +1,140 @@
+"""The controls of the Heads page: what is read, in which order, in which colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.compare.heads import noise, statistics
+from pages.compare.heads.values import MEASURES, WEIGHTS, Reading
+from serving.runs import AttentionRun
+from ui.widgets.linked import linked
+
+LAYERS, EVERY = "layer and head", "all"
+OWN_SCALE, ONE_SCALE = "each head its own", "one for all heads"
+COUNTS = (6, 12, 24, 48, EVERY)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One colour scale for all heads or one for each; `threshold` is a share of that scale."""
+
+    one_scale: bool
+    square_root: bool
+    threshold: float
+    large: bool
+
+    def largest(self, shown: np.ndarray, head: np.ndarray) -> float:
+        """The value of the brightest colour, given all values that are shown and one head's."""
+        values = shown if self.one_scale else head
+        return float(values.max())
+
+
+@dataclass(frozen=True)
+class Order:
+    """The heads to draw, by number, and what stands below each; None is the grid of all.
+
+    said: how the order is to be read, in Markdown of ours.
+    """
+
+    heads: list[int] | None
+    captions: list[str]
+    said: str
+
+
+def reading(run: AttentionRun) -> Reading:
+    """What is measured and which keys are left out."""
+    columns = st.columns([2, 3, 2], gap="medium", vertical_alignment="bottom")
+    with columns[0]:
+        measure = linked(
+            st.selectbox,
+            "Measure",
+            MEASURES,
+            key="heads_measure",
+            help="A weight α says how much of a value vector v a query takes. The contribution "
+            "‖α v W_O‖ is the length of what the head then writes: small where the value is short, "
+            "however large the weight. The bias of the output projection is left out.",
+        )
+    with columns[1]:
+        left_out = linked(
+            st.pills,
+            "Leave out keys",
+            noise.KINDS,
+            selection_mode="multi",
+            key="heads_hide",
+            help="Not drawn, where the text has such tokens. The model itself saw them.",
+        )
+    with columns[2]:
+        renormalise = linked(
+            st.toggle,
+            "Renormalise the rest",
+            key="heads_renormalise",
+            help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
+        )
+    hidden = noise.hidden(run.tokens, left_out)
+    return Reading(measure or WEIGHTS, hidden, renormalise and bool(hidden))
+
+
+def drawing() -> Drawing:
+    """How values become pictures."""
+    columns = st.columns([3, 4, 3, 4], gap="small", vertical_alignment="bottom")
+    with columns[0]:
+        scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
+    with columns[1]:
+        root = linked(
+            st.toggle,
+            "Show small values",
+            True,
+            key="heads_root",
+            help="Colours by the square root of the value instead of the value.",
+        )
+    with columns[2]:
+        large = linked(st.toggle, "Large tiles", key="heads_large", help="In a frame that scrolls.")
+    with columns[3]:
+        threshold = linked(
+            st.slider,
+            "Hide values below (% of the scale)",
+            0,
+            50,
+            0,
+            key="heads_threshold",
+        )
+    return Drawing(scale == ONE_SCALE, root, threshold / 100, large)
+
+
+def order(table: pd.DataFrame) -> Order:
+    """Which heads are drawn, sorted by a statistic of the table."""
+    measured = {s.title: s for s in statistics.definitions()}
+    columns = st.columns(2, gap="small", vertical_alignment="bottom")
+    with columns[0]:
+        title = linked(
+            st.selectbox,
+            "Order",
+            (LAYERS, *measured),
+            key="heads_sort",
+            help="  \n".join(f"**{s.title}**: {s.definition}" for s in measured.values()),
+        )
+    by_layer = title == LAYERS
+    with columns[1]:
+        rising = linked(st.toggle, "Smallest first", key="heads_rising", disabled=by_layer)
+    count = linked(
+        st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
+    )
+    if by_layer:
+        said = "Each row is a layer, each column a head; both count from 0, as in the code."
+        return Order(None, [], said)
+    chosen = measured[title]
+    said = f"**{chosen.title}**: {chosen.definition}"
+    column = table[chosen.name].to_numpy()
+    heads = sorted_heads(column, rising=rising)
+    captions = ["" if np.isnan(value) else f"{value:.2f}" for value in column]
+    return Order(heads if count == EVERY else heads[:count], captions, said)
+
+
+def sorted_heads(column: np.ndarray, *, rising: bool) -> list[int]:
+    """Numbers of the heads by their value, the largest first; those without a value come last."""
+    keyed = np.where(np.isnan(column), np.inf, column if rising else -column)
+    return [int(head) for head in np.argsort(keyed, kind="stable")]

@@ -1,0 +1,119 @@
+"""The table of heads: what each one does on a text, and on random tokens said twice."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pretrained import Pretrained
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import STATISTICS_CACHE_BYTES
+from serving.runs import AttentionRun
+
+if TYPE_CHECKING:
+    from attention_core.experiments.compare.heads.statistics import Statistic
+
+REPEATED_TOKENS = 50  # in each copy, where the model's context has room for two
+SEED = 0
+_CANDIDATES = 20  # times as many tokens are drawn as are needed: not every one is a word
+
+_tables: BoundedCache[pd.DataFrame] = BoundedCache(
+    STATISTICS_CACHE_BYTES, lambda table: int(table.memory_usage().sum())
+)
+_repeated: BoundedCache[np.ndarray] = BoundedCache(STATISTICS_CACHE_BYTES, lambda a: a.nbytes)
+
+
+def definitions() -> tuple[Statistic, ...]:
+    """The statistics in the order of the table's columns: names, titles, definitions, ranges."""
+    from attention_core.experiments.compare.heads.statistics import STATISTICS
+
+    return STATISTICS
+
+
+def table(run: AttentionRun) -> pd.DataFrame:
+    """One row a head, layer by layer: `layer`, `head`, and a column for each statistic's name.
+
+    NaN stands for what the text or the model does not have. The table is shared: do not change it.
+    """
+    return _tables.get((*models.key(run.model), run.tokens.text), lambda: _measure(run))
+
+
+def _measure(run: AttentionRun) -> pd.DataFrame:
+    import torch
+
+    from attention_core.experiments.compare.heads.statistics import STATISTICS, TextAttention
+
+    text = TextAttention(
+        torch.tensor(run.weights),
+        torch.tensor(run.tokens.ids),
+        torch.tensor(run.tokens.special),
+        run.causal,
+    )
+    on_repeated = repeated(run.model)
+    n_layers, n_heads = run.weights.shape[:2]
+    layers, heads = np.indices((n_layers, n_heads)).reshape(2, -1)
+    columns: dict[str, np.ndarray] = {"layer": layers, "head": heads}
+    with torch.inference_mode():
+        for statistic in STATISTICS:
+            values = (
+                on_repeated[statistic.name]
+                if statistic.measure is None
+                else statistic.measure(text).numpy()
+            )
+            columns[statistic.name] = values.reshape(-1)
+    return pd.DataFrame(columns)
+
+
+def repeated(name: str) -> dict[str, np.ndarray]:
+    """The statistics of a model that no text changes, by their names: (layers, heads) each.
+
+    Measured once a model, on up to `REPEATED_TOKENS` random words said twice, between the special
+    tokens that its tokenizer puts around a text. NaN where the context has no room for that.
+    """
+    induction, duplicate = _repeated.get(models.key(name), lambda: _measure_repeated(name))
+    return {"induction": induction, "duplicate": duplicate}
+
+
+def _measure_repeated(name: str) -> np.ndarray:
+    from attention_core.experiments.compare.heads.statistics import (
+        repeated_scores,
+        repeated_sequence,
+    )
+
+    model = models.get(name)
+    config = model.core.config
+    before, after = _around(model)
+    vocabulary = _words(model)
+    n = min(
+        REPEATED_TOKENS,
+        (config.context_length - len(before) - len(after)) // 2,
+        len(vocabulary),
+    )
+    if n < 2:
+        return np.full((2, config.n_layers, config.n_heads), np.nan, np.float32)
+    ids = repeated_sequence(n, vocabulary, seed=SEED)
+    scores = repeated_scores(model.core, ids, before=before, after=after)
+    return np.stack([part.float().cpu().numpy() for part in (scores.induction, scores.duplicate)])
+
+
+def _words(model: Pretrained) -> list[int]:
+    """Random ids of tokens that are letters only, a space before them aside.
+
+    That leaves out what a tokenizer adds ([CLS]), what was never trained ([unused7]), and pieces
+    that WordPiece only uses inside a word (##ing).
+    """
+    size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
+    drawn = random.Random(SEED).sample(range(size), min(size, _CANDIDATES * REPEATED_TOKENS))
+    return [index for index in drawn if model.tokenizer.decode([index]).strip().isalpha()]
+
+
+def _around(model: Pretrained) -> tuple[list[int], list[int]]:
+    """The ids that the tokenizer puts before a text and behind it."""
+    tokens = model.tokenizer.encode("a")
+    ordinary = [index for index, special in enumerate(tokens.special) if not special]
+    ids = list(tokens.ids)
+    return ids[: ordinary[0]], ids[ordinary[-1] + 1 :]

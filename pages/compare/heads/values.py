@@ -1,0 +1,101 @@
+"""What the pictures of the Heads page draw: weights or contributions, some keys left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import PACKED_CACHE_BYTES, RUN_CACHE_BYTES
+from serving.runs import AttentionRun
+from ui.canvas.mosaic import Packed, pack
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
+UNITS = {WEIGHTS: "weight", CONTRIBUTIONS: "contribution"}
+MEASURES = tuple(UNITS)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a run is read: what is measured, which keys are left out, and what becomes of the rest.
+
+    With `renormalise` the weights of the keys that are left are divided by their sum, row by row,
+    before anything else is done with them.
+    """
+
+    measure: str = WEIGHTS
+    hidden: tuple[int, ...] = ()
+    renormalise: bool = False
+
+
+_values: BoundedCache[np.ndarray] = BoundedCache(RUN_CACHE_BYTES, lambda array: array.nbytes)
+_packed: BoundedCache[Packed] = BoundedCache(PACKED_CACHE_BYTES, lambda packed: len(packed.data))
+
+
+def values(run: AttentionRun, reading: Reading) -> np.ndarray:
+    """Weights or contributions of every head (layers, H, T, S), read-only; hidden keys are 0."""
+    if reading == Reading():
+        return run.weights
+    return _values.get((_key(run), reading), lambda: _compute(run, reading))
+
+
+def packed(run: AttentionRun, reading: Reading, *, name: str) -> Packed:
+    """What the mosaic with the key `name` draws."""
+
+    def make() -> Packed:
+        return pack(
+            values(run, reading),
+            run.tokens.labels,
+            name=name,
+            title=f"{run.title}: {reading.measure} of every head",
+            causal=run.causal,
+            value_name=UNITS[reading.measure],
+        )
+
+    return _packed.get((_key(run), reading, name), make)
+
+
+def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -> np.ndarray:
+    """(..., T, S) with NaN, which pictures leave out, for hidden keys and values below `smallest`.
+
+    A masked score, minus infinity, is no value below anything and stays.
+    """
+    array = array.copy()
+    array[..., list(hidden)] = np.nan
+    if smallest > 0:
+        array[np.isfinite(array) & (array < smallest)] = np.nan
+    return array
+
+
+def _key(run: AttentionRun) -> tuple[object, ...]:
+    return (*models.key(run.model), run.tokens.text)
+
+
+def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
+    import torch
+
+    from attention_core.contributions import contributions
+    from attention_core.experiments.compare.hide_keys import hide_keys
+
+    hidden = torch.zeros(len(run.tokens), dtype=torch.bool)
+    hidden[list(reading.hidden)] = True
+    weights = hide_keys(_tensor(run.weights), hidden, renormalise=reading.renormalise)
+    if reading.measure == CONTRIBUTIONS:
+        weights = contributions(weights, _tensor(run.value_norms))
+    array: np.ndarray = weights.numpy()
+    array.setflags(write=False)
+    return array
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    """A copy: torch knows no read-only memory."""
+    import torch
+
+    return torch.tensor(array)

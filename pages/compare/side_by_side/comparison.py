@@ -1,0 +1,286 @@
+"""Two heads on shared rows and columns: their maps, aligned, and the difference of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pretrained.tokenization.alignment import (
+    Alignment,
+    Groups,
+    aligned,
+    aligned_words,
+    group_labels,
+)
+from serving.runs import AttentionRun
+from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, heatmap
+from ui.export import tables
+from ui.widgets import controls, head_picture
+from ui.widgets.controls import HeadChoice
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+TOKENS, UNITS, WORDS = "tokens", "shared units", "words"
+VIEWS = (TOKENS, UNITS, WORDS)
+HIDDEN_BOTH = "masked on both sides, no query may look ahead"
+HIDDEN_ONE = "not comparable, the decoder may not look ahead"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One map as it is drawn: values (Q, Q), a label and a unit (-1: none) for each row and column.
+
+    alone: what the compared rows give on average to each group of tokens that has no partner.
+    ahead: what they give on average to cells that the other side may not see.
+    """
+
+    title: str
+    values: np.ndarray
+    labels: tuple[str, ...]
+    units: tuple[int, ...]
+    causal: bool
+    alone: dict[str, float]
+    ahead: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides and the signed difference (U, U) over the units that both have, NaN where hidden.
+
+    left, right: what was subtracted, (U, U) each. labels: the units, of the left text and of the
+    right one. hidden_text: what a hidden cell means.
+    """
+
+    sides: tuple[Side, Side]
+    left: np.ndarray
+    right: np.ndarray
+    difference: np.ndarray
+    labels: tuple[tuple[str, ...], tuple[str, ...]]
+    hidden_text: str
+
+    @property
+    def largest(self) -> float:
+        """The largest difference, whatever its sign; 0 where nothing can be compared."""
+        known = np.abs(self.difference[~np.isnan(self.difference)])
+        return float(known.max(initial=0.0))
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Every cell that can be compared, the largest difference first."""
+        rows, columns = np.nonzero(~np.isnan(self.difference))
+        order = np.argsort(-np.abs(self.difference[rows, columns]), kind="stable")
+        rows, columns = rows[order], columns[order]
+        first, second = (np.array(labels, dtype=object) for labels in self.labels)
+        same = self.labels[0] == self.labels[1]
+        frame = {"query unit": rows, "query": first[rows], "key unit": columns}
+        frame |= {"key": first[columns]}
+        if not same:
+            frame |= {"query, right": second[rows], "key, right": second[columns]}
+        return pd.DataFrame(
+            frame
+            | {
+                "left": self.left[rows, columns],
+                "right": self.right[rows, columns],
+                "left minus right": self.difference[rows, columns],
+            }
+        )
+
+
+def compare(
+    runs: tuple[AttentionRun, AttentionRun],
+    heads: tuple[HeadChoice, HeadChoice],
+    view: str,
+    renormalise: bool,
+) -> Comparison:
+    """The two heads over tokens, shared units or words, and left minus right over their units.
+
+    The difference is taken over the units of the alignment in every view. With `renormalise`, each
+    row of both sides is divided by what it gives to the cells that can be compared.
+    Raises: ValueError for another view.
+    """
+    import torch
+
+    from attention_core.experiments.compare.side_by_side import (
+        difference,
+        merge_tokens,
+        renormalised,
+        visible_groups,
+    )
+
+    if view not in VIEWS:
+        raise ValueError(f"a view is one of {', '.join(VIEWS)}, not {view!r}")
+    a, b = runs[0].tokens, runs[1].tokens
+    alignment = aligned_words(a, b) if view == WORDS else aligned(a, b)
+    groups = tuple(unit.a for unit in alignment.units), tuple(unit.b for unit in alignment.units)
+    weights = [
+        torch.from_numpy(run.weights[head.layer, head.head].copy())
+        for run, head in zip(runs, heads, strict=True)
+    ]
+    visible = [
+        visible_groups(group, group, causal=run.causal)
+        for group, run in zip(groups, runs, strict=True)
+    ]
+    comparable = visible[0] & visible[1]
+    merged = [merge_tokens(w, g, g) for w, g in zip(weights, groups, strict=True)]
+    shares = [renormalised(one, comparable) for one in merged] if renormalise else merged
+    signed = difference(shares[0], shares[1], comparable)
+    sides = tuple(
+        _side(run, head, alignment, which, view, weights[i], merged[i], comparable)
+        for i, (run, head, which) in enumerate(zip(runs, heads, "ab", strict=True))
+    )
+    both_causal = runs[0].causal and runs[1].causal
+    return Comparison(
+        sides=(sides[0], sides[1]),
+        left=shares[0].numpy(),
+        right=shares[1].numpy(),
+        difference=signed.numpy(),
+        labels=(
+            tuple(unit.label_a for unit in alignment.units),
+            tuple(unit.label_b for unit in alignment.units),
+        ),
+        hidden_text=HIDDEN_BOTH if both_causal else HIDDEN_ONE,
+    )
+
+
+def _side(
+    run: AttentionRun,
+    head: HeadChoice,
+    alignment: Alignment,
+    which: str,
+    view: str,
+    weights: Tensor,
+    merged: Tensor,
+    comparable: Tensor,
+) -> Side:
+    from attention_core.experiments.compare.side_by_side import merge_tokens
+
+    own = tuple(unit.a if which == "a" else unit.b for unit in alignment.units)
+    only = alignment.only_a if which == "a" else alignment.only_b
+    if view == TOKENS:
+        values, labels = weights, run.tokens.labels
+        units = alignment.unit_of(which, len(run.tokens))
+    else:
+        shown: Groups = tuple(sorted(own + only))
+        values, labels = merge_tokens(weights, shown, shown), group_labels(run.tokens, shown)
+        number = {group: i for i, group in enumerate(own)}
+        units = tuple(number.get(group, -1) for group in shown)
+    given = merge_tokens(weights, own, only).mean(0).tolist() if own and only else []
+    return Side(
+        title=head.title,
+        values=values.numpy(),
+        labels=labels,
+        units=units,
+        causal=run.causal,
+        alone=dict(zip(group_labels(run.tokens, only), given, strict=False)),
+        ahead=float(merged.masked_fill(comparable, 0.0).sum(-1).mean()) if own else 0.0,
+    )
+
+
+def scale(sides: Sequence[Side], how: str) -> ColourScale:
+    """The one scale of the maps, as chosen with `controls.colours`."""
+    if how == controls.WHOLE:
+        return ColourScale(1.0)
+    many = max(len(side.labels) for side in sides) >= head_picture.MANY_TOKENS
+    square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
+    return ColourScale(max(float(side.values.max()) for side in sides), square_root)
+
+
+def draw(side: Side, colours: ColourScale, *, key: str) -> None:
+    """The map of one side; pointing at a cell frames the aligned cells of the other maps."""
+    heatmap(
+        side.values,
+        side.labels,
+        title=side.title,
+        causal=side.causal,
+        scale=colours,
+        link=Linked("side", side.units, side.units),
+        key=key,
+    )
+
+
+def draw_difference(comparison: Comparison, *, key: str) -> None:
+    """The difference map, linked to the maps of both sides."""
+    units = range(len(comparison.labels[0]))
+    heatmap(
+        comparison.difference,
+        comparison.labels[0],
+        title="Left minus right",
+        causal=False,
+        scale=DivergingScale(comparison.largest or 1.0),
+        value_name="difference",
+        hidden_text=comparison.hidden_text,
+        link=Linked("side", units, units, merges=False),
+        captions=[f"left: {comparison.sides[0].title}", f"right: {comparison.sides[1].title}"],
+        key=key,
+    )
+
+
+def summary(comparison: Comparison) -> None:
+    """The range of the differences, and what is left out of them, in numbers."""
+    table = comparison.table
+    if table.empty:
+        st.text("No cell can be compared.")
+        return
+    first = table.iloc[0]
+    st.text(
+        f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
+        f"Differences run from {table['left minus right'].min():+.3f} to "
+        f"{table['left minus right'].max():+.3f}. The largest: "
+        f"“{head_picture.isolated(first['query'])}” gives “{head_picture.isolated(first['key'])}” "
+        f"{first['left']:.3f} on the left and {first['right']:.3f} on the right."
+    )
+    for name, side in zip(("left", "right"), comparison.sides, strict=True):
+        for text in left_out(name, side):
+            st.text(text)
+
+
+def left_out(name: str, side: Side) -> list[str]:
+    """Sentences about what a side gives to tokens and cells that the other side does not have."""
+    said = []
+    if side.alone:
+        ordered = sorted(side.alone.items(), key=lambda item: -item[1])
+        listed = ", ".join(f"{head_picture.isolated(label)} {w:.3f}" for label, w in ordered[:4])
+        more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
+        said.append(
+            f"On the {name}, {listed}{more} have no partner and are left out: a compared row "
+            f"gives them {sum(side.alone.values()):.3f} of its weight on average."
+        )
+    if side.ahead > 0:
+        said.append(
+            f"On the {name}, a row gives {side.ahead:.3f} on average to tokens behind it, which "
+            "the decoder may not see."
+        )
+    return said
+
+
+def numbers(
+    shown: Sequence[tuple[str, AttentionRun, HeadChoice]], comparison: Comparison | None
+) -> None:
+    """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
+    if comparison is not None:
+        st.text("Left minus right, largest first")
+        st.dataframe(comparison.table, hide_index=True, height=320)
+        tables.download(
+            "Download the differences (CSV)",
+            comparison.table,
+            "left_minus_right.csv",
+            key="side_by_side_difference_csv",
+        )
+    for (which, run, choice), column in zip(shown, st.columns(2, gap="large"), strict=False):
+        with column:
+            table = head_picture.pairs(run, choice)
+            st.text(f"{choice.title}: tokens")
+            st.dataframe(table, hide_index=True, height=320)
+            tables.download(
+                "Download these weights (CSV)",
+                table,
+                f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
+                key=f"side_by_side_{which}_csv",
+            )

@@ -1,0 +1,151 @@
+"""Side by side: any two of model, layer, head and sentence, aligned, and their difference."""
+
+import streamlit as st
+
+from pages.compare.side_by_side import comparison as side_by_side
+from pages.compare.side_by_side import reference as beside
+from pages.compare.side_by_side import take_away
+from serving import models, runs
+from serving.limits import MAX_TEXT_CHARACTERS
+from ui.export import source
+from ui.widgets import controls, head_picture, messages
+from ui.widgets.linked import linked
+
+MERGING = "attention_core/experiments/compare/side_by_side.py"
+WIDE = "The animal didn't cross the street because it was too wide"
+
+st.title("Side by side")
+st.markdown(
+    "Each head decides anew how much every token takes from every other. Put two beside each "
+    "other: another head, layer, model or sentence. Tokens that hold the same characters are "
+    "matched, and one map is subtracted from the other."
+)
+
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+text = controls.text("Sentence", "side_by_side_text", controls.ANIMAL)
+texts = [text, text]
+if linked(st.toggle, "Another sentence on the right", False, key="side_by_side_two"):
+    texts[1] = linked(
+        st.text_area,
+        "Sentence on the right",
+        value=WIDE,
+        key="side_by_side_text_b",
+        height=80,
+        max_chars=MAX_TEXT_CHARACTERS,
+    )
+st.markdown(":small[Layers and heads count from 0, as in the code.]")
+columns = st.columns(2, gap="large")
+with columns[0]:
+    st.markdown("**Left**")
+    first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
+with columns[1]:
+    st.markdown("**Right**")
+    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1)
+columns = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
+with columns[0]:
+    view = linked(
+        st.radio,
+        "Rows and columns",
+        side_by_side.VIEWS,
+        key="side_by_side_view",
+        horizontal=True,
+        help="Shared units lie between the places where both models cut the text. A word is a run "
+        "of letters and digits. Weights are summed over the keys of a group and averaged over its "
+        "queries, so that rows still sum to 1.",
+    )
+with columns[1]:
+    colours = controls.colours("side_by_side_colours")
+with columns[2]:
+    renormalise = linked(
+        st.toggle,
+        "Renormalise the difference",
+        False,
+        key="side_by_side_rows",
+        help="Each row of both sides is divided by what it gives to the cells that are compared: "
+        "without special tokens, and without what the decoder may not see. Then both sum to 1.",
+    )
+
+shown = []
+columns = st.columns(2, gap="large")
+with st.spinner("Running the model …", show_time=True):
+    for which, column, choice, typed in zip("ab", columns, (first, second), texts, strict=True):
+        try:
+            run = runs.run(choice.entry.spec.name, typed)
+        except models.LOAD_ERRORS as error:
+            with column:
+                messages.problem(f"{choice.entry.spec.title}: {error}")
+        else:
+            shown.append((which, column, run, choice))
+if not shown:
+    st.stop()
+
+comparison = None
+if len(shown) == 2:
+    comparison = side_by_side.compare(
+        (shown[0][2], shown[1][2]), (first, second), view, renormalise
+    )
+    scale = side_by_side.scale(comparison.sides, colours)
+    for (which, column, run, choice), side in zip(shown, comparison.sides, strict=True):
+        with column:
+            side_by_side.draw(side, scale, key=f"side_by_side_{which}_map")
+            head_picture.strongest_pair(run, choice)
+else:
+    which, column, run, choice = shown[0]
+    with column:
+        scale = head_picture.colour_scale([(run, choice)], colours)
+        head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
+        head_picture.strongest_pair(run, choice)
+
+if comparison is not None:
+    st.header("Left minus right")
+    columns = st.columns(2, gap="large")
+    with columns[0]:
+        if comparison.labels[0]:
+            side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
+        else:
+            st.text("The two sides have no token in common.")
+    with columns[1]:
+        side_by_side.summary(comparison)
+        source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
+        source.step(MERGING, "difference", "return (left - right)")
+
+with st.expander("The numbers as tables"):
+    side_by_side.numbers([(which, run, choice) for which, _, run, choice in shown], comparison)
+
+st.header("Our core beside transformers")
+references = []
+if linked(
+    st.toggle, "Compare every layer with the reference model", False, key="side_by_side_reference"
+):
+    references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in shown])
+    source.step("pretrained/comparison.py", "largest_difference", "return float")
+
+if comparison is not None:
+    with st.expander("Take it away"):
+        both = shown[0][2], shown[1][2]
+        take_away.show(both, (first, second), comparison, view, renormalise, references)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A **row** is a query, the token that looks; a **column** is a key. Each row sums to 1. "
+        "Both maps share one colour scale. Point at a cell: its partners are framed in the other "
+        "maps and read out below them.\n"
+        "- **Orange**: the left head gives more. **Blue**: the right one does.\n"
+        "- A **decoder** (SmolLM2, GPT-2) may not look ahead: the hatched half is masked before "
+        "the softmax, which is not a small weight. Beside an encoder, those cells are crossed out: "
+        "not comparable.\n"
+        "- An **encoder** (MiniLM, BERT) fills the full square and adds `[CLS]` and `[SEP]`, which "
+        "a decoder does not have. Heads with nothing to say often rest there; in a decoder, on the "
+        "first token. So its rows keep less for the words: renormalise to compare the rest.\n"
+        "- `␣` marks a space, `⏎` a new line, `##` a piece that continues a word, `<F0>` a byte of "
+        "a character, `(2)` the second token of the same text.\n"
+        "- **Our core beside transformers**: differences near 1e-6 are rounding, sums in another "
+        "order. Hidden states hold larger numbers than weights, so theirs are larger.\n"
+        "- A large weight says where a head looks, not what the model concludes from it."
+    )
+
+with st.expander("The code that computed these weights"):
+    source.show("attention_core/attend.py", "attend")

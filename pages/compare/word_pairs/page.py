@@ -1,0 +1,166 @@
+"""Word pairs: in which heads one word looks at another, searched in the loaded model."""
+
+import streamlit as st
+
+from pages.compare.word_pairs import search, take_away
+from serving import models, runs
+from ui.charts import theme
+from ui.export import source, tables
+from ui.frame import sections
+from ui.widgets import controls, messages
+from ui.widgets.head_picture import isolated
+from ui.widgets.linked import linked
+
+HEADS = sections.script("compare/heads")
+ROWS = 10
+
+st.title("Word pairs")
+st.markdown(
+    "One head, it is said, looks from “it” to “animal”; another reads a sentence differently. "
+    "Pick a word that looks and two words it might look at: **every head of the model is "
+    "searched**, and the find is held against all other pairs."
+)
+
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+
+def ask() -> None:
+    """Put a question of the lectures into the controls."""
+    chosen = st.session_state["word_pairs_question"]
+    if chosen is not None:
+        question = search.QUESTIONS[chosen]
+        st.session_state["word_pairs_text"] = question.text
+        st.session_state["word_pairs_query"] = question.query
+        st.session_state["word_pairs_a"] = question.key
+        st.session_state["word_pairs_b"] = question.other
+        st.session_state["word_pairs_question"] = None
+
+
+def swap() -> None:
+    """Look from A to the word that looked."""
+    state = st.session_state
+    state["word_pairs_query"], state["word_pairs_a"] = (
+        state["word_pairs_a"],
+        state["word_pairs_query"],
+    )
+
+
+st.pills(
+    "Questions from the lectures", list(search.QUESTIONS), key="word_pairs_question", on_change=ask
+)
+text = controls.text("Sentence", "word_pairs_text", controls.ANIMAL)
+model_column, *word_columns = st.columns([2, 1, 1, 1])
+with model_column:
+    name = controls.model("word_pairs_model", None, prefer="encoder").spec.name
+try:
+    with st.spinner("Running the model …", show_time=True):
+        run = runs.run(name, text)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+
+units = search.units(run.tokens)
+words = [unit.label for unit in units if unit.is_word]
+if len(words) < 2:
+    st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
+    st.stop()
+defaults = search.defaults(text, words)
+picked = []
+for column, label, key, default in zip(
+    word_columns,
+    ("Word that looks (query)", "Word A (key)", "Word B (key)"),
+    ("word_pairs_query", "word_pairs_a", "word_pairs_b"),
+    defaults,
+    strict=True,
+):
+    with column:
+        picked.append(linked(st.selectbox, label, words, index=default, key=key))
+labels = [unit.label for unit in units]
+result = search.search(run, units, *(labels.index(word) for word in picked))
+st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=swap)
+
+query, word_a, word_b = map(isolated, picked)
+if not result.sees:
+    messages.problem(
+        f"{run.title} reads from left to right: “{query}” cannot look at “{word_a}”, which comes "
+        "later. Swap them, or choose an encoder.",
+        icon=":material/swap_horiz:",
+    )
+    st.stop()
+
+drawn = search.charts(result, theme.ink(), theme.paper())
+table = search.table(result)
+layer, head = result.best
+st.text(
+    f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
+    f"layer {layer}, head {head}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
+)
+metrics = st.columns(4)
+n_heads = result.weights.size
+metrics[0].metric("Largest weight on A", f"{result.weights.max():.3f}")
+metrics[1].metric("Heads in which A comes first", f"{(result.rank == 1).sum()} of {n_heads}")
+metrics[2].metric(
+    "Heads more on A, more on B",
+    f"{(result.preference > 0).sum()}, {(result.preference < 0).sum()}",
+)
+metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
+
+for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
+    with column:
+        st.vega_lite_chart(drawn[f"heads_{letter}"], key=f"word_pairs_grid_{letter}")
+if not result.sees_other:
+    messages.problem(
+        f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
+        icon=":material/visibility_off:",
+    )
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader("A or B?")
+    st.vega_lite_chart(drawn["a_or_b"], key="word_pairs_against")
+with right:
+    st.subheader("Is that much?")
+    st.vega_lite_chart(drawn["yardstick"], key="word_pairs_yardstick")
+
+st.subheader("The heads with the largest weight on A")
+st.dataframe(table.head(ROWS), hide_index=True)
+st.markdown("Open one of them on the page *Heads*:")
+for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):  # or fewer heads
+    column.page_link(
+        HEADS,
+        label=f"Layer {row.layer}, head {row.head}",
+        icon=":material/grid_on:",
+        query_params={
+            "heads_text": text,
+            "heads_model": name,
+            "heads_layer": str(row.layer),
+            "heads_head": str(row.head),
+        },
+    )
+tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
+
+with st.expander("Take it away"):
+    take_away.show(run, result)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A word may be several tokens: weights are **summed over its key tokens** and "
+        "**averaged over its query tokens**. Punctuation marks count as words.\n"
+        "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
+        "*Contribution*: the weight times the length of what the head writes for that token.\n"
+        f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
+        "more.\n"
+        "- **The largest of many heads, picked after looking at all, is a search**: some head is "
+        "strong for almost any pair, above all for neighbours. The grey bars are the same search "
+        "for every other pair of words. A find in their midst is no find.\n"
+        "- The lectures show one head in which “woman” looks most at “brush”, and another in "
+        "which it looks most at “portrait”, as two readings of one sentence. Here you see whether "
+        "the loaded model does so. A weight shows where a head looks, not which meaning the "
+        "model holds; nothing in the sentence on free speech decides between its two readings."
+    )
+
+with st.expander("The code that computed these numbers"):
+    source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
+    source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")

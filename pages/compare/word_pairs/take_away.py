@@ -1,0 +1,73 @@
+"""The page "Word pairs" to take away: its charts, every number of the search, and its code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.compare.word_pairs import search
+from pages.compare.word_pairs.search import Search
+from serving.runs import AttentionRun
+from ui.export import take_away
+
+SNIPPET = """\
+import torch
+import pretrained
+from attention_core.experiments.compare.word_pairs import taken_from_units
+
+model = pretrained.load({model!a}, device="cpu")
+tokens = model.tokenizer.encode({text!a})
+with torch.inference_mode():
+    records = model.core(torch.tensor([tokens.ids]), record=True).records
+weights = torch.cat([record.weights for record in records])  # (layers, heads, T, S)
+query, a, b = {query!r}, {key!r}, {other!r}  # the tokens of three words
+taken = taken_from_units(weights, query, [a, b])  # (layers, heads, 2)
+layer, head = divmod(int(taken[..., 0].argmax()), taken.shape[1])
+print(layer, head, float(taken[layer, head, 0]))  # the head with the largest weight on A
+print(float(taken[..., 1].max()))  # the largest weight on B
+"""
+
+
+def show(run: AttentionRun, result: Search) -> None:
+    """Buttons, the code and the link."""
+    stem = f"{run.model}_word_pair"
+    take_away.panel(
+        [
+            take_away.pictures(partial(search.charts, result), f"{stem}_charts.zip"),
+            take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
+        ],
+        snippet(run, result),
+        prefix="word_pairs",
+        note="The NPZ holds what every head gives to A and B, its contributions and the place of "
+        "A in its row (layers × heads), the largest weight of each other pair, and the weights of "
+        "all tokens behind them, float32.",
+    )
+
+
+def arrays(run: AttentionRun, result: Search) -> dict[str, Any]:
+    """The search under the names of `Search`, and the weights it searched."""
+    return {
+        "weights": run.weights,
+        "weights_on_a": result.weights,
+        "weights_on_b": result.other_weights,
+        "contributions_of_a": result.contributions,
+        "place_of_a": result.rank,
+        "other_pairs": result.others,
+        "query_tokens": np.array(result.query.tokens),
+        "a_tokens": np.array(result.key.tokens),
+        "b_tokens": np.array(result.other.tokens),
+        "tokens": np.array(run.tokens.labels),
+    }
+
+
+def snippet(run: AttentionRun, result: Search) -> str:
+    """Python that searches the same words and prints the largest weights."""
+    return SNIPPET.format(
+        model=run.model,
+        text=run.tokens.text,
+        query=result.query.tokens,
+        key=result.key.tokens,
+        other=result.other.tokens,
+    )

@@ -1,0 +1,172 @@
+"""The live view of a generation job: two texts, the times, the chart, a stop button."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import streamlit as st
+
+from pages.generate.generate.job import Job, Request, Run, submit
+from serving.jobs import JobQueue
+from serving.limits import OverLimit
+from ui.charts import style, theme
+from ui.export import tables
+from ui.widgets import messages
+
+_JOB = "generate_job"
+
+
+def start(queue: JobQueue, request: Request) -> None:
+    """Queue a request for this visitor, in place of the one that may still be running."""
+    try:
+        st.session_state[_JOB] = submit(queue, request, instead_of=st.session_state.get(_JOB))
+    except OverLimit as error:
+        messages.problem(error)
+
+
+def show(queue: JobQueue) -> None:
+    """The visitor's job, if there is one; repainted four times a second while it lives."""
+    job: Job | None = st.session_state.get(_JOB)
+    if job is not None:
+        timed = job.live
+        st.fragment(_view, run_every=0.25 if timed else None)(queue, job, timed)
+
+
+def _view(queue: JobQueue, job: Job, timed: bool) -> None:
+    was_live = job.live  # read first: what is painted below is then at least that fresh
+    job.watch()
+    _status(queue, job)
+    # it stays when the job is over, so that nothing below moves
+    st.button(
+        "Stop",
+        icon=":material/stop:",
+        key="generate_stop",
+        on_click=job.stop,
+        disabled=not was_live,
+    )
+    _texts(job)
+    if job.cached.steps:
+        _numbers(job)
+        st.vega_lite_chart(_chart(job), key="generate_chart")
+    if not was_live and job.cached.steps:
+        _data(job)
+    if timed and not was_live:
+        st.rerun()  # the job is over: the next run of the page makes this view without a timer
+
+
+def _status(queue: JobQueue, job: Job) -> None:
+    ahead = queue.ahead(job)
+    done, asked = len(job.cached.steps), job.request.max_new_tokens
+    if job.state == "waiting":
+        others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."
+        st.info(f"Waiting: {others}" if ahead else "Starting …", icon=":material/hourglass_top:")
+    elif job.state == "running":
+        warm = f"{done} of {_tokens(asked)}" if done else "warming up"
+        st.info(f"Running: {warm if job.device else 'loading the model'} …", icon=":material/bolt:")
+    elif job.state == "failed":
+        messages.problem(job.error)
+    elif job.state == "stopped":
+        st.info(f"Stopped after {done} of {_tokens(asked)}.", icon=":material/stop:")
+    else:
+        st.success(f"Done: {_tokens(done)}. {job.notice}", icon=":material/check:")
+    st.text(job.request.summary)
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'' if count == 1 else 's'}"
+
+
+def _texts(job: Job) -> None:
+    runs = {"cached": (style.CACHED, job.cached), "uncached": (style.UNCACHED, job.uncached)}
+    for column, (name, (title, run)) in zip(st.columns(2, gap="medium"), runs.items(), strict=True):
+        with column:
+            st.markdown(f"**{title.capitalize()}**")
+            key = f"generate_text_{name}"
+            with st.container(border=True, height=180, autoscroll=True, key=key):
+                # text that a model or a visitor wrote is shown as text, never as Markdown
+                st.text(job.request.prompt + job.text(run))
+
+
+def _numbers(job: Job) -> None:
+    cells = st.columns(5)
+    cells[0].metric("Speed-up in total", _or_dots(job.speed_up, "{:.2f} ×"))
+    difference = job.largest_difference
+    not_a_number = difference is not None and math.isnan(difference)
+    cells[1].metric(
+        "Largest logit difference",
+        "not a number" if not_a_number else _or_dots(difference, "{:.1e}"),
+    )
+    cells[2].metric("Same tokens", {True: "yes", False: "no", None: "…"}[job.same_tokens])
+    size = job.cache_size
+    cells[3].metric(
+        "Cache now",
+        "…" if size is None else f"{size.measured / 1e6:.2f} MB",
+        help=None
+        if size is None
+        else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
+        f"tokens × 2 × bytes per value is {size.formula:,}.",
+    )
+    cells[4].metric("Device", job.device)
+    st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
+
+
+def _or_dots(value: float | None, pattern: str) -> str:
+    return "…" if value is None else pattern.format(value)
+
+
+def _row(title: str, run: Run) -> dict[str, str]:
+    def milliseconds(seconds: float | None) -> str:
+        return "…" if seconds is None else f"{seconds * 1e3:.1f} ms"
+
+    decode = run.decode_seconds
+    return {
+        "run": title,
+        "total": f"{run.seconds:.2f} s",
+        "prefill": milliseconds(run.prefill_seconds),
+        "decode step, median": milliseconds(run.median_decode_seconds),
+        "decode": f"{len(decode) / sum(decode):.1f} tokens/s" if decode else "…",
+        "FLOPs": f"{sum(step.flops for step in run.steps):.2e}",
+    }
+
+
+def _chart(job: Job) -> dict[str, object]:
+    runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
+    return style.time_per_token(
+        {
+            title: run.prefill_seconds * 1e3
+            for title, run in runs.items()
+            if run.prefill_seconds is not None
+        },
+        {title: [seconds * 1e3 for seconds in run.decode_seconds] for title, run in runs.items()},
+        n_steps=job.request.max_new_tokens - 1,
+        ink=theme.ink(),
+    )
+
+
+def _data(job: Job) -> None:
+    """Every step as a table and a download: the twin of the chart."""
+    rows = [
+        {
+            "run": title,
+            "step": number,
+            "kind": step.kind,
+            "token id": step.token_id,
+            "token": piece,
+            "log-probability": step.logprob,
+            "milliseconds": step.seconds * 1e3,
+            "tokens run": step.n_new,
+            "keys": step.n_keys,
+            "cache length": step.cache_length,
+            "FLOPs": step.flops,
+        }
+        for title, run in ((style.CACHED, job.cached), (style.UNCACHED, job.uncached))
+        for number, (step, piece) in enumerate(zip(run.steps, job.pieces(run), strict=False))
+    ]
+    table = pd.DataFrame(rows)
+    with st.expander("Every step, and the data to take away"):
+        st.dataframe(table, hide_index=True, height=320)
+        settings = table.assign(settings=job.request.summary, device=job.device)
+        tables.download(
+            "Download every step (CSV)", settings, "generation_steps.csv", key="generate_csv"
+        )

@@ -1,0 +1,146 @@
+"""Calculator: the bytes of a KV cache from a model's shapes, and what they make of the price."""
+
+from functools import partial
+
+import streamlit as st
+
+from pages.kv_cache.calculator import charts, setting
+from ui.charts import theme
+from ui.export import source, tables, take_away
+from ui.widgets import messages
+from ui.widgets.linked import linked
+
+CORE = "attention_core/costs/serving.py"
+
+st.title("Calculator")
+st.markdown(
+    "Every token that a model has seen leaves a key and a value in every layer. How many bytes "
+    "that is follows from a few published numbers, and for long texts it is more than the weights."
+)
+
+st.pills(
+    "Examples",
+    list(setting.PRESETS),
+    key="calculator_preset",
+    on_change=setting.use_preset,
+    wrap=True,
+)
+left, right = st.columns(2, gap="large")
+try:
+    with left:
+        model = setting.choose_model()
+        plain = linked(
+            st.toggle,
+            "As if plain multi-head attention",
+            False,
+            key="calculator_plain",
+            help="Every query head gets keys and values of its own, and all tokens are kept.",
+        )
+    with right:
+        columns = st.columns(2)
+        with columns[0]:
+            batch = linked(
+                st.select_slider,
+                "Sequences at once (batch)",
+                setting.BATCHES,
+                8,
+                key="calculator_batch",
+            )
+            cache = linked(
+                st.selectbox,
+                "Cached numbers",
+                list(setting.CACHE_BITS),
+                1,
+                key="calculator_cache",
+            )
+        with columns[1]:
+            n_tokens = linked(
+                st.select_slider,
+                "Tokens of each (context)",
+                setting.CONTEXTS,
+                32_768,
+                key="calculator_context",
+            )
+            weights = linked(
+                st.selectbox, "Weights", list(setting.WEIGHT_BITS), 1, key="calculator_weights"
+            )
+        memory = linked(
+            st.select_slider, "Memory, GB", setting.MEMORIES, 80, key="calculator_memory"
+        )
+except ValueError as error:
+    messages.problem(error)
+    st.stop()
+chosen = setting.setting(
+    model, plain=plain, batch=batch, n_tokens=n_tokens, cache=cache, weights=weights, memory=memory
+)
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader(f"{setting.size(chosen.cache())} of cache")
+    st.code(setting.formula(chosen), language=None, wrap_lines=True)
+    st.markdown(setting.remark(chosen))
+    st.table(setting.summary(chosen), border="horizontal", hide_index=True)
+with right:
+    st.vega_lite_chart(charts.context_chart(chosen, theme.ink()), key="calculator_context_chart")
+    source.step(CORE, "cache_bytes", "return sum(")
+    formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
+    source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
+
+st.header("All models in this setting")
+st.vega_lite_chart(charts.models_chart(chosen, theme.ink()), key="calculator_models_chart")
+with st.expander("The shapes, the bytes, and where each shape is published"):
+    everything = setting.everything(chosen)
+    st.dataframe(
+        everything,
+        hide_index=True,
+        height=420,
+        column_config={"source": st.column_config.LinkColumn()},
+    )
+    tables.download(
+        "Download all models (CSV)", everything, "kv_cache_of_models.csv", key="calculator_csv"
+    )
+
+st.header("GPT-3, from small to 175B")
+left, right = st.columns(2, gap="large")
+family = setting.gpt3_family(chosen)
+with left:
+    st.vega_lite_chart(charts.family_chart(chosen, theme.ink()), key="calculator_family_chart")
+with right:
+    st.dataframe(family.readable, hide_index=True)
+    st.markdown(
+        f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both curves "
+        "climb. Yet against its parameters the cache grows only with their power "
+        f"**{family.exponent:.2f}**: layers × width, where the weights are layers × width². At an "
+        "equal context, the cache weighs most beside *small* models."
+    )
+
+st.header("Why the price follows the context")
+st.dataframe(setting.price(chosen), hide_index=True)
+st.markdown(
+    f"{setting.crossing(chosen)} To make one token, a processor reads the weights, once for "
+    "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
+    "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
+    "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
+)
+source.step(CORE, "token_cost", "kept = sum(", "read = min(")
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- **GB** are 10⁹ bytes, as the lecture counts and memory is sold.\n"
+        "- **GQA** and **MQA**: several query heads share a key/value head. **MLA** keeps one "
+        "latent and a rotary key for all heads. A **window** forgets older tokens; Gemma 2 and 3 "
+        "have it in some layers only.\n"
+        "- In the chart of all models, the line from circle to diamond is what sharing, windows "
+        "and latents save. An empty circle: longer than that model's published context.\n"
+        "- **Operations**: a multiply and an add count as two. Of a mixture of experts, only what "
+        "a token uses is counted and read; latents are counted as absorbed.\n"
+        "- **Left out**: unused ends of allocated blocks, scales of quantised numbers, shared "
+        "prompts, activations, cross-attention. A real server needs more."
+    )
+
+with st.expander("Take it away"):
+    take_away.panel(
+        [take_away.pictures(partial(charts.charts, chosen), "kv_cache_charts.zip")],
+        setting.code(chosen),
+        prefix="calculator",
+    )

@@ -1,0 +1,278 @@
+"""A full cache: what it says, and three ways to go on, each run and compared with the full context.
+
+The text is the run's own in all of them, so that at every step all logits answer one question.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pages.kv_cache.inside_the_cache import pictures
+from pages.kv_cache.inside_the_cache.numbers import LINES
+from pages.kv_cache.inside_the_cache.run import Run, read_only
+from serving import models, token_text, turns
+from serving.cache import BoundedCache
+from serving.limits import INSIDE_FULL_BYTES
+from ui.charts.style import BLUE, GREEN, VERMILLION, config
+from ui.widgets.head_picture import isolated
+from ui.widgets.progress import Report, Reporter
+
+if TYPE_CHECKING:
+    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import Drift, Pass
+
+WHOLE = "full context"
+AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
+N_FIRST = 4  # as the paper on attention sinks keeps
+DIVERGENCE, LARGEST = "divergence, nats", "largest logit difference"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One step of one way: what its pass ran and held, and how far its logits are off."""
+
+    n_run: int
+    n_held: int
+    nbytes: int
+    flops: int
+    again: bool
+    drift: Drift
+    piece: str
+
+
+@dataclass(frozen=True)
+class Full:
+    """A run taken through a cache of `room` rows.
+
+    message: what the core's error says. n_first: rows of the beginning that FIRST keeps. ways: the
+    steps of each way. written: the row of the ring that each step wrote last. ring_keys: (L, H_kv,
+    S, D), the keys of every position as the ring held them; later ones wrote over earlier ones.
+    """
+
+    room: int
+    message: str
+    n_first: int
+    ways: dict[str, tuple[Taken, ...]]
+    written: tuple[tuple[int, ...], ...]
+    ring_keys: np.ndarray
+    seconds: float
+
+
+_kept: BoundedCache[Full] = BoundedCache(INSIDE_FULL_BYTES, lambda made: made.ring_keys.nbytes)
+
+
+def is_kept(run: Run, room: int) -> bool:
+    """Whether this was run already."""
+    return (run.key, room) in _kept
+
+
+def total(run: Run) -> int:
+    """Steps of all ways together, and the pass that is refused."""
+    return 3 * run.n_steps + 1
+
+
+def full(run: Run, room: int, report: Report | None = None) -> Full:
+    """The run's text through a cache of `room` rows, kept for all visitors.
+
+    `report` as in `run.run`.
+    Raises: ValueError for a room that the prompt does not fit, or that the whole text does.
+    """
+    return _kept.get((run.key, room), lambda: _make(run, room, Reporter(report)))
+
+
+def _make(run: Run, room: int, reporter: Reporter) -> Full:
+    import torch
+
+    from attention_core.experiments.kv_cache.inside_the_cache import full_cache
+    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import RecordingCache
+    from attention_core.model.reshape import windowed
+
+    model = models.get(run.settings.model)
+    core, text, n_prompt = model.core, run.run_ids, run.n_prompt
+    options: dict[str, Any] = {"on_layer": reporter.layer}
+    begin = time.perf_counter()
+    with turns.turn():
+        message = full_cache.refusal(core, text, room, **options)
+    reporter.unit()
+    references = [step.logits for step in run.steps]
+
+    def taken(passes: Iterator[Pass]) -> Iterator[Taken]:
+        for one, reference in zip(turns.each(passes), references, strict=True):
+            drift = full_cache.drift(one.logits, reference)
+            (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
+            reporter.unit()
+            yield Taken(one.n_run, one.n_held, one.nbytes, one.flops, one.again, drift, piece)
+
+    again = tuple(taken(full_cache.start_again(core, text, n_prompt, room, **options)))
+    ring_model = windowed(core, room)
+    ring = RecordingCache.for_model(ring_model, len(text))
+    rows = torch.full((*run.keys.shape[:2], len(text), run.keys.shape[3]), float("nan"))
+    sliding, written = [], []
+    for step in taken(full_cache.slide(ring_model, text, n_prompt, ring, **options)):
+        access = ring.accesses[-1]
+        rows[:, :, list(access.written)] = ring.contents()[0][:, :, list(access.rows_written)]
+        written.append(access.rows_written)
+        sliding.append(step)
+    n_first = min(N_FIRST, room // 2)
+    first = taken(full_cache.keep_first(core, text, n_prompt, room, n_first, **options))
+    return Full(
+        room=room,
+        message=message,
+        n_first=n_first,
+        ways={AGAIN: again, RING: tuple(sliding), FIRST: tuple(first)},
+        written=tuple(written),
+        ring_keys=read_only(rows.numpy()),
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def summary(run: Run, made: Full) -> pd.DataFrame:
+    """Each way from the first step on that does not fit: cost, memory, drift."""
+    first = made.room - run.n_prompt + 1  # the first step (from 0) whose token does not fit
+    count = run.n_steps - first
+    whole = run.steps[first:]
+    rows = [
+        {
+            "way": WHOLE,
+            "rows": run.n_rows,
+            "allocated, bytes": f"{run.steps[0].nbytes:,}",
+            "FLOPs": f"{sum(step.flops for step in whole):.2e}",
+            DIVERGENCE + ", mean": "0",
+            LARGEST: "0",
+            "same token": f"{count} of {count}",
+        }
+    ]
+    for way, steps in made.ways.items():
+        past = steps[first:]
+        rows.append(
+            {
+                "way": way,
+                "rows": made.room,
+                "allocated, bytes": f"{past[0].nbytes:,}",
+                "FLOPs": f"{sum(step.flops for step in past):.2e}",
+                DIVERGENCE + ", mean": f"{np.mean([s.drift.divergence for s in past]):.3f}",
+                LARGEST: f"{max(step.drift.largest for step in past):.2f}",
+                "same token": f"{sum(step.drift.same for step in past)} of {count}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def table(run: Run, made: Full) -> pd.DataFrame:
+    """Every step of every way."""
+    return pd.DataFrame(
+        {
+            "way": way,
+            "step": index + 1,
+            "tokens run": step.n_run,
+            "rows seen": step.n_held,
+            "allocated, bytes": step.nbytes,
+            "FLOPs": step.flops,
+            "rows run again": step.again,
+            LARGEST: step.drift.largest,
+            DIVERGENCE: step.drift.divergence,
+            "likeliest": step.piece,
+            "with full context": run.pieces[run.length(index)],
+            "same": step.drift.same,
+        }
+        for way, steps in made.ways.items()
+        for index, step in enumerate(steps)
+    )
+
+
+def chart(run: Run, made: Full, now: int, ink: str) -> dict[str, Any]:
+    """The logit differences of the three ways from the full context, by step."""
+    ways = [AGAIN, RING, FIRST]
+    y = {"field": LARGEST, "type": "quantitative", "title": LARGEST}
+    end = made.room - run.n_prompt + 1.5  # between the last step that fits and the next
+    return {
+        "height": 300,
+        "data": {"values": table(run, made).to_dict("records")},
+        "layer": [
+            {
+                "mark": {"type": "line", "point": {"size": 35}, "strokeWidth": 2},
+                "encoding": {
+                    "x": {"field": "step", "type": "quantitative", "title": "step",
+                          "scale": {"domain": [1, run.n_steps], "nice": False},
+                          "axis": {"tickMinStep": 1}},
+                    "y": y,
+                    "color": {"field": "way", "type": "nominal", "title": None,
+                              "scale": {"domain": ways, "range": [GREEN, VERMILLION, BLUE]},
+                              "legend": LINES},
+                    "strokeDash": {"field": "way", "type": "nominal", "legend": None,
+                                   "scale": {"domain": ways,
+                                             "range": [[6, 3], [1, 0], [2, 2]]}},
+                    "tooltip": [{"field": "step"}, {"field": "way"},
+                                {"field": LARGEST, "format": ".3f"},
+                                {"field": DIVERGENCE, "format": ".4f"},
+                                {"field": "likeliest"}, {"field": "with full context"}],
+                },
+            },
+            {
+                "data": {"values": [{"step": end}]},
+                "mark": {"type": "rule", "color": ink},
+                "encoding": {"x": {"field": "step", "type": "quantitative"}},
+            },
+            {
+                "data": {"values": [{"step": now + 1}]},
+                "mark": {"type": "rule", "color": ink, "strokeDash": [2, 3]},
+                "encoding": {"x": {"field": "step", "type": "quantitative"}},
+            },
+        ],
+        "config": config(ink),
+    }  # fmt: skip
+
+
+def ring(run: Run, made: Full, step: int, layer: int, head: int) -> None:
+    """The ring's keys after a step (from 0), row by row as they lie in memory."""
+    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import ring_positions
+
+    name = pictures.names(run)[0]
+    history = made.ring_keys[layer, head]
+    rows = np.full((made.room, history.shape[1]), np.nan, dtype=np.float32)
+    labels = []
+    for row, position in enumerate(ring_positions(run.length(step), made.room)):
+        if position is None:
+            labels.append(str(row))
+            continue
+        rows[row] = history[position]
+        mark = pictures.WRITTEN if row in made.written[step] else ""
+        labels.append(_ring_label(run, made, position, mark))
+    widest = [_ring_label(run, made, p, pictures.WRITTEN) for p in range(len(run.run_ids))]
+    pictures.buffer(
+        rows,
+        labels,
+        pictures.scale(history),
+        name=name,
+        key="inside_the_cache_ring",
+        title=f"Ring of {made.room} rows: {name}s, layer {layer}, KV head {head}",
+        framed=made.written[step],
+        room_for=widest,
+    )
+
+
+def _ring_label(run: Run, made: Full, position: int, mark: str) -> str:
+    return pictures.row_label(mark, position % made.room, f"p{position} {run.pieces[position]}")
+
+
+def sentence(run: Run, made: Full, step: int) -> str:
+    """What the step (from 0) did to the ring, in words."""
+    position = run.length(step) - 1
+    row, token = position % made.room, isolated(run.pieces[position])
+    if position < made.room:
+        return f"Step {step + 1}: everything still fits; position {position} is in row {row}."
+    gone = position - made.room
+    return (
+        f"Step {step + 1}: “{token}” (position {position}) went to row {position} mod {made.room} "
+        f"= {row}, over “{isolated(run.pieces[gone])}” (position {gone})."
+    )
+
+
+def clear() -> None:
+    """Forget what is kept (tests)."""
+    _kept.clear()

@@ -1,0 +1,153 @@
+"""Inside the cache: real keys and values filling a buffer, their bytes, crop, and a full cache."""
+
+import streamlit as st
+
+from pages.kv_cache.inside_the_cache import numbers, pictures, run, sections, take_away
+from serving import models
+from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
+from ui.charts import theme
+from ui.export import source
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.progress import watched
+from ui.widgets.stepper import stepper
+
+CORE, CACHE = (
+    "attention_core/experiments/kv_cache/inside_the_cache/recording_cache.py",
+    "attention_core/cache.py",
+)
+
+st.title("Inside the cache")
+st.markdown(
+    "A KV cache is a block of memory with one row a token. Every step **writes** the newest "
+    "token's key and value into the next row and **reads** all rows so far. Here is that memory, "
+    "during a real generation."
+)
+
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = st.columns(2, gap="large")
+with left:
+    prompt = controls.text("Prompt", "inside_the_cache_prompt", controls.NEXT_DAY)
+with right:
+    entry = controls.model("inside_the_cache_model", "decoder", prefer="decoder")
+    n_new = linked(
+        st.slider,
+        "New tokens",
+        MIN_INSIDE_TOKENS,
+        MAX_INSIDE_TOKENS,
+        12,
+        key="inside_the_cache_tokens",
+    )
+
+settings = run.Settings(entry.spec.name, prompt, n_new)
+try:
+    with st.spinner("Loading the model …"):
+        models.get(entry.spec.name)
+    made = watched(
+        "inside_the_cache_run",
+        settings,
+        lambda report: run.run(settings, report),
+        kept=run.is_kept(settings),
+        total=n_new,
+        unit="tokens, each with the cache and without",
+        done=lambda made: (
+            f"Tokens: {made.n_steps}, each run with the cache and without, in "
+            f"{made.seconds:.2f} s. {made.ended}"
+        ),
+    )
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+if made is None:
+    st.stop()
+
+n_steps, ink = made.n_steps, theme.ink()
+for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
+    if st.session_state.get(key, 1) > n_steps:  # of a longer run before
+        st.session_state[key] = n_steps
+left, right = st.columns(2, gap="large", vertical_alignment="bottom")
+with left:
+    now = (
+        stepper("Step", n_steps, min(5, n_steps), key="inside_the_cache_step") - 1
+        if n_steps > 1
+        else 0
+    )
+with right:
+    columns = st.columns(2)
+    with columns[0]:
+        layer = controls.number("Layer", "inside_the_cache_layer", made.keys.shape[0], 8)
+    with columns[1]:
+        head = controls.number("KV head", "inside_the_cache_kv_head", made.keys.shape[1], 1)
+pictures.both(made, now, layer, head)
+st.text(pictures.sentence(made, now))  # below: it may take a line more without moving the picture
+
+st.header("Bytes: measured and by the formula")
+left, right = st.columns(2, gap="large")
+with left:
+    st.code(numbers.formula(made, now), language=None, wrap_lines=True)
+    st.markdown(
+        "The memory is allocated once, for the longest text to come: no step copies old rows. Each "
+        "token fills the same number of bytes."
+    )
+with right:
+    st.vega_lite_chart(numbers.bytes_chart(made, now, ink), key="inside_the_cache_bytes")
+
+st.header("Every step, with the cache and without")
+st.dataframe(
+    numbers.steps_table(made).style.format(thousands=","),
+    hide_index=True,
+    height=248,
+    key="inside_the_cache_steps",
+)
+st.dataframe(
+    numbers.uncached_table(made).style.format(
+        {"logit difference": "{:.2e}"}, thousands=",", precision=0
+    ),
+    hide_index=True,
+    height=248,
+    key="inside_the_cache_uncached",
+)
+left, right = st.columns(2, gap="large")
+with left:
+    st.markdown(numbers.verdict(made))
+with right:
+    st.vega_lite_chart(numbers.difference_chart(made, now, ink), key="inside_the_cache_differences")
+
+st.header("Crop: go back and take another turn")
+sections.cropped(made, layer, head)
+
+st.header("When the cache is full")
+found = sections.filled(made, layer, head)
+
+with st.expander("Take it away"):
+    take_away.show(made, now, found, st.session_state.get("inside_the_cache_full_step", 1) - 1)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A row of a picture is a row of memory. **W**, framed: written in this step. **r**: "
+        "read. Crossed out: allocated, not written yet. **p** in the ring: the position. Colours "
+        "keep one scale over all steps.\n"
+        "- The first step, **prefill**, writes a row for each prompt token; each **decode** step "
+        "writes one. Queries are not kept: each is needed once.\n"
+        "- Rotary models store keys already rotated. A row belongs to its position and cannot "
+        "simply move.\n"
+        "- *Divergence* is Kullback-Leibler, from the full context. Right of the solid upright "
+        "line the text no longer fits.\n"
+        "- First rows beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453), here "
+        "measured with a mask, at the tokens' own positions; its bytes are those of the rows seen."
+    )
+
+with st.expander("The code that computed this"):
+    source.step(
+        CACHE,
+        "KVCache.update",
+        "keys[:, :, start:end] = k",
+        "values[:, :, start:end] = v",
+        "return keys[:, :, :end]",
+    )
+    source.step(CACHE, "KVCache.crop", "self._length = n_tokens")
+    source.step(CACHE, "KVCache._update_ring", "start = (end - n_kept)")
+    source.show(CORE, "observe")

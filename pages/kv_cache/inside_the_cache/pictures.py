@@ -1,0 +1,144 @@
+"""The buffers of one layer and head as pictures: which rows hold what, after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from pages.kv_cache.inside_the_cache.run import Run
+from ui.canvas.heatmap import DivergingScale, heatmap
+from ui.widgets.head_picture import isolated
+from ui.widgets.linked import linked
+
+ROW_PX = 15  # room for a label in every row
+WRITTEN, READ, OLD = "W", "r", "old"
+
+
+def between(label: str, key: str, low: int, high: int, default: int, help: str = "") -> int:
+    """A slider over low .. high that keeps its value while the ends move."""
+    if key in st.session_state:
+        st.session_state[key] = min(max(st.session_state[key], low), high)
+    chosen: int = linked(
+        st.select_slider,
+        label,
+        range(low, high + 1),
+        min(max(default, low), high),
+        key=key,
+        help=help or None,
+        disabled=low == high,
+    )
+    return chosen
+
+
+def names(run: Run) -> tuple[str, str]:
+    """What a cache of this model keeps: keys and values, or latents and rotary keys."""
+    return ("key", "value") if run.config.latent is None else ("latent", "rotary key")
+
+
+def scale(rows: np.ndarray) -> DivergingScale:
+    """The one scale of a buffer (N, D) over all steps."""
+    return DivergingScale(max(float(np.abs(rows).max(initial=0)), 1e-6))
+
+
+def row_label(mark: str, row: int, piece: str) -> str:
+    """A row's number, what happens to it, and its token."""
+    return " ".join(part for part in (str(row), mark, piece) if part)
+
+
+def buffer(
+    values: np.ndarray,
+    labels: Sequence[str],
+    scale: DivergingScale,
+    *,
+    title: str,
+    key: str,
+    name: str,
+    framed: Sequence[int] = (),
+    room_for: Sequence[str] = (),
+) -> None:
+    """A buffer (N, D): rows that are NaN hold nothing yet. The rest as in `heatmap`."""
+    heatmap(
+        values,
+        [str(column) for column in range(values.shape[1])],
+        title=title,
+        causal=False,
+        scale=scale,
+        key=key,
+        row_labels=labels,
+        value_name=name,
+        hidden_text="not written yet",
+        axes=("row", "column"),
+        row_height=ROW_PX,
+        framed_rows=framed,
+        room_for=room_for,
+    )
+
+
+def at_step(rows: np.ndarray, length: int) -> np.ndarray:
+    """A buffer (N, D) as it was with `length` rows stored; the others are NaN."""
+    shown = rows.astype(np.float32, copy=True)
+    shown[length:] = np.nan
+    return shown
+
+
+def step_labels(run: Run, step: int) -> list[str]:
+    """The labels of all rows after a step (from 0): written in it, read in it, or still empty."""
+    access = run.steps[step].access
+    written, read = set(access.rows_written), set(access.rows_read)
+    labels = []
+    for row in range(run.n_rows):
+        mark = (WRITTEN if row in written else "") + (READ if row in read else "")
+        labels.append(row_label(mark, row, run.pieces[row] if row in read else ""))
+    return labels
+
+
+def both(run: Run, step: int, layer: int, head: int) -> None:
+    """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
+    labels, length = step_labels(run, step), run.length(step)
+    # a text that ended early has fewer tokens than rows
+    held = enumerate(run.pieces[: run.n_rows])
+    widest = [row_label(WRITTEN + READ, row, piece) for row, piece in held]
+    for column, name, tensor in zip(
+        st.columns(2, gap="large"), names(run), (run.keys, run.values), strict=True
+    ):
+        rows = tensor[layer, head]
+        with column:
+            buffer(
+                at_step(rows, length),
+                labels,
+                scale(rows),
+                name=name,
+                title=f"{name.capitalize()}s, layer {layer}, KV head {head}",
+                key=f"inside_the_cache_{'keys' if tensor is run.keys else 'values'}",
+                framed=run.steps[step].access.rows_written,
+                room_for=widest,
+            )
+
+
+def sentence(run: Run, step: int) -> str:
+    """What one step (from 0) did, in words."""
+    now, length = run.steps[step], run.length(step)
+    access = now.access
+    ran = (
+        f"ran the {run.n_prompt} tokens of the prompt"
+        if step == 0
+        else f"ran “{isolated(run.pieces[length - 1])}”"
+    )
+    again = now.uncached_rows - len(access.new)
+    return (
+        f"Step {step + 1}, {now.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
+        f"It wrote {span(access.rows_written)} ({access.bytes_written:,} bytes in all layers) and "
+        f"read {span(access.rows_read)} ({access.bytes_read:,} bytes). "
+        f"Without a cache, {again} of {now.uncached_rows} tokens were run once more."
+    )
+
+
+def span(rows: Sequence[int]) -> str:
+    """Rows in words."""
+    if not rows:
+        return "no row"
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    return f"rows {rows[0]} to {rows[-1]}"

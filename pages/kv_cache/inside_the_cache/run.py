@@ -1,0 +1,189 @@
+"""A generation with a watched KV cache, and beside each step the same text without one.
+
+It is made on the page's own run (`ui.widgets.progress`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from serving import models, token_text, turns
+from serving.cache import BoundedCache
+from serving.limits import (
+    INSIDE_CACHE_BYTES,
+    MAX_INSIDE_PROMPT,
+    MAX_INSIDE_TOKENS,
+    MIN_INSIDE_TOKENS,
+    OverLimit,
+    check_text,
+    check_tokens,
+)
+from ui.widgets.progress import Report, Reporter
+
+if TYPE_CHECKING:
+    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import CacheStep
+    from attention_core.model.config import TransformerConfig
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a visitor asked for."""
+
+    model: str
+    prompt: str
+    n_new: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
+    change once they are written, so after step t they held the rows up to that step's length.
+    pieces: short text of each of the P + N tokens. value_bytes: of one number of the model. ended:
+    why there are fewer tokens than asked for, or nothing.
+    """
+
+    settings: Settings
+    title: str
+    prompt: tuple[int, ...]
+    steps: tuple[CacheStep, ...]
+    keys: np.ndarray
+    values: np.ndarray
+    pieces: tuple[str, ...]
+    value_bytes: int
+    seconds: float
+    ended: str
+
+    @property
+    def n_prompt(self) -> int:
+        """P, the number of prompt tokens."""
+        return len(self.prompt)
+
+    @property
+    def n_steps(self) -> int:
+        """How many tokens were chosen, one a step."""
+        return len(self.steps)
+
+    @property
+    def run_ids(self) -> tuple[int, ...]:
+        """The tokens that were run: all but the last, which was only chosen."""
+        return (*self.prompt, *(step.token_id for step in self.steps[:-1]))
+
+    @property
+    def n_rows(self) -> int:
+        """N, the rows of every buffer."""
+        return int(self.keys.shape[2])
+
+    @property
+    def config(self) -> TransformerConfig:
+        """The sizes of the model."""
+        return models.get(self.settings.model).core.config
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What stands for this run in caches."""
+        return _key(self.settings)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers and of the logits of all steps."""
+        logits = sum(step.logits.numel() * 4 for step in self.steps)
+        return self.keys.nbytes + self.values.nbytes + logits
+
+    def length(self, step: int) -> int:
+        """How many rows were stored after step `step` (from 0)."""
+        return self.n_prompt + step
+
+
+_kept: BoundedCache[Run] = BoundedCache(INSIDE_CACHE_BYTES, lambda run: run.nbytes)
+
+
+def _key(settings: Settings) -> tuple[object, ...]:
+    return (*models.key(settings.model), settings)
+
+
+def is_kept(settings: Settings) -> bool:
+    """Whether the run is there already."""
+    return _key(settings) in _kept
+
+
+def run(settings: Settings, report: Report | None = None) -> Run:
+    """The run for these settings, kept for all visitors.
+
+    `report` is called now and then with the number of finished steps, and may abandon the run by
+    raising.
+    Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
+    for a prompt without a token.
+    """
+    check_text(settings.prompt)
+    if not MIN_INSIDE_TOKENS <= settings.n_new <= MAX_INSIDE_TOKENS:
+        raise OverLimit(
+            f"Choose {MIN_INSIDE_TOKENS} to {MAX_INSIDE_TOKENS} new tokens, not {settings.n_new}."
+        )
+    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
+
+
+def _make(settings: Settings, reporter: Reporter) -> Run:
+    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
+        RecordingCache,
+        observe,
+    )
+
+    model = models.get(settings.model)
+    empty = "There is no token in this prompt: type a word or more."
+    ids = models.encoded(
+        model, settings.prompt, MAX_INSIDE_PROMPT, "a prompt on this page", empty=empty
+    ).ids
+    context = model.core.config.context_length
+    check_tokens(len(ids), context, "the context of this model")
+    n_new = min(settings.n_new, context - len(ids) + 1)  # the last one is never run
+    cache = RecordingCache.for_model(model.core, len(ids) + n_new - 1, keep_all=True)
+    steps = []
+    begin = time.perf_counter()
+    for step in turns.each(
+        observe(
+            model.core,
+            ids,
+            cache,
+            max_new_tokens=n_new,
+            stop_ids=model.tokenizer.end_ids,
+            on_layer=reporter.layer,
+        )
+    ):
+        steps.append(step)
+        reporter.unit()
+    seconds = time.perf_counter() - begin
+    ended = ""
+    if len(steps) < n_new:
+        ended = "The model ended its text here."
+    elif n_new < settings.n_new:
+        ended = f"The context of this model has room for {n_new} new tokens only."
+    keys, values = (read_only(one.numpy()) for one in cache.contents())
+    return Run(
+        settings=settings,
+        title=model.spec.title,
+        prompt=tuple(ids),
+        steps=tuple(steps),
+        keys=keys,
+        values=values,
+        value_bytes=model.dtype.itemsize,
+        pieces=token_text.pieces(model.tokenizer, [*ids, *(step.token_id for step in steps)]),
+        seconds=seconds,
+        ended=ended,
+    )
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, which all visitors share from now on."""
+    array.setflags(write=False)
+    return array
+
+
+def clear() -> None:
+    """Forget the kept runs (tests)."""
+    _kept.clear()

@@ -1,0 +1,80 @@
+"""The page "Inside the cache" to take away: charts, tables, both buffers, its code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.kv_cache.inside_the_cache import full, numbers
+from pages.kv_cache.inside_the_cache.full import Full
+from pages.kv_cache.inside_the_cache.run import Run
+from ui.export import take_away
+from ui.export.take_away import File
+
+
+def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
+    """Buttons, the code and the link. step, ring_step: those that the charts point out."""
+    stem = f"{run.settings.model}_cache"
+    take_away.panel(
+        [
+            take_away.pictures(partial(drawn, run, step, made, ring_step), f"{stem}_charts.zip"),
+            File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
+            take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
+        ],
+        snippet(run, step),
+        prefix="inside_the_cache",
+        note="The NPZ holds the whole buffers and the uncached logits of every step.",
+    )
+
+
+def drawn(
+    run: Run, step: int, made: Full | None, ring_step: int, ink: str, paper: str
+) -> dict[str, Any]:
+    """The charts of the page by the names of their files."""
+    charts = {
+        "bytes": numbers.bytes_chart(run, step, ink),
+        "logit_difference": numbers.difference_chart(run, step, ink),
+    }
+    if made is not None:
+        charts["full_cache"] = full.chart(run, made, ring_step, ink)
+    return charts
+
+
+def _csv(run: Run) -> bytes:
+    both = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
+    return str(both.to_csv(index=False)).encode()
+
+
+def arrays(run: Run) -> dict[str, Any]:
+    """The buffers, ids and logits of a run."""
+    return {
+        "keys": run.keys,
+        "values": run.values,
+        "prompt_ids": np.array(run.prompt),
+        "new_ids": np.array([step.token_id for step in run.steps]),
+        "logits": np.stack([step.logits.numpy() for step in run.steps]),
+        "differences": np.array([step.difference for step in run.steps], dtype=np.float32),
+    }
+
+
+def snippet(run: Run, step: int) -> str:
+    """Python that makes the same run, from the repository's root."""
+    settings = run.settings
+    return "\n".join(
+        [
+            "import pretrained",
+            "from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (",
+            "    RecordingCache,",
+            "    observe,",
+            ")",
+            "",
+            f"model = pretrained.load({settings.model!a})",
+            f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
+            f"cache = RecordingCache.for_model(model.core, {run.n_rows}, keep_all=True)",
+            f"steps = list(observe(model.core, ids, cache, max_new_tokens={run.n_steps}))",
+            "keys, values = cache.contents()  # (layers, KV heads, rows, size)",
+            f"print(steps[{step}].access, steps[{step}].difference, cache.nbytes)",
+        ]
+    )

@@ -1,0 +1,178 @@
+"""What is timed: the models, random shapes besides, and the ways to generate with them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pretrained.untrained import SHAPES
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import (
+    MAX_PROMPT_TOKENS,
+    MAX_TIMED_REPEATS,
+    MAX_TIMED_TOKENS,
+    SHAPE_CACHE_BYTES,
+    OverLimit,
+    check_text,
+    check_tokens,
+)
+
+if TYPE_CHECKING:
+    from attention_core import Step
+    from pretrained import Pretrained
+    from pretrained.untrained import Untrained
+
+GPT2_SHAPE, TINY = "random-gpt2-124m", "random-tiny"
+
+CORE_CACHED, CORE_UNCACHED = "core, cached", "core, uncached"
+THEIRS_CACHED, THEIRS_UNCACHED = "transformers, cached", "transformers, uncached"
+CONTENDERS = (CORE_CACHED, CORE_UNCACHED, THEIRS_CACHED, THEIRS_UNCACHED)
+CACHED = (CORE_CACHED, THEIRS_CACHED)
+PAIRS = ((CORE_CACHED, CORE_UNCACHED), (THEIRS_CACHED, THEIRS_UNCACHED))
+
+MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
+
+_shapes: BoundedCache[Untrained] = BoundedCache(SHAPE_CACHE_BYTES, lambda model: _bytes(model))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a visitor asks to be timed."""
+
+    model: str
+    prompt: str
+    n_new: int
+    repeats: int
+    contenders: tuple[str, ...]
+
+    def check(self) -> None:
+        """Raise OverLimit or ValueError, with the numbers, for what cannot be run."""
+        check_text(self.prompt)
+        if not MIN_TOKENS <= self.n_new <= MAX_TIMED_TOKENS:
+            raise OverLimit(
+                f"Ask for {MIN_TOKENS} to {MAX_TIMED_TOKENS} new tokens, not {self.n_new}."
+            )
+        if not 1 <= self.repeats <= MAX_TIMED_REPEATS:
+            raise OverLimit(f"Ask for 1 to {MAX_TIMED_REPEATS} repeats, not {self.repeats}.")
+        if not self.contenders:
+            raise ValueError("Nothing is chosen to be timed: choose at least one way to generate.")
+        unknown = set(self.contenders) - set(CONTENDERS)
+        if unknown:
+            raise ValueError(f"There is no such way to generate: {', '.join(sorted(unknown))}.")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to generate: `start(token_ids, n_new)` gives its steps, one model call each."""
+
+    cached: bool
+    start: Callable[[tuple[int, ...], int], Iterator[Step]]
+
+
+def names() -> list[str]:
+    """What can be timed: the decoders that are here, then the random shapes."""
+    shapes = list(SHAPES) if _has_transformers() else []
+    return [*(entry.spec.name for entry in models.ready("decoder")), *shapes]
+
+
+def title(name: str) -> str:
+    """What a name stands for; plain text, as a folder of any name may be a model."""
+    return SHAPES[name].title if name in SHAPES else models.spec(name).title
+
+
+def ways() -> list[str]:
+    """The contenders that this machine can run."""
+    return [name for name in CONTENDERS if _has_transformers() or name.startswith("core")]
+
+
+def _has_transformers() -> bool:
+    return importlib.util.find_spec("transformers") is not None
+
+
+def load(name: str) -> Pretrained | Untrained:
+    """The model or random shape of that name, shared; errors as of `models.get`, or ImportError."""
+    if name not in SHAPES:
+        return models.get(name)
+    from pretrained.untrained import untrained
+
+    return _shapes.get(name, lambda: untrained(name))
+
+
+def prompt_ids(model: Pretrained | Untrained, prompt: str, n_new: int) -> tuple[int, ...]:
+    """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
+    check_text(prompt)
+    ids = model.tokenizer.encode(prompt).ids
+    if not ids:
+        raise ValueError("There is no token in this prompt: type a word or more.")
+    check_tokens(len(ids), MAX_PROMPT_TOKENS, "a prompt")
+    context = model.core.config.context_length
+    needed = len(ids) + n_new - 1  # the last new token is never run itself
+    if needed > context:
+        raise OverLimit(
+            f"A prompt of {len(ids)} tokens with {n_new} new ones needs {needed} positions, and "
+            f"this model's context holds {context}. Ask for fewer new tokens or shorten the "
+            "prompt; what you typed is still in the box."
+        )
+    return ids
+
+
+def contenders(
+    model: Pretrained | Untrained,
+    wanted: tuple[str, ...],
+    max_tokens: int,
+    on_layer: Callable[[int], None],
+) -> Mapping[str, Contender]:
+    """The wanted contenders for sequences of up to `max_tokens` tokens.
+
+    `on_layer` is called between the layers of every pass and may end it by raising.
+    """
+    made: dict[str, Contender] = {}
+    for name in wanted:
+        cached = name in CACHED
+        if name in (CORE_CACHED, CORE_UNCACHED):
+            start = partial(_core, model, max_tokens if cached else None, on_layer)
+        else:
+            start = partial(_theirs, model, cached, on_layer)
+        made[name] = Contender(cached, start)
+    return made
+
+
+def _core(
+    model: Pretrained | Untrained,
+    cache_tokens: int | None,
+    on_layer: Callable[[int], None],
+    token_ids: tuple[int, ...],
+    n_new: int,
+) -> Iterator[Step]:
+    from attention_core import stream
+
+    cache = None if cache_tokens is None else model.core.new_cache(1, cache_tokens)
+    return stream(model.core, token_ids, max_new_tokens=n_new, cache=cache, on_layer=on_layer)
+
+
+def _theirs(
+    model: Pretrained | Untrained,
+    cached: bool,
+    on_layer: Callable[[int], None],
+    token_ids: tuple[int, ...],
+    n_new: int,
+) -> Iterator[Step]:
+    from pretrained.reference_steps import reference_steps
+
+    return reference_steps(
+        model.reference,
+        model.core.config,
+        token_ids,
+        max_new_tokens=n_new,
+        cached=cached,
+        on_layer=on_layer,
+    )
+
+
+def _bytes(model: Untrained) -> int:
+    # twice: the core, and the reference with the same weights
+    return 2 * sum(p.numel() * p.element_size() for p in model.core.parameters())

@@ -1,0 +1,68 @@
+"""The page "Timing" to take away: every step as a file, the charts, and the code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pages.kv_cache.timing import charts
+from pages.kv_cache.timing.measured import Run
+from pretrained.untrained import SHAPES
+from ui.export.take_away import File, pictures
+
+MAX_PROMPT = 200  # characters of it in every row of the file
+
+
+def files(number: int, compared: dict[str, Run], logarithmic: bool) -> list[File]:
+    """Every step of a run, and the charts as they are shown, both made on a click."""
+    return [
+        File(
+            "Every step (CSV)",
+            partial(_csv, compared[f"#{number}"]),
+            f"timing_run_{number}.csv",
+            "text/csv",
+        ),
+        pictures(partial(_charts, compared, logarithmic), "timing_charts.zip"),
+    ]
+
+
+def _csv(run: Run) -> bytes:
+    return bytes(run.file(MAX_PROMPT).to_csv(index=False).encode())
+
+
+def _charts(
+    compared: dict[str, Run], logarithmic: bool, ink: str, paper: str
+) -> dict[str, dict[str, Any]]:
+    return {
+        "time_per_token": charts.per_token(compared, logarithmic=logarithmic, ink=ink),
+        "total_time": charts.cumulated(compared, ink=ink),
+    }
+
+
+def code(run: Run) -> str:
+    """Python that times the core's generation with the same settings."""
+    asked = run.asked
+    if asked.model in SHAPES:
+        load = f"from pretrained.untrained import untrained\n\nmodel = untrained({asked.model!r})\n"
+    else:
+        load = f"import pretrained\n\nmodel = pretrained.load({asked.model!a})\n"
+    return (
+        "from attention_core import stream\n"
+        "from attention_core.costs.step_times import fit_step_times, in_turns, pays_from\n"
+        f"{load}"
+        f"ids = model.tokenizer.encode({asked.prompt!a}).ids\n"
+        f"n_new = {run.n_new}\n\n\n"
+        "def cached():\n"
+        "    cache = model.core.new_cache(1, len(ids) + n_new - 1)\n"
+        "    return stream(model.core, ids, max_new_tokens=n_new, cache=cache)\n\n\n"
+        "def uncached():\n"
+        "    return stream(model.core, ids, max_new_tokens=n_new)\n\n\n"
+        'steps = {"cached": [], "uncached": []}\n'
+        'for turn in in_turns({"cached": cached, "uncached": uncached}, repeats=1):\n'
+        "    if turn.repeat >= 0:  # before that it warms up\n"
+        "        steps[turn.name].append(turn.step)\n"
+        "seconds = {name: [step.seconds for step in made] for name, made in steps.items()}\n"
+        'print(sum(seconds["uncached"]) / sum(seconds["cached"]), pays_from(**seconds))\n'
+        "for name, made in steps.items():\n"
+        "    print(name, fit_step_times([step.n_keys for step in made[1:]], seconds[name][1:]))\n"
+    )

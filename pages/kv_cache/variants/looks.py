@@ -1,0 +1,260 @@
+"""One prompt through every form of attention: what each leaves in its cache, in real tensors.
+
+The models are drawn from a seed, so that all forms have one width, one set of layers and the same
+weights wherever they can: no family of trained models is published that way. Their tokens are the
+bytes of the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from serving import turns
+from serving.cache import BoundedCache
+from serving.limits import FAMILY_CACHE_BYTES, LOOK_CACHE_BYTES, MAX_PROMPT_TOKENS, check_text
+
+if TYPE_CHECKING:
+    from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig
+
+WIDTH, LAYERS, FEED_FORWARD = 576, 4, 1536  # width and feed-forward network of SmolLM2 135M
+HEADS = [8, 9, 12, 16]  # query heads that this width can have
+BYTES = 256  # the vocabulary
+LONGEST = 4096  # tokens of context that are timed at most
+ROOM = 16  # positions behind them, for the steps that are timed
+WINDOW = 16
+SEED = 0
+ABSORBED = "MLA absorbed"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one key/value head, or a latent or rotary key, holds in the cache of layer 0: (S, n)."""
+
+    name: str
+    values: np.ndarray
+    read_by: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of attention after the prompt.
+
+    `measured` are the bytes of stored rows in all layers, `formula` what the formula says;
+    `n_stored` tokens are stored; `parts` hold what lies in layer 0 as keys, or as latent and
+    rotary key; `shape` is the product that makes the numbers of a token in a layer.
+    """
+
+    name: str
+    shape: str
+    numbers_per_token: int
+    measured: int
+    formula: int
+    formula_16_bits: int
+    n_stored: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Look:
+    """All forms after one prompt, by their names in the order of the ladder; the window is last.
+
+    `mean_difference` is the largest difference, in layer 0, between cached keys of any grouped form
+    and the means of the multi-head keys. `form_difference` is that of all logits of latent
+    attention, absorbed against expanded; `shapes` lists the tensors of both.
+    """
+
+    n_heads: int
+    head_size: int
+    n_tokens: int
+    dtype: str
+    forms: dict[str, Form]
+    mean_difference: float
+    form_difference: float
+    shapes: tuple[tuple[str, str, str], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(part.values.nbytes for form in self.forms.values() for part in form.parts)
+
+
+_families: BoundedCache[dict[str, Transformer]] = BoundedCache(
+    FAMILY_CACHE_BYTES, lambda models: _size(models)
+)
+_looks: BoundedCache[Look] = BoundedCache(LOOK_CACHE_BYTES, lambda look: look.nbytes)
+
+
+def names(n_heads: int) -> list[str]:
+    """The forms of the ladder with so many query heads, without loading torch."""
+    groups = [g for g in range(n_heads - 1, 1, -1) if n_heads % g == 0]
+    return ["MHA", *(f"GQA {g}" for g in groups), "MQA", "MLA"]
+
+
+def token_ids(text: str) -> list[int]:
+    """The bytes of a prompt. OverLimit or ValueError for too many or none."""
+    check_text(text)
+    ids = list(text.encode("utf-8", "replace"))
+    if not ids:
+        raise ValueError("There is no character in this prompt: type a word or more.")
+    if len(ids) > MAX_PROMPT_TOKENS:
+        raise ValueError(
+            f"The prompt has {len(ids)} bytes, {len(ids) - MAX_PROMPT_TOKENS} over the limit of "
+            f"{MAX_PROMPT_TOKENS}. Shorten it; what you typed is still in the box."
+        )
+    return ids
+
+
+def config(n_heads: int) -> TransformerConfig:
+    """The multi-head model that the ladder begins with."""
+    from attention_core import llama_config
+
+    return llama_config(
+        vocab_size=BYTES,
+        context_length=LONGEST + ROOM,
+        d_model=WIDTH,
+        n_layers=LAYERS,
+        n_heads=n_heads,
+        n_kv_heads=n_heads,
+        d_ff=FEED_FORWARD,
+    )
+
+
+def family(n_heads: int) -> dict[str, Transformer]:
+    """The models of all forms, kept; they share most of their weights."""
+
+    def make() -> dict[str, Transformer]:
+        from attention_core.experiments.kv_cache.variants.forms import (
+            build,
+            ladder,
+            random_base,
+            windowed,
+        )
+        from attention_core.model.reshape import in_form
+
+        base = random_base(config(n_heads), seed=SEED)
+        forms = ladder(base.config)
+        models = {form.name: build(base, form, seed=SEED) for form in forms}
+        models[ABSORBED] = in_form(models["MLA"], absorbed=True)
+        short = windowed(forms[0], WINDOW)
+        return {**models, short.name: build(base, short, seed=SEED)}
+
+    return _families.get(n_heads, make)
+
+
+def _size(models: dict[str, Transformer]) -> int:
+    return sum(
+        {
+            weight.data_ptr(): weight.numel() * weight.element_size()
+            for model in models.values()
+            for weight in model.parameters()
+        }.values()
+    )
+
+
+def look(text: str, n_heads: int) -> Look:
+    """Every form on a prompt, kept. OverLimit or ValueError for one that cannot be run."""
+    ids = tuple(token_ids(text))
+    return _looks.get((ids, n_heads), lambda: _run(ids, n_heads))
+
+
+def _run(ids: tuple[int, ...], n_heads: int) -> Look:
+    import torch
+
+    from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
+
+    models = family(n_heads)
+    prompt = torch.tensor([ids])
+    caches, records, logits = {}, {}, {}
+    for name, model in models.items():
+        cache = model.new_cache(1, len(ids))
+        latent = model.config.latent is not None
+        with turns.turn(), torch.inference_mode():
+            output = model(prompt, cache=cache, record=latent, last_only=not latent)
+        caches[name] = cache
+        if latent:
+            records[name], logits[name] = output.records[0], output.logits
+    head_size = models["MHA"].config.d_head
+    forms = {
+        name: _form(name, models[name].config, cache)
+        for name, cache in caches.items()
+        if name != ABSORBED
+    }
+    keys = caches["MHA"].layer(0)[0]
+    differences = [
+        (cache.layer(0)[0] - mean_of_groups(keys, models[name].config.kv_heads)).abs().max()
+        for name, cache in caches.items()
+        if name.startswith("GQA") or name == "MQA"
+    ]
+    return Look(
+        n_heads=n_heads,
+        head_size=head_size,
+        n_tokens=len(ids),
+        dtype=str(keys.dtype).removeprefix("torch."),
+        forms=forms,
+        mean_difference=float(torch.stack(differences).max()),
+        form_difference=float((logits["MLA"] - logits[ABSORBED]).abs().max()),
+        shapes=_shapes(models["MLA"], caches["MLA"], records["MLA"], records[ABSORBED]),
+    )
+
+
+def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:
+    from attention_core import cache_bytes
+    from attention_core.experiments.kv_cache.variants.forms import Variant, readers
+
+    first, second = (tensor[0].numpy() for tensor in cache.layer(0))
+    width = cache.layer(0)[0].element_size()
+    everyone = tuple(range(sizes.n_heads))
+    if sizes.latent is None:
+        shape = f"2 × {sizes.kv_heads} heads × {sizes.d_head}"
+        parts = tuple(
+            Part(f"KV head {group}", values, heads)
+            for group, (values, heads) in enumerate(
+                zip(first, readers(sizes.n_heads, sizes.kv_heads), strict=True)
+            )
+        )
+    else:
+        shape = f"{sizes.latent.kv_rank} latent + {sizes.latent.rope_head_size} rotary key"
+        parts = Part("latent", first[0], everyone), Part("rotary key", second[0], everyone)
+    return Form(
+        name=name,
+        shape=shape,
+        numbers_per_token=Variant(name, sizes).numbers_per_token,
+        measured=cache.nbytes_used,
+        formula=cache_bytes(sizes, cache.length, bytes_per_value=width),
+        formula_16_bits=cache_bytes(sizes, cache.length),
+        n_stored=cache.n_stored,
+        parts=parts,
+    )
+
+
+def _shapes(
+    model: Transformer, cache: KVCache, expanded: AttentionRecord, absorbed: AttentionRecord
+) -> tuple[tuple[str, str, str], ...]:
+    from attention_core.model.latent import LatentAttention
+
+    attention = model.blocks[0].attention
+    assert isinstance(attention, LatentAttention)  # nothing else has the records of two forms
+    latent, rope_key = cache.layer(0)
+    w_uk, w_uv = attention.up_matrices()
+
+    def shape(*tensors: object) -> str:
+        return " and ".join(str(tuple(tensor.shape)) for tensor in tensors)  # type: ignore[attr-defined]
+
+    return (
+        ("in the cache: latent, rotary key", shape(latent, rope_key), shape(latent, rope_key)),
+        ("each head's W_UK, W_UV", shape(w_uk, w_uv), shape(w_uk, w_uv)),
+        ("queries", shape(expanded.q), shape(absorbed.q)),
+        ("keys that are read", shape(expanded.k), shape(absorbed.k)),
+        ("values that are read", shape(expanded.v), shape(absorbed.v)),
+        ("contexts of the heads", shape(expanded.context), shape(absorbed.context)),
+        ("scores", shape(expanded.scores), shape(absorbed.scores)),
+    )
+
+
+def clear() -> None:
+    """Forget what is kept (tests)."""
+    _looks.clear()
+    _families.clear()

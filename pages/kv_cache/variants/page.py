@@ -1,0 +1,113 @@
+"""Variants: one model as MHA, GQA, MQA and MLA: who reads what, its bytes, its time, its drift."""
+
+import streamlit as st
+
+from pages.kv_cache.variants import drift, looks, sections, take_away, timing_view
+from serving import models
+from ui.export import source
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+
+LATENT = "attention_core/model/latent.py"
+
+st.title("Variants")
+st.markdown(
+    "The cache grows with every key and value that a token leaves behind. Let several query heads "
+    "read the same ones, or make them from one small latent, and it shrinks. Same prompt, same "
+    "width: move the slider."
+)
+
+text = controls.text("Prompt", "variants_text", controls.ANIMAL)
+left, right = st.columns([1, 3], gap="large")
+with left:
+    n_heads = linked(
+        st.select_slider,
+        "Query heads",
+        looks.HEADS,
+        12,
+        key=sections.HEADS_KEY,
+        help=f"All have the width {looks.WIDTH}: more heads are smaller ones.",
+    )
+with right:
+    name = sections.choose_form(n_heads)
+try:
+    with st.spinner("Running every form …", show_time=True):
+        look = looks.look(text, n_heads)
+except ValueError as error:
+    messages.problem(error)
+    st.stop()
+form = look.forms[name]
+st.markdown(sections.said(look, form))
+
+left, right = st.columns(2, gap="large")
+with left:
+    st.subheader("Which heads read which keys")
+    sections.who_reads_what(look, form)
+with right:
+    st.subheader("What stays in memory")
+    sections.cache_bytes(look, form)
+sections.bytes_numbers(look)
+source.step(
+    "attention_core/costs/formulas.py",
+    "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
+    "return n_layers *",
+)
+
+st.header("The time of a decode step")
+timing_view.show(text, n_heads)
+source.step("attention_core/costs/stopwatch.py", "interleave", "start = round_", "result = runs")
+
+st.header("MLA: one latent instead of keys and values")
+sections.latent_shapes(look)
+left, right = st.columns(2, gap="large")
+with left:
+    source.step(LATENT, "LatentAttention._expanded", "made = ", "k_nope, v = ", "k = torch.cat")
+with right:
+    source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
+
+st.header("A trained model with averaged heads")
+st.markdown(
+    "A grouped model can begin as a multi-head one: average the key and value matrices of each "
+    "group. The GQA paper then trains on, for 5% of the steps. **Here nothing is trained**: this "
+    "is what pooling alone breaks."
+)
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+entry = controls.model(drift.MODEL, None, prefer="encoder")
+try:
+    drift.show(entry.spec.name, text)
+    source.step("attention_core/model/pool_kv_heads.py", "_mean_of_groups", "return heads.reshape")
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+
+grouped = drift.grouped_entry(entry)
+if grouped is not None:
+    st.header("A model that was trained with shared keys")
+    try:
+        drift.show_group(grouped, text)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+
+with st.expander("Take it away"):
+    take_away.show(look, name, entry.spec.name, text)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- **MHA** keeps keys and values for every query head, **GQA** *g* for *g* groups of "
+        "heads, **MQA** for all heads together. **MLA** keeps one latent, from which each head "
+        "makes its own keys and values, and one rotary key for positions.\n"
+        "- MLA's sizes follow DeepSeek-V2 and V3: latent 4 × head size, rotary key half a head. "
+        "**Absorbed** carries the query over to the latents: no key is made. **Expanded** makes "
+        "them all. The results are the same but for rounding.\n"
+        "- **Time** on a CPU is mostly the reading of weights. A smaller cache pays off where the "
+        "context is long or many sequences run at once; try another length.\n"
+        "- **Relative difference**: how far a hidden state moved, over its length. **Attention "
+        "that moved**: half the sum of absolute changes of a row, 0 to 1. **Divergence**: between "
+        "the predictions of the next token, in nats.\n"
+        "- Heads of one group share keys, not queries: they can look at different tokens. One "
+        "text is an example, no average.\n"
+        "- Sources: [MQA](https://arxiv.org/abs/1911.02150), "
+        "[GQA](https://arxiv.org/abs/2305.13245), [MLA](https://arxiv.org/abs/2405.04434), "
+        "[window](https://arxiv.org/abs/2310.06825)."
+    )

@@ -1,0 +1,147 @@
+"""Sections of the page "Variants": who reads what, its bytes, and the latent in shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.kv_cache.variants import charts
+from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Look, names
+from ui.charts import theme
+from ui.export import tables
+from ui.widgets.linked import linked
+
+FORM, HEADS_KEY = "variants_form", "variants_heads"
+
+
+def choose_form(n_heads: int) -> str:
+    """The slider over the ladder. A form that these heads cannot have becomes MHA."""
+    options = names(n_heads)
+    if st.session_state.get(FORM, options[0]) not in options:
+        st.session_state[FORM] = options[0]
+    default = "GQA 4" if "GQA 4" in options else options[1]
+    chosen: str = linked(
+        st.select_slider,
+        "Who keeps keys and values: from MHA over GQA to MQA and MLA",
+        options,
+        default,
+        key=FORM,
+    )
+    return chosen
+
+
+def said(look: Look, form: Form) -> str:
+    """One sentence about the chosen form, from its numbers."""
+    whole = look.forms["MHA"]
+    smaller = whole.numbers_per_token / form.numbers_per_token
+    kept = f"{form.shape} = {form.numbers_per_token:,} numbers a token and layer"
+    if form.name == "MHA":
+        return f"Every query head has keys and values of its own: {kept}."
+    if form.name == "MLA":
+        groups = form.numbers_per_token / (2 * look.head_size)
+        return (
+            f"All {look.n_heads} query heads share one latent and one rotary key: "
+            f"{' + '.join(str(part.values.shape[1]) for part in form.parts)} = "
+            f"{form.numbers_per_token} numbers a token and layer, {smaller:.2f} times less than "
+            f"MHA, as {groups:.2f} groups."
+        )
+    share = look.n_heads // len(form.parts)
+    return (
+        f"{share} query heads share each key/value head: {kept}, {smaller:g} times less than MHA."
+    )
+
+
+def who_reads_what(look: Look, form: Form) -> None:
+    """The picture of heads and keys, and the same as a table."""
+    st.vega_lite_chart(charts.sharing(look, form, theme.ink()), key="variants_sharing")
+    cut = "" if look.n_tokens <= charts.MOST_ROWS else f" (the first {charts.MOST_ROWS})"
+    what = "the latent and the rotary key" if form.name == "MLA" else "keys"
+    st.markdown(
+        f":small[Top: query heads. Below: {what} in the cache of layer 0, a row for each of the "
+        f"{look.n_tokens} tokens{cut}; blue below 0, orange above.]"
+    )
+    with st.expander("The same as a table"):
+        st.dataframe(parts_table(form), hide_index=True, height=220, key="variants_parts")
+
+
+def parts_table(form: Form) -> pd.DataFrame:
+    """What lies in the cache of layer 0, and who reads it."""
+    return pd.DataFrame(
+        {
+            "in the cache": part.name,
+            "read by query heads": ", ".join(map(str, part.read_by)),
+            "tokens": part.values.shape[0],
+            "numbers of a token": part.values.shape[1],
+            "mean length": float(np.linalg.norm(part.values, axis=-1).mean()),
+            "largest": float(np.abs(part.values).max()),
+        }
+        for part in form.parts
+    )
+
+
+def bytes_table(look: Look) -> pd.DataFrame:
+    """Measured and computed bytes of every form after the prompt."""
+    whole = look.forms["MHA"].measured
+    return pd.DataFrame(
+        {
+            "form": form.name,
+            "a token leaves in a layer": form.shape,
+            "numbers": form.numbers_per_token,
+            "tokens kept": form.n_stored,
+            "measured, B": form.measured,
+            "formula, B": form.formula,
+            "B per token kept": form.measured // form.n_stored,
+            "share of MHA": form.measured / whole,
+            "in 16 bits, B": form.formula_16_bits,
+        }
+        for form in look.forms.values()
+    )
+
+
+def cache_bytes(look: Look, form: Form) -> None:
+    """Bars, and the table they are drawn from."""
+    st.vega_lite_chart(charts.cache_sizes(look, form.name, theme.ink()), key="variants_bytes")
+    equal = all(one.measured == one.formula for one in look.forms.values())
+    short = next(one for one in look.forms.values() if "window" in one.name)
+    st.markdown(
+        f":small[Bars: bytes of stored rows, {look.dtype}, {LAYERS} layers, measured on the caches "
+        f"that this prompt of {look.n_tokens} tokens filled. Marks: the formula"
+        f"{', the same in every row' if equal else '; **it differs**'}. With a window, "
+        f"{short.n_stored} tokens are kept.]"
+    )
+
+
+def bytes_numbers(look: Look) -> None:
+    """The table behind the bars, what the models are, and a file."""
+    table = bytes_table(look)
+    shown = table.style.format({"share of MHA": "{:.3f}"}, thousands=",")
+    wide = {"form": st.column_config.Column(width=130)}
+    st.dataframe(shown, hide_index=True, column_config=wide, key="variants_bytes_table")
+    st.markdown(models_said(look))
+    tables.download(
+        "Download the bytes (CSV)", table, "cache_of_variants.csv", key="variants_bytes_csv"
+    )
+
+
+def models_said(look: Look) -> str:
+    """What the models are, plainly."""
+    return (
+        f":small[The models: width {WIDTH}, {LAYERS} layers, {look.n_heads} heads of "
+        f"{look.head_size}, weights drawn from seed {SEED}, not trained; tokens are the bytes of "
+        "the prompt. GQA and MQA average the key/value heads of the MHA model (in layer 0 their "
+        f"cached keys are the means of MHA's within {look.mean_difference:.0e}); MLA draws its own "
+        "query, key and value matrices. All else is shared.]"
+    )
+
+
+def latent_shapes(look: Look) -> None:
+    """The tensors of both forms of latent attention in layer 0, and whether they agree."""
+    table = pd.DataFrame(look.shapes, columns=["layer 0", "expanded", "absorbed"])
+    st.dataframe(table, hide_index=True, key="variants_shapes")
+    whole, latent = look.forms["MHA"], look.forms["MLA"]
+    st.markdown(
+        f"A token leaves **{latent.shape} = {latent.numbers_per_token}** numbers, where MHA "
+        f"leaves {whole.shape} = {whole.numbers_per_token:,}. Largest difference of the two forms "
+        f"over all logits of the prompt: **{look.form_difference:.1e}**."
+    )

@@ -1,0 +1,58 @@
+"""What can be taken from the page "Variants": charts, arrays, code, the link."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pages.kv_cache.variants import charts, drift
+from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Look
+from ui.export import take_away
+
+
+def show(look: Look, form: str, model: str, text: str) -> None:
+    """Files, Python that prints the same numbers, and the address."""
+    files = [
+        take_away.pictures(partial(_charts, look, form, model, text), "variants_charts.zip"),
+        take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, look), "variants.npz"),
+    ]
+    take_away.panel(files, code(look.n_heads, text), prefix="variants")
+
+
+def _charts(
+    look: Look, form: str, model: str, text: str, ink: str, paper: str
+) -> dict[str, dict[str, Any]]:
+    return {
+        "cache_bytes": charts.cache_sizes(look, form, ink),
+        "drift": charts.drifts(drift.pooled(model, text).rows, ink),
+    }
+
+
+def _arrays(look: Look) -> dict[str, Any]:
+    return {
+        f"{form.name}: {part.name}": part.values
+        for form in look.forms.values()
+        for part in form.parts
+    }
+
+
+def code(n_heads: int, text: str) -> str:
+    """Python that fills every cache and prints its bytes."""
+    return (
+        "import torch\n\n"
+        "from attention_core import cache_bytes, llama_config\n"
+        "from attention_core.experiments.kv_cache.variants.forms import (\n"
+        "    build, ladder, random_base,\n)\n\n"
+        f"config = llama_config(\n    vocab_size=256, context_length=4096, d_model={WIDTH}, "
+        f"n_layers={LAYERS},\n    n_heads={n_heads}, n_kv_heads={n_heads}, "
+        f"d_ff={FEED_FORWARD},\n)\n"
+        f"base = random_base(config, seed={SEED})\n"
+        f"ids = torch.tensor([list({text!r}.encode())])\n"
+        "for form in ladder(config):\n"
+        f"    model = build(base, form, seed={SEED})\n"
+        "    cache = model.new_cache(1, ids.shape[1])\n"
+        "    with torch.inference_mode():\n"
+        "        model(ids, cache=cache)\n"
+        "    print(form.name, cache.nbytes_used, "
+        "cache_bytes(form.config, cache.length, bytes_per_value=4))"
+    )

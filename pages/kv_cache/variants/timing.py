@@ -1,0 +1,252 @@
+"""Decode steps of every form against each other, as a job that can be watched and stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
+from serving import turns
+from serving.cache import BoundedCache
+from serving.jobs import Work
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core import KVCache, Transformer
+
+CONTEXTS = [256, 512, 1024, 2048, LONGEST]
+REPEATS = 25  # rounds; in each every form makes its steps once
+STEPS = 3  # decode steps in a row, whose mean is one measurement
+CHUNK = 128  # tokens of the context that are run at once: what a page may have to wait for
+EXPANDED = "MLA expanded"
+IN_FILE_ONLY = ("fastest, ms", "slowest, ms")  # columns for which the page has no room
+FILLING = 0.5  # the share of the progress bar before the first round
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is timed: the prompt's bytes, repeated up to a context, and the query heads."""
+
+    ids: tuple[int, ...]
+    n_heads: int
+    context: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of a decode step, one number a round, by form; in the order of the ladder.
+
+    `cache_bytes` are measured; `operations` of one step, counted. `difference` is the largest one
+    of the logits of latent attention, absorbed against expanded, on the same cache.
+    """
+
+    setting: Setting
+    seconds: dict[str, tuple[float, ...]]
+    cache_bytes: dict[str, int]
+    operations: dict[str, int]
+    difference: float
+    threads: int
+    at: datetime
+
+    @property
+    def ratios(self) -> dict[str, tuple[float, float, float]]:
+        """Each form's time over that of MHA in the same round: median, and the middle half's ends.
+
+        Quartiles, not extremes: on a machine with other work one round in ten is many times slower.
+        """
+        from attention_core.costs.stopwatch import paired_ratio
+
+        found = {}
+        for name, values in self.seconds.items():
+            low, middle, high = quantiles(paired_ratio(values, self.seconds["MHA"]).values, n=4)
+            found[name] = middle, low, high
+        return found
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a form."""
+        from attention_core.costs.stopwatch import Samples
+
+        rows = []
+        for name, (ratio, low, high) in self.ratios.items():
+            step = Samples(self.seconds[name])
+            rows.append(
+                {
+                    "form": name,
+                    "ms a step": step.median * 1e3,
+                    "MHA = 1": ratio,
+                    "from": low,
+                    "to": high,
+                    "cache, MB": self.cache_bytes[name] / 1e6,
+                    "million ops": self.operations[name] / 1e6,
+                    "fastest, ms": step.low * 1e3,
+                    "slowest, ms": step.high * 1e3,
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+_kept: BoundedCache[Times] = BoundedCache(64, lambda _: 1)
+
+
+def forms(n_heads: int) -> list[str]:
+    """The forms that are timed: the ladder, latent attention in both of its forms."""
+    return [*names(n_heads)[:-1], ABSORBED, EXPANDED]
+
+
+def operations(n_heads: int, context: int) -> dict[str, int]:
+    """Operations of one decode step behind so many tokens, counted from the shapes, by form."""
+    from attention_core.costs.formulas import forward_flops
+
+    models = family(n_heads)
+    models = {**models, EXPANDED: models["MLA"]}
+    return {name: forward_flops(models[name].config, 1, context + 1) for name in forms(n_heads)}
+
+
+def kept(setting: Setting, round_: int) -> Times | None:
+    """The times for a setting, if they were measured in this round and are still kept."""
+    try:
+        return _kept.get((setting, round_), _not_there)
+    except LookupError:
+        return None
+
+
+def _not_there() -> Times:
+    raise LookupError("not measured yet")
+
+
+class TimeJob(Work):
+    """Fill a cache for every form, then time their decode steps in turns.
+
+    The worker writes, the page reads. Every pass takes a turn of its own: no other model runs
+    beside a step that is timed, and nobody waits for more than one pass.
+    """
+
+    def __init__(self, setting: Setting, round_: int) -> None:
+        super().__init__()
+        self.setting, self.round = setting, round_
+        self.progress = 0.0
+        self.doing = "Starting …"
+
+    def work(self) -> None:
+        """Measure, and keep the result."""
+        times = kept(self.setting, self.round) or self._measure()
+        _kept.get((self.setting, self.round), lambda: times)
+        self.progress = 1.0
+
+    def _measure(self) -> Times:
+        import torch
+
+        from attention_core.costs.stopwatch import interleave
+        from attention_core.experiments.kv_cache.variants.forms import fill
+
+        setting = self.setting
+        models = family(setting.n_heads)
+        models = {**models, EXPANDED: models["MLA"]}
+        shown = forms(setting.n_heads)
+        prompt = fill(models["MHA"], setting.ids, setting.context + STEPS)
+        caches: dict[str, KVCache] = {}
+        for place, name in enumerate(shown):
+            if name == EXPANDED:  # a cache of one form fits the other
+                caches[name] = caches[ABSORBED]
+                continue
+            self.doing = f"Filling {setting.context:,} tokens of cache: {name}"
+            caches[name] = self._filled(models[name], prompt[:, : setting.context])
+            self.progress = FILLING * (place + 1) / len(shown)
+        runs = {name: self._run(models[name], caches[name], prompt) for name in shown}
+        self.doing = f"Timing {len(shown)} forms in turns"
+        rounds = interleave(runs, repeats=REPEATS, warmups=2)
+        last = {}
+        for name in (ABSORBED, EXPANDED):
+            with turns.turn(), torch.inference_mode():
+                step = prompt[:, setting.context : setting.context + 1]
+                last[name] = models[name](step, cache=caches[name], last_only=True).logits
+            caches[name].crop(setting.context)
+        return Times(
+            setting=setting,
+            seconds={name: tuple(values) for name, values in rounds.items()},
+            cache_bytes={name: cache.nbytes_used for name, cache in caches.items()},
+            operations=operations(setting.n_heads, setting.context),
+            difference=float((last[ABSORBED] - last[EXPANDED]).abs().max()),
+            threads=torch.get_num_threads(),
+            at=datetime.now(UTC),
+        )
+
+    def _filled(self, model: Transformer, prompt: Tensor) -> KVCache:
+        import torch
+
+        cache = model.new_cache(1, prompt.shape[1] + STEPS)
+        for first in range(0, prompt.shape[1], CHUNK):
+            chunk = prompt[:, first : first + CHUNK]
+            with turns.turn(), torch.inference_mode():
+                model(chunk, cache=cache, last_only=True, on_layer=self.check_stop)
+        return cache
+
+    def _run(self, model: Transformer, cache: KVCache, prompt: Tensor) -> Callable[[], float]:
+        """What makes one measurement: some steps behind the context, taken back afterwards."""
+        import torch
+
+        from attention_core.costs.stopwatch import seconds_of
+
+        context = self.setting.context
+        each = (1 - FILLING) / ((REPEATS + 2) * len(forms(self.setting.n_heads)))
+
+        def steps() -> float:
+            taken = 0.0
+            for place in range(context, context + STEPS):
+                self.check_stop()
+                step = partial(model, prompt[:, place : place + 1], cache=cache, last_only=True)
+                with turns.turn(), torch.inference_mode():
+                    taken += seconds_of(step)
+            cache.crop(context)
+            self.progress = min(1.0, self.progress + each)
+            return taken / STEPS
+
+        return steps
+
+
+def said(times: Times) -> str:
+    """What the measurement says, from its numbers alone."""
+    ratios = {name: ratio for name, ratio in times.ratios.items() if name != "MHA"}
+    usual = {name: ratio for name, ratio in ratios.items() if name != EXPANDED}
+    clear = {name: ratio for name, ratio in usual.items() if ratio[2] < 1} or usual
+    best = min(clear, key=lambda name: clear[name][0])
+    middle, low, high = clear[best]
+    if high < 1:
+        first = f"Clearly faster than MHA: {', '.join(clear)}. {best} takes {middle:.2f} of its "
+        first += f"time in the median round, {low:.2f} to {high:.2f} in the middle half of them."
+    elif middle < 1:
+        first = (
+            f"The smallest median is that of {best}, {middle:.2f} of MHA's time, but the middle "
+            f"half of its rounds goes up to {high:.2f}: no clear difference here."
+        )
+    else:
+        first = f"No form is faster than MHA here: the smallest median is {best}'s, {middle:.2f}."
+    small = times.cache_bytes["MHA"] / times.cache_bytes["MQA"]
+    absorbed, expanded = ratios[ABSORBED][0], ratios[EXPANDED][0]
+    work = times.operations[EXPANDED] / times.operations[ABSORBED]
+    return (
+        f"{first} MQA's cache is {small:.0f} times smaller than MHA's, its step takes "
+        f"{ratios['MQA'][0]:.2f} of the time, not a {small:.0f}th, as the weights are read "
+        "all the same. In the median, MLA takes "
+        f"{absorbed:.2f} absorbed and {expanded:.2f} expanded, which makes the keys and values of "
+        f"all {times.setting.context:,} tokens anew in every step, {work:.1f} times the "
+        f"operations; largest difference of their logits: {times.difference:.1e}."
+    )
+
+
+def setting(text: str, n_heads: int, context: int) -> Setting:
+    """A setting of the controls. OverLimit or ValueError for a prompt that cannot be run."""
+    return Setting(tuple(token_ids(text)), n_heads, context)
+
+
+def clear() -> None:
+    """Forget what is kept (tests)."""
+    _kept.clear()

@@ -1,0 +1,149 @@
+"""The section that times the forms: settings, a button, progress, chart, table."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.kv_cache.variants import charts, timing
+from pages.kv_cache.variants.timing import Setting, TimeJob, Times
+from serving import measure
+from serving.limits import OverLimit
+from serving.queues import MEASUREMENTS
+from ui.charts import theme
+from ui.export import tables
+from ui.widgets import messages
+from ui.widgets.linked import linked
+
+NOT_YET = (
+    "Diamonds: operations, counted from the shapes. Times are not measured yet. Every form fills a "
+    "cache of this length first. Then all run one token behind it, in turns, and each time is "
+    "divided by MHA's of the same round: slow moments of the machine fall on all of them. MLA runs "
+    "absorbed and expanded on the same cache, and the logits of both are compared. The models are "
+    "those above."
+)
+
+_JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
+
+
+def show(text: str, n_heads: int) -> None:
+    """Everything of the section; the rest of the page does not wait for it."""
+    context = linked(
+        st.select_slider,
+        "Tokens in the cache",
+        timing.CONTEXTS,
+        1024,
+        key="variants_context",
+        help="The prompt's bytes, again and again up to this length.",
+    )
+    asked = timing.setting(text, n_heads, context)
+    job: TimeJob | None = st.session_state.get(_JOB)
+    round_ = st.session_state.get(_ROUND, measure.FIRST)
+    if job is not None and (job.setting, job.round) != (asked, round_):
+        job = None  # of other settings; nobody watches it any more, so it ends by itself
+    running = job is not None and job.live
+    if running:
+        st.fragment(_view, run_every=0.25)(asked, round_, job, running)
+    else:  # a click on the button below must run all of this again, not a fragment alone
+        _view(asked, round_, job, running)
+
+
+def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> None:
+    was_live = job is not None and job.live  # read first: what is painted is at least that fresh
+    if job is not None:
+        job.watch()
+    found = timing.kept(asked, round_)
+    left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
+    with left:
+        if running and job is not None:
+            st.button(
+                "Stop",
+                icon=":material/stop:",
+                key="variants_stop",
+                on_click=job.stop,
+                disabled=not was_live,
+            )
+        else:
+            st.button(
+                "Measure again" if found else "Measure decode steps",
+                type="primary",
+                icon=":material/timer:",
+                key="variants_measure",
+                on_click=_start,
+                args=(asked, round_ if found is None else None),
+            )
+    with right, st.container(height=90, border=False):  # nothing below moves while it changes
+        _status(job if was_live or found is None else None, found)
+    _results(asked, found)
+    if running and not was_live:
+        st.rerun()  # the job is over: the page shows its result without a timer
+
+
+def _start(asked: Setting, round_: int | None) -> None:
+    """Queue a measurement in place of the visitor's earlier one; with None in a new round."""
+    round_ = measure.fresh() if round_ is None else round_
+    job = TimeJob(asked, round_)
+    try:
+        MEASUREMENTS.put(job, instead_of=st.session_state.get(_JOB))
+    except OverLimit as error:
+        st.session_state[_REFUSED] = str(error)
+        return
+    st.session_state[_JOB], st.session_state[_ROUND] = job, round_
+
+
+def _status(job: TimeJob | None, found: Times | None) -> None:
+    refused = st.session_state.pop(_REFUSED, None)
+    if refused is not None:
+        messages.problem(refused)
+    elif job is not None and job.live:
+        ahead = MEASUREMENTS.ahead(job)
+        note = f"Waiting: {ahead} ahead of you." if ahead else job.doing
+        st.progress(job.progress, text=note)
+    elif job is not None and job.error:
+        messages.problem(job.error)
+    elif job is not None and job.state == "stopped":
+        st.text("Stopped. Nothing is kept of an unfinished measurement.")
+    elif found is not None:
+        st.text(
+            f"Measured at {found.at:%H:%M:%S} UTC, {found.threads} CPU threads: {timing.REPEATS} "
+            f"rounds of {timing.STEPS} steps. Circles: median time, bars: the middle half of the "
+            "rounds, diamonds: counted operations."
+        )
+    else:
+        st.text("Takes some seconds, and you can stop it.")
+
+
+def _results(asked: Setting, found: Times | None) -> None:
+    operations = timing.operations(asked.n_heads, asked.context)
+    counted = {name: count / operations["MHA"] for name, count in operations.items()}
+    ratios = found.ratios if found else {}
+    table = (
+        found.table
+        if found
+        else pd.DataFrame(
+            {
+                "form": list(counted),
+                "operations, MHA = 1": counted.values(),
+                "million ops": [count / 1e6 for count in operations.values()],
+            }
+        )
+    )
+    left, right = st.columns([4, 5], gap="medium")
+    with left:
+        st.vega_lite_chart(charts.speeds(counted, ratios, theme.ink()), key="variants_speeds")
+    with right:
+        st.dataframe(
+            table.style.format(precision=2),
+            hide_index=True,
+            key="variants_times_table",
+            column_order=[one for one in table if one not in timing.IN_FILE_ONLY],
+        )
+        context = table.assign(context=asked.context, query_heads=asked.n_heads)
+        tables.download(
+            "Download the times (CSV)",
+            context,
+            "decode_of_variants.csv",
+            key="variants_times_csv",
+            disabled=found is None,
+        )
+    st.text(timing.said(found) if found else NOT_YET)

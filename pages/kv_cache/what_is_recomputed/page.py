@@ -1,0 +1,209 @@
+"""What is recomputed: which numbers of a step the step before had, and which a cache must keep."""
+
+import streamlit as st
+
+from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
+from serving import models
+from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
+from ui.canvas.tensors import tensors
+from ui.charts import theme
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.stepper import stepper
+
+CORE, ATTEND = (
+    "attention_core/experiments/kv_cache/what_is_recomputed.py",
+    "attention_core/attend.py",
+)
+
+st.title("What is recomputed")
+st.markdown(
+    "A decoder writes one token, appends it, and reads the whole text again. Almost every number "
+    "of that pass was there one step ago. See which, count them, and find out what must be kept."
+)
+
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = st.columns(2, gap="large")
+with left:
+    prompt = controls.text("Prompt", "what_is_recomputed_prompt", controls.NEXT_DAY)
+with right:
+    entry = controls.model("what_is_recomputed_model", "decoder", prefer="decoder")
+    n_new = linked(
+        st.slider,
+        "New tokens",
+        MIN_GROWN_TOKENS,
+        MAX_GROWN_TOKENS,
+        6,
+        key="what_is_recomputed_tokens",
+        help="Each takes a step. Every row is drawn, so the text stays short.",
+    )
+try:
+    with st.spinner("Loading the model …"):
+        models.get(entry.spec.name)
+    made = run.watched(run.Settings(entry.spec.name, prompt, n_new))
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+if made is None:
+    st.stop()
+
+n_steps = len(made.steps)
+if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer run before
+    st.session_state["what_is_recomputed_step"] = n_steps
+first, second, third, fourth = st.columns([2, 1, 1, 1], gap="medium", vertical_alignment="bottom")
+with first:
+    now = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
+with second:
+    layer = controls.number("Layer", "what_is_recomputed_layer", entry.spec.n_layers, 5)
+with third:
+    head = controls.number("Head", "what_is_recomputed_head", entry.spec.n_heads, 0)
+with fourth:
+    column = controls.number(
+        "First column drawn",
+        "what_is_recomputed_column",
+        pictures.n_columns_choices(made),
+        0,
+        help=f"A head has {made.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
+    )
+look = pictures.Look(made, now, layer, head, column)
+ink, tall = theme.ink(), pictures.table_height(made.n_rows)
+
+st.text(pictures.sentence(look))
+st.text(pictures.text(look))
+tensors(pictures.matrices(look), key="what_is_recomputed_matrices")
+st.markdown(f":small[{run.anywhere(made, now)}]")
+source.step(CORE, "repeated", "return (now")
+
+st.subheader("Counted")
+scope = linked(
+    st.segmented_control,
+    "Count",
+    list(counts.SCOPES),
+    default=counts.HEAD,
+    required=True,
+    key="what_is_recomputed_scope",
+)
+table = counts.step_table(look, scope)
+st.markdown(counts.step_summary(look, table, scope))
+st.dataframe(
+    table.style.format(thousands=","),
+    hide_index=True,
+    height="content",
+    key="what_is_recomputed_counts",
+)
+
+st.subheader("Only the last row of the logits is used")
+st.text(pictures.agreement(look))
+left, right = st.columns([6, 5], gap="large")
+with left:
+    tensors([pictures.logits(look)], key="what_is_recomputed_logits")
+with right:
+    st.dataframe(
+        pictures.predictions(look).style.format({"probability": "{:.4f}"}),
+        hide_index=True,
+        height=tall,
+        key="what_is_recomputed_predictions",
+    )
+
+st.subheader("Back from that row: what it needs")
+st.markdown(
+    "From the pass **behind the cache**, which ran the newest token alone: one row of logits (1), "
+    "one context row (2), one row of weights (3) and scores (4), one query (5), all values (6) "
+    "and all keys (7). New are three vectors: the token's state times W_Q, W_K and W_V (rotary "
+    "models then turn query and key). The boxed rows were kept."
+)
+tensors(pictures.way_back(look), key="what_is_recomputed_way")
+st.markdown("**The two passes compared, in this step**")
+st.dataframe(
+    pictures.checks(look).style.format(
+        {"largest difference": "{:.1e}", "largest value": "{:.3f}"}, thousands=","
+    ),
+    hide_index=True,
+    height="content",
+    key="what_is_recomputed_checks",
+)
+
+st.subheader("Why not cache the queries?")
+left, right = st.columns([3, 2], gap="large")
+with left:
+    st.markdown("**How many later steps, so far, read each row in this head**")
+    st.dataframe(
+        counts.read_counts(look), hide_index=True, height=tall, key="what_is_recomputed_reads"
+    )
+with right:
+    st.markdown("**Old rows overwritten: what becomes of the last context row**")
+    st.dataframe(
+        counts.spoiled(look), hide_index=True, height="content", key="what_is_recomputed_spoiled"
+    )
+    source.step(CORE, "rows_read", "found[name] =")
+
+st.subheader("All steps so far")
+left, right = st.columns(2, gap="large")
+totals = counts.totals(made)
+with left:
+    st.vega_lite_chart(counts.totals_chart(look, totals, ink), key="what_is_recomputed_totals")
+with right:
+    st.markdown(counts.totals_summary(look, totals))
+    tables.download(
+        "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
+    )
+st.dataframe(
+    totals.style.format(thousands=","),
+    hide_index=True,
+    height="content",
+    column_order=counts.TOTALS_SHOWN,
+    key="what_is_recomputed_all",
+)
+
+st.subheader("Why an encoder cannot do this")
+found = None
+try:
+    found = counts.contrast(made)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+else:
+    st.text(counts.contrast_summary(made, found))
+    st.vega_lite_chart(counts.contrast_chart(made, found, ink), key="what_is_recomputed_contrast")
+    with st.expander("These numbers as a table"):
+        numbers = counts.contrast_table(made, found)
+        st.dataframe(
+            numbers.style.format({"moved by": "{:.2e}"}),
+            hide_index=True,
+            height=300,
+            key="what_is_recomputed_contrast_table",
+        )
+        tables.download(
+            "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
+        )
+
+with st.expander("Take it away"):
+    take_away.show(look, scope, found)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- **Only when a trained model writes.** Training has the whole text at once, and changes "
+        "the weights: nothing to keep.\n"
+        "- **Boxed and hatched**: the step before computed the same. Its last row and column are "
+        "new. Above the diagonal of the scores, new ones are computed and masked at once.\n"
+        "- **Why old rows stay**: the causal mask. No token sees a later one, in any layer, so "
+        "nothing that comes later can change its row. 0 means the same bits; a difference of "
+        "up to 0.00001 of the largest value is rounding, from sums in another order.\n"
+        "- **Queries**: the last context row reads one query, its own. Without a cache, old "
+        "queries still have work: they make the old rows from which the *next layer* takes its "
+        "keys and values. With those kept, too, nobody asks for an old query again.\n"
+        "- **Read later**: a row is set to “not a number”, which spoils all that is computed from "
+        "it; a clean result never read it.\n"
+        "- **Multiplications** are those of the matrix products; keys and values count once for "
+        "all heads that share them. The uncached pass makes all rows of logits.\n"
+        "- **Linear?** Rows grow with the square of the text without a cache, linearly with it. A "
+        "step with it still compares its query with all keys, so attention's own share stays "
+        "quadratic: small here, large in long texts."
+    )
+
+with st.expander("The code that computed this"):
+    source.show(CORE, "_step")
+    source.show(ATTEND, "attend")

@@ -1,0 +1,203 @@
+"""A growing text whose every step was run without a cache and with one: made once, then kept.
+
+It is made on the page's own run (`ui.widgets.progress`).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from serving import models, token_text, turns
+from serving.cache import BoundedCache
+from serving.limits import (
+    MAX_GROWN_BYTES,
+    MAX_GROWN_PROMPT,
+    MAX_GROWN_TOKENS,
+    MIN_GROWN_TOKENS,
+    OverLimit,
+    check_text,
+    check_tokens,
+)
+from ui.widgets.progress import Report, Reporter
+from ui.widgets.progress import watched as with_progress
+
+if TYPE_CHECKING:
+    from attention_core import TransformerConfig
+    from attention_core.experiments.kv_cache.what_is_recomputed import GrownStep
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a visitor asked for."""
+
+    model: str
+    prompt: str
+    n_new: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The largest absolute difference between a matrix and the same one a step ago, and where."""
+
+    most: float
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class Growth:
+    """All steps of a text. ids, labels, pieces: of its P + n tokens; the last was never run.
+
+    moved: for each step but the first, by matrix, over all layers and heads. seconds: of the run.
+    """
+
+    settings: Settings
+    title: str
+    config: TransformerConfig
+    steps: tuple[GrownStep, ...]
+    moved: tuple[dict[str, Moved], ...]
+    ids: tuple[int, ...]
+    labels: tuple[str, ...]
+    pieces: tuple[str, ...]
+    seconds: float
+    note: str
+
+    @property
+    def n_prompt(self) -> int:
+        """P, the number of prompt tokens."""
+        return self.steps[0].n_tokens
+
+    @property
+    def n_rows(self) -> int:
+        """How many tokens the last step ran."""
+        return self.steps[-1].n_tokens
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all matrices."""
+        return sum(step.nbytes for step in self.steps)
+
+
+_kept: BoundedCache[Growth] = BoundedCache(MAX_GROWN_BYTES, lambda made: made.nbytes)
+
+
+def _key(settings: Settings) -> tuple[object, ...]:
+    return (*models.key(settings.model), settings)
+
+
+def growth(settings: Settings, report: Report | None = None) -> Growth:
+    """The steps for these settings, kept for all visitors.
+
+    `report` is called now and then with the number of finished steps, and may abandon the run by
+    raising.
+    Raises: OverLimit for a prompt that is too long to be drawn, a number of tokens out of range or
+    a model whose matrices take too much memory; ValueError for a prompt without a token or a model
+    that keeps no keys and values.
+    """
+    check_text(settings.prompt)
+    if not MIN_GROWN_TOKENS <= settings.n_new <= MAX_GROWN_TOKENS:
+        raise OverLimit(
+            f"Choose {MIN_GROWN_TOKENS} to {MAX_GROWN_TOKENS} new tokens, not {settings.n_new}."
+        )
+    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
+
+
+def _make(settings: Settings, reporter: Reporter) -> Growth:
+    from attention_core.experiments.kv_cache.what_is_recomputed import bytes_needed, grow
+
+    model = models.get(settings.model)
+    config = model.core.config
+    empty = "There is no token in this prompt: type a word or more."
+    prompt = models.encoded(
+        model, settings.prompt, MAX_GROWN_PROMPT, "a page that draws every row", empty=empty
+    )
+    n_prompt = len(prompt.ids)
+    check_tokens(n_prompt + MIN_GROWN_TOKENS - 1, config.context_length, "this model's context")
+    n_new = min(settings.n_new, config.context_length - n_prompt + 1)  # the last one is never run
+    needed = bytes_needed(config, n_prompt, n_new)
+    if needed > MAX_GROWN_BYTES:
+        raise OverLimit(
+            f"The matrices of {n_new} steps of this model take {needed / 1e6:,.0f} MB, over the "
+            f"limit of {MAX_GROWN_BYTES / 1e6:,.0f}. Choose fewer tokens or a shorter prompt."
+        )
+    begin = time.perf_counter()
+    columns = min(8, config.vocab_size)
+    steps = []
+    for step in turns.each(
+        grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, on_layer=reporter.layer)
+    ):
+        steps.append(step)
+        reporter.unit()
+    seconds = time.perf_counter() - begin
+    ids = (*prompt.ids, *(step.token_id for step in steps))
+    return Growth(
+        settings=settings,
+        title=model.spec.title,
+        config=config,
+        steps=tuple(steps),
+        moved=tuple(map(_moved, steps[:-1], steps[1:])),
+        ids=ids,
+        labels=token_text.labels(model.tokenizer, ids),
+        pieces=token_text.pieces(model.tokenizer, ids),
+        seconds=seconds,
+        note="" if n_new == settings.n_new else "The context of this model has no room for more.",
+    )
+
+
+def names(made: Growth, token_ids: np.ndarray) -> list[str]:
+    """How any tokens of the vocabulary are written, as on the axis of a picture."""
+    tokenizer = models.get(made.settings.model).tokenizer
+    return list(token_text.pieces(tokenizer, token_ids.tolist()))
+
+
+def _moved(before: GrownStep, now: GrownStep) -> dict[str, Moved]:
+    from attention_core.experiments.kv_cache.what_is_recomputed import repeated
+
+    found = {}
+    for name, matrix in before.full.named.items():
+        by_head = repeated(matrix, now.full.named[name], name)
+        layer, head = divmod(int(by_head.argmax()), by_head.shape[1])
+        found[name] = Moved(float(by_head.max()), layer, head)
+    return found
+
+
+def watched(settings: Settings) -> Growth | None:
+    """The steps, made here with progress and a Stop button if they are not kept; None once stopped.
+
+    Raises: as `growth`, and what loading a model raises.
+    """
+    return with_progress(
+        "what_is_recomputed",
+        settings,
+        lambda report: growth(settings, report),
+        kept=_key(settings) in _kept,
+        total=settings.n_new,
+        unit="steps",
+        done=lambda made: (
+            f"{len(made.steps)} steps, each run without and with the cache, in "
+            f"{made.seconds:.2f} s. {made.note}"
+        ),
+    )
+
+
+def clear() -> None:
+    """Forget the kept runs (tests)."""
+    _kept.clear()
+
+
+def anywhere(made: Growth, now: int) -> str:
+    """How far any boxed number of the model moved in a step. Markdown: of numbers only."""
+    if not now:
+        return "In the first step nothing is boxed: nothing was there before."
+    name, moved = max(made.moved[now - 1].items(), key=lambda item: item[1].most)
+    if moved.most == 0:
+        return "Over all layers and heads, every boxed number is the same to the last bit."
+    return (
+        f"Over all layers and heads, no boxed number moved by more than {moved.most:.1e} "
+        f"({name}, layer {moved.layer}, head {moved.head}); the largest of these {name} is "
+        f"{float(made.steps[now - 1].full.named[name].abs().max()):.0f}."
+    )

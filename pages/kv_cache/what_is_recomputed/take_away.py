@@ -1,0 +1,82 @@
+"""The page "What is recomputed" to take away: charts, counts, the matrices shown, its code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.kv_cache.what_is_recomputed import counts
+from pages.kv_cache.what_is_recomputed.counts import Contrast
+from pages.kv_cache.what_is_recomputed.pictures import Look
+from ui.export import take_away
+from ui.export.take_away import File
+
+
+def show(look: Look, scope: str, found: Contrast | None) -> None:
+    """Buttons, the code and the link."""
+    made = look.made
+    stem = f"{made.settings.model}_recomputed"
+    place = f"step{look.now + 1}_layer{look.layer}_head{look.head}"
+    take_away.panel(
+        [
+            take_away.pictures(partial(_charts, look, found), f"{stem}_charts.zip"),
+            File(
+                "Counts of this step (CSV)", partial(_csv, look, scope), f"{stem}.csv", "text/csv"
+            ),
+            take_away.arrays(
+                "This head's matrices (NPZ)", partial(arrays, look), f"{stem}_{place}.npz"
+            ),
+        ],
+        snippet(look),
+        prefix="what_is_recomputed",
+        note="The NPZ holds every column of the head: this step without a cache, with it, and the "
+        "step before. All steps have a CSV of their own above.",
+    )
+
+
+def _charts(look: Look, found: Contrast | None, ink: str, paper: str) -> dict[str, take_away.Chart]:
+    charts = {"rows_so_far": counts.totals_chart(look, counts.totals(look.made), ink)}
+    if found is not None:
+        charts["decoder_and_encoder"] = counts.contrast_chart(look.made, found, ink)
+    return charts
+
+
+def _csv(look: Look, scope: str) -> bytes:
+    return str(counts.step_table(look, scope).to_csv(index=False)).encode()
+
+
+def arrays(look: Look) -> dict[str, Any]:
+    """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
+    step, made = look.step, look.made
+    found = {"token_ids": np.array(made.ids[: step.n_tokens])}
+    sources = {"": step.full, "cached_": step.cached}
+    if step.n_before:
+        sources["before_"] = made.steps[look.now - 1].full
+    for prefix, matrices in sources.items():
+        for name, matrix in matrices.head(look.layer, look.head).items():
+            found[prefix + name] = matrix.numpy()
+    return found
+
+
+def snippet(look: Look) -> str:
+    """Python that prints how far the boxed parts moved."""
+    settings, now = look.made.settings, look.now
+    lines = [
+        "import pretrained",
+        "from attention_core.experiments.kv_cache.what_is_recomputed import grow, parts, repeated",
+        "",
+        f"model = pretrained.load({settings.model!r})",
+        f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
+        f"steps = list(grow(model.core, ids, n_steps={max(now, 1) + 1}))",
+        f"before, now = steps[{max(now, 1) - 1}], steps[{max(now, 1)}]",
+        f"old = before.full.head({look.layer}, {look.head})",
+        f"new = now.full.head({look.layer}, {look.head})",
+        "for name in new:",
+        "    print(name, tuple(new[name].shape), float(repeated(old[name], new[name], name)))",
+        "for part in parts(model.core.config, now.n_tokens, now.n_before):",
+        "    print(part)",
+        'print("with the cache, logits differ by at most", now.cache_difference)',
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,402 @@
+"""What the page "Against PyTorch" shows: our attention beside PyTorch's, with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from serving import measure
+from serving.cache import BoundedCache
+from ui.canvas.tensors import Panel
+from ui.charts import style
+from ui.widgets.quiz import Question
+
+if TYPE_CHECKING:
+    from attention_core.costs.stopwatch import Samples
+
+WIDTHS = (2, 6, 8, 12, 24, 48, 64, 96, 192, 384)
+HEADS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
+MAX_TOKENS, MAX_BATCH = 64, 4
+
+TIME_WIDTHS = (192, 384, 576, 768)
+TIME_TOKENS = (16, 32, 64, 128)
+REPEATS = 7
+
+# Rows and columns of the windows that are drawn, from the first batch element.
+WINDOW = 6
+
+_TICKS = [step * 10.0**power for power in range(-2, 4) for step in (1, 2, 5)]  # ms
+_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is compared: C, H, T, B, the seed of weights and input, the mask, the biases."""
+
+    width: int
+    heads: int
+    tokens: int
+    batch: int
+    seed: int
+    causal: bool
+    bias: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """Everything the page says about one setting.
+
+    outputs, weights: the windows that are drawn. differences: one row a kind. products, memory:
+    tables of what was counted and measured.
+    """
+
+    outputs: tuple[Panel, ...]
+    weights: tuple[Panel, ...]
+    differences: pd.DataFrame
+    weights_difference: float
+    products: pd.DataFrame
+    memory: pd.DataFrame
+    scores_bytes: int
+
+
+_sides: BoundedCache[Side] = BoundedCache(64, lambda _: 1)  # a few kilobytes each
+
+
+def divisors(width: int) -> list[int]:
+    """The heads on offer that divide a width."""
+    return [n for n in HEADS if width % n == 0]
+
+
+def side(setting: Setting) -> Side:
+    """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
+    return _sides.get(setting, lambda: _side(setting))
+
+
+def _side(setting: Setting) -> Side:
+    from attention_core.experiments.learn import against_pytorch
+
+    ours = against_pytorch.make(
+        setting.width,
+        setting.heads,
+        setting.tokens,
+        causal=setting.causal,
+        qkv_bias=setting.bias,
+        seed=setting.seed,
+    )
+    x = against_pytorch.random_input(
+        setting.batch, setting.tokens, setting.width, seed=setting.seed
+    )
+    found = against_pytorch.compare(ours, x)
+    modules = {kind: against_pytorch.variant(kind, ours) for kind in against_pytorch.KINDS}
+    counted = {kind: against_pytorch.count_products(module, x) for kind, module in modules.items()}
+    kept = {
+        kind: against_pytorch.kept_for_backward(module, x, n_heads=setting.heads)
+        for kind, module in modules.items()
+    }
+    products = [
+        {
+            "way": kind,
+            "q, k, v + output": f"{against_pytorch.qkv_products(kind, setting.heads)} + 1",
+            "counted": counted[kind].projections,
+            "scores, sums": counted[kind].batched,
+            "kernel calls": counted[kind].kernels,
+        }
+        for kind in against_pytorch.KINDS
+    ]
+    memory = [
+        {
+            "way": kind,
+            "kept, bytes": f"{kept[kind].total:,}",
+            "of it (T, T), bytes": _or_dash(kept[kind].square),
+        }
+        for kind in against_pytorch.KINDS
+    ]
+    return Side(
+        outputs=tuple(
+            _window(name, found.outputs[kind][0].numpy(), ("token", "column"))
+            for name, kind in (
+                ("ours (weight splits)", against_pytorch.SPLIT),
+                (against_pytorch.MODULE, against_pytorch.MODULE),
+                ("with " + against_pytorch.SDPA, against_pytorch.SDPA),
+            )
+        ),
+        weights=(
+            _window("ours, mean over heads", found.our_weights[0].numpy(), ("query", "key")),
+            _window(against_pytorch.MODULE, found.torch_weights[0].numpy(), ("query", "key")),
+        ),
+        differences=pd.DataFrame(
+            [
+                {"way": kind, "largest difference": f"{found.difference(kind):.1e}"}
+                for kind in against_pytorch.KINDS
+                if kind != against_pytorch.SPLIT
+            ]
+        ),
+        weights_difference=found.weights_difference,
+        products=pd.DataFrame(products),
+        memory=pd.DataFrame(memory),
+        scores_bytes=against_pytorch.scores_bytes(setting.batch, setting.heads, setting.tokens),
+    )
+
+
+def _or_dash(count: int | None) -> str:
+    return "cannot be told" if count is None else f"{count:,}"
+
+
+def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
+    """The first rows and columns of a matrix, under the whole one's shape.
+
+    Its cells carry their place, so that the same place lights up in the panels beside it.
+    """
+    shown = values[:WINDOW, :WINDOW].copy()
+    places = np.arange(shown.size).reshape(shown.shape)
+    window = tuple(range(size) for size in shown.shape)
+    return Panel(name, shown, axes, cells=places, positions=window, whole=values.shape)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Seconds by kind and number of heads, and how they were measured."""
+
+    width: int
+    tokens: int
+    repeats: int
+    threads: int
+    seconds: dict[int, dict[str, Samples]]
+
+    @property
+    def how(self) -> str:
+        """The settings in words."""
+        return (
+            f"width {self.width}, {self.tokens} tokens, batch 1, causal, no gradients, "
+            f"{self.repeats} repeats, {self.threads} CPU threads"
+        )
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Milliseconds, median and range, one row a number of heads, and the wrapper's ratio."""
+        from attention_core.costs.stopwatch import Samples, paired_ratio
+        from attention_core.experiments.learn import against_pytorch
+
+        rows = []
+        for heads, by_kind in self.seconds.items():
+            row: dict[str, object] = {"heads": heads}
+            for kind, samples in by_kind.items():
+                row[f"{kind}, ms"] = f"{Samples(tuple(s * 1e3 for s in samples.values)):.2f}"
+            ratio = paired_ratio(
+                by_kind[against_pytorch.WRAPPER].values, by_kind[against_pytorch.SPLIT].values
+            )
+            row["wrapper ÷ weight splits"] = f"{ratio:.1f}"
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Every single measurement: the data to take away."""
+        return pd.DataFrame(
+            [
+                {
+                    "way": kind,
+                    "heads": heads,
+                    "repeat": number,
+                    "milliseconds": value * 1e3,
+                    "width": self.width,
+                    "tokens": self.tokens,
+                    "threads": self.threads,
+                }
+                for heads, by_kind in self.seconds.items()
+                for kind, samples in by_kind.items()
+                for number, value in enumerate(samples.values)
+            ]
+        )
+
+    def chart(self, ink: str) -> dict[str, Any]:
+        """Median milliseconds over heads, both axes logarithmic, with the range as a bar."""
+        values = [
+            {
+                "way": kind,
+                "heads": heads,
+                "median": samples.median * 1e3,
+                "low": samples.low * 1e3,
+                "high": samples.high * 1e3,
+            }
+            for heads, by_kind in self.seconds.items()
+            for kind, samples in by_kind.items()
+        ]
+        kinds = list(next(iter(self.seconds.values())))
+        scale = {"type": "log", "nice": False}
+        legend = {"orient": "top", "columns": 1, "labelLimit": 300, "title": None}
+        colour = {
+            "field": "way",
+            "type": "nominal",
+            "scale": {"domain": kinds, "range": style.SERIES},
+            "legend": legend,
+        }
+        every = [samples for by_kind in self.seconds.values() for samples in by_kind.values()]
+        lowest = min(samples.low for samples in every) * 1e3
+        highest = max(samples.high for samples in every) * 1e3
+        return {
+            "height": 560,
+            "data": {"values": values},
+            "encoding": {
+                "x": {
+                    "field": "heads",
+                    "type": "quantitative",
+                    "title": "heads (logarithmic)",
+                    "scale": {**scale, "domain": [0.9, 107]},
+                    "axis": {"values": [1, 2, 4, 8, 16, 32, 64, 96], "format": "d"},
+                },
+                "color": colour,
+                "tooltip": [
+                    {"field": "way"},
+                    {"field": "heads"},
+                    {"field": "median", "title": "median, ms", "format": ".3f"},
+                    {"field": "low", "title": "fastest, ms", "format": ".3f"},
+                    {"field": "high", "title": "slowest, ms", "format": ".3f"},
+                ],
+            },
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.6},
+                    "encoding": {
+                        "y": {
+                            "field": "low",
+                            "type": "quantitative",
+                            "title": "milliseconds a call (logarithmic)",
+                            "scale": {**scale, "domain": [lowest * 0.9, highest * 1.1]},
+                            "axis": {"format": "~g", "values": _TICKS},
+                        },
+                        "y2": {"field": "high"},
+                    },
+                },
+                {
+                    "mark": {"type": "line", "strokeWidth": 2},
+                    "encoding": {"y": {"field": "median", "type": "quantitative"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+                    "encoding": {
+                        "y": {"field": "median", "type": "quantitative"},
+                        "shape": {
+                            "field": "way",
+                            "type": "nominal",
+                            "scale": {"domain": kinds, "range": _SHAPES},
+                            "legend": legend,
+                        },
+                    },
+                },
+            ],
+            "config": style.config(ink),
+        }
+
+
+@dataclass(frozen=True)
+class Request:
+    """A series of times: its width and tokens, and the round of `measure` it belongs to."""
+
+    width: int
+    tokens: int
+    round_: int
+
+
+FIRST = Request(TIME_WIDTHS[0], TIME_TOKENS[1], measure.FIRST)
+_FIRST_HEADS = (1, 8, 32, 96)
+
+
+def request(width: int, tokens: int) -> Request:
+    """A series that is measured anew."""
+    return Request(width, tokens, measure.fresh())
+
+
+def series(asked: Request, progress: Callable[[str], object]) -> measure.Measured[Series]:
+    """Measure all heads of the series, or take the kept result; `FIRST` takes only four of them.
+
+    progress: called with a sentence before each number of heads.
+    """
+
+    def make() -> Series:
+        import torch
+
+        from attention_core.experiments.learn import against_pytorch
+
+        heads = _FIRST_HEADS if asked == FIRST else against_pytorch.SERIES_HEADS
+        repeats = 3 if asked == FIRST else REPEATS
+        seconds = {}
+        for number, n_heads in enumerate(heads, start=1):
+            progress(f"Measuring {n_heads} heads, {number} of {len(heads)} …")
+            seconds[n_heads] = against_pytorch.time_kinds(
+                asked.width, n_heads, asked.tokens, repeats=repeats
+            )
+        return Series(asked.width, asked.tokens, repeats, torch.get_num_threads(), seconds)
+
+    progress("Waiting for another measurement to end …")
+    return measure.kept(("against_pytorch", asked.width, asked.tokens), asked.round_, make)
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Three questions at sizes of their own, answered by counting and measuring once."""
+    from attention_core.experiments.learn import against_pytorch
+
+    heads, width, tokens = 96, 192, 128
+    x = against_pytorch.random_input(1, tokens, width, seed=0)
+    short = x[:, : tokens // 2]
+    ours = against_pytorch.make(width, heads, tokens, causal=True, qkv_bias=False, seed=0)
+    counted = {
+        kind: against_pytorch.count_products(against_pytorch.variant(kind, ours), short).projections
+        - 1
+        for kind in (against_pytorch.WRAPPER, against_pytorch.SPLIT)
+    }
+
+    def squares(kind: str) -> tuple[int, int]:
+        module = against_pytorch.variant(kind, ours)
+        first, second = (
+            against_pytorch.kept_for_backward(module, part, n_heads=heads).square
+            for part in (short, x)
+        )
+        return first or 0, second or 0
+
+    before, after = squares(against_pytorch.SPLIT)
+    growth = after // before
+    kernel = max(squares(against_pytorch.SDPA))
+    parameters = {
+        n: sum(
+            p.numel()
+            for p in against_pytorch.make(
+                width, n, tokens, causal=True, qkv_bias=False, seed=0
+            ).parameters()
+        )
+        for n in (1, heads)
+    }
+    ratio = parameters[heads] / parameters[1]
+    return (
+        Question(
+            ask=f"How many matrix products does the wrapper of {heads} heads need for its "
+            "queries, keys and values?",
+            right=f"{counted[against_pytorch.WRAPPER]}",
+            wrong=tuple(str(n) for n in (counted[against_pytorch.SPLIT], heads)),
+            because=f"Counted operator by operator: {counted[against_pytorch.WRAPPER]}, which is 3 "
+            f"for each head. With weight splits it is {counted[against_pytorch.SPLIT]}, "
+            "however many heads there are.",
+        ),
+        Question(
+            ask="The text becomes twice as long. How do the (T, T) tensors grow that our version "
+            "keeps for the backward pass?",
+            right=f"{growth} times",
+            wrong=tuple(f"{n} times" for n in (2, 3, 8) if n != growth),
+            because=f"Measured: {before:,} bytes at {tokens // 2} tokens, {after:,} at {tokens}. "
+            f"The kernel kept {kernel} bytes of that kind.",
+        ),
+        Question(
+            ask=f"The width stays {width}. How many more parameters do {heads} heads have than 1, "
+            "with weight splits?",
+            right="As many as before" if ratio == 1 else f"{ratio:g} times as many",
+            wrong=(f"{heads} times as many", "3 times as many"),
+            because=f"Counted: {parameters[1]:,} with 1 head, {parameters[heads]:,} with {heads}. "
+            "Heads share out the width, they do not add to it.",
+        ),
+    )

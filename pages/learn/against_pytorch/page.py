@@ -1,0 +1,154 @@
+"""Against PyTorch: the same weights through our classes and PyTorch's, values, times and memory."""
+
+import streamlit as st
+
+from pages.learn.against_pytorch import comparison as lesson
+from ui.canvas.tensors import tensors
+from ui.charts import theme
+from ui.export import source, tables
+from ui.widgets import controls, messages, quiz
+from ui.widgets.linked import linked
+
+st.title("Against PyTorch")
+st.markdown(
+    "Five ways to compute one layer of attention give the same numbers. They differ in how many "
+    "products they make, what they keep, and how long they take."
+)
+
+columns = st.columns(4)
+with columns[0]:
+    width = linked(st.select_slider, "Width C", lesson.WIDTHS, 24, key="against_pytorch_width")
+with columns[1]:
+    heads = linked(st.select_slider, "Heads H", lesson.HEADS, 4, key="against_pytorch_heads")
+with columns[2]:
+    tokens = linked(st.slider, "Tokens T", 1, lesson.MAX_TOKENS, 10, key="against_pytorch_tokens")
+with columns[3]:
+    batch = linked(st.slider, "Batch B", 1, lesson.MAX_BATCH, 2, key="against_pytorch_batch")
+columns = st.columns(4, vertical_alignment="bottom")
+with columns[0]:
+    seed = controls.seed("Seed of weights and input", "against_pytorch_seed", 123)
+with columns[1]:
+    causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
+with columns[2]:
+    bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
+
+setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)
+try:
+    side = lesson.side(setting)
+except ValueError as error:
+    fitting = ", ".join(map(str, lesson.divisors(width)))
+    messages.problem(f"{error}. Each head gets an equal part of the width: take {fitting} heads.")
+    side = None
+
+if side is not None:
+    st.header("The same outputs")
+    tensors(side.outputs, key="against_pytorch_outputs", decimals=4)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("Largest difference from ours over the **whole** output")
+        st.table(side.differences.set_index("way"))
+    with right:
+        source.step(
+            "attention_core/experiments/learn/against_pytorch.py",
+            "TorchModule.forward",
+            "self.module(",
+        )
+        source.step(
+            "attention_core/experiments/learn/against_pytorch.py",
+            "SplitWithKernel.forward",
+            "nn.functional",
+        )
+        source.step(
+            "attention_core/experiments/learn/against_pytorch.py",
+            "largest_difference",
+            "difference = ",
+        )
+
+    st.subheader("The same attention weights, averaged over heads")
+    tensors(side.weights, key="against_pytorch_weights", decimals=4)
+    st.markdown(f"Largest difference of all weights: **{side.weights_difference:.1e}**")
+    source.step("attention_core/experiments/learn/against_pytorch.py", "compare", "averaged = ")
+
+    st.header("How many products")
+    st.table(side.products.set_index("way"))
+    st.markdown(
+        f"For q, k, v the wrapper multiplies three times a head: 3 × {heads} = {3 * heads}. Weight "
+        "splits need 3 products, a fused matrix 1. The other columns were counted in a real call."
+    )
+    source.step(
+        "attention_core/experiments/learn/against_pytorch.py",
+        "FusedAttention.forward",
+        "self.qkv(x)",
+    )
+
+    st.header("What is kept for the backward pass")
+    st.table(side.memory.set_index("way"))
+    st.markdown(
+        "Measured: bytes that autograd holds after one call, parameters aside. By formula, one "
+        f"scores matrix of all heads has B·H·T·T·4 = **{side.scores_bytes:,}** bytes. PyTorch's "
+        "kernel works through it in pieces and keeps none of it."
+    )
+    source.step(
+        "attention_core/experiments/learn/against_pytorch.py",
+        "kept_for_backward",
+        "square = tensor.is",
+    )
+
+st.header("How long it takes")
+columns = st.columns([2, 2, 1], vertical_alignment="bottom")
+with columns[0]:
+    linked(
+        st.select_slider, "Width to time", lesson.TIME_WIDTHS, 768, key="against_pytorch_time_width"
+    )
+with columns[1]:
+    linked(
+        st.select_slider,
+        "Tokens to time",
+        lesson.TIME_TOKENS,
+        64,
+        key="against_pytorch_time_tokens",
+    )
+
+
+def ask() -> None:
+    """Have a new series measured in the run that follows."""
+    st.session_state["against_pytorch_request"] = lesson.request(
+        st.session_state["against_pytorch_time_width"],
+        st.session_state["against_pytorch_time_tokens"],
+    )
+
+
+with columns[2]:
+    st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
+progress = st.empty()
+asked = st.session_state.get("against_pytorch_request", lesson.FIRST)
+measured = lesson.series(asked, progress.text)
+hint = " Press Measure for the sizes above and more heads." if asked == lesson.FIRST else ""
+progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
+st.vega_lite_chart(measured.value.chart(theme.ink()), key="against_pytorch_chart")
+st.dataframe(measured.value.table, hide_index=True, height=425)
+tables.download(
+    "Download every measurement (CSV)",
+    measured.value.rows,
+    "against_pytorch_times.csv",
+    key="against_pytorch_csv",
+)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- **Differences** near 1e-7 are rounding: sums in another order. A wrong mask or weight "
+        "would show in the first decimals.\n"
+        "- **Counted**: products by a weight matrix that reached PyTorch's dispatcher in a call "
+        "with gradients. **Scores, sums**: products of queries with keys and of weights with "
+        "values. The kernel does both, and the softmax, in one call.\n"
+        "- **Times**: a point is the median, the bar goes from fastest to slowest. All ways run in "
+        "turns. The wrapper grows with its heads: many small products, one after the other. The "
+        "others change little.\n"
+        "- Fusing saves calls, not arithmetic: on a CPU it hardly shows. Seconds depend on the "
+        "machine; read the ratios."
+    )
+
+with st.expander("The code of the fused version"):
+    source.show("attention_core/experiments/learn/against_pytorch.py", "FusedAttention")
+
+quiz.quiz("against_pytorch", lesson.questions())

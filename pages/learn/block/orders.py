@@ -1,0 +1,113 @@
+"""The same weights at every position: what a new order of the tokens does to a layer's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pages.learn.block.originals import (
+    DECODER_2017,
+    ENCODER_2017,
+    WIDTH_2017,
+    key,
+    unique_labels,
+    untrained_layer,
+    words_of,
+)
+from pages.learn.block.stream import run
+from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
+from serving import models, turns
+from serving.cache import BoundedCache
+from ui.canvas.tensors import Panel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ORDERS = ("reversed", "rotated", "shuffled")
+MAX_SEED = 50
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """What a new order of the tokens does to the parts of a layer.
+
+    table: one row a part. windows: of f(x) reordered and of f of reordered x, for each part.
+    """
+
+    labels: tuple[str, ...]
+    order: tuple[int, ...]
+    table: pd.DataFrame
+    windows: dict[str, tuple[Panel, Panel]]
+    differences: dict[str, float]
+
+
+# tables and windows of a few kilobytes each
+kept_orders: BoundedCache[Reordered] = BoundedCache(64, lambda _: 1)
+
+
+def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
+    """Parts of a layer of 2017, or of a model's first, on reordered tokens.
+
+    Errors as of `words_of` and `run`.
+    """
+    asked = (key(choice), text, how, seed if how == "shuffled" else 0)
+    return kept_orders.get(asked, lambda: _reordered(choice, text, how, seed))
+
+
+def _reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
+    import torch
+
+    from attention_core.experiments.learn.block import layers_of_2017
+
+    if choice in (ENCODER_2017, DECODER_2017):
+        words = words_of(text)
+        labels, rotation = unique_labels(words), None
+        layer = untrained_layer(choice, 8, 2048)
+        tokens = layers_of_2017.word_vectors(words, WIDTH_2017)
+        places = layers_of_2017.sinusoids(len(words), WIDTH_2017)
+
+        def embed(x: Tensor, positions: bool) -> Tensor:
+            return x + places if positions else x
+    else:
+        labels = run(choice, text).labels
+        model = models.get(choice)
+        core = model.core
+        layer = core.blocks[0]
+        tokens = torch.tensor(model.tokenizer.encode(text).ids, device=model.device)
+        _, rotation = layers_of_2017.surroundings(core.config, len(labels), model.dtype)
+
+        def embed(x: Tensor, positions: bool) -> Tensor:
+            return layers_of_2017.embeddings(core, x, positions=positions)
+
+    order = layers_of_2017.reordered(len(labels), how, seed)
+    with turns.turn(), torch.inference_mode():
+        found = layers_of_2017.exchanges(layer, tokens, order, embed, rotation)
+    rows = [labels[i] for i in order]
+    return Reordered(
+        labels=labels,
+        order=tuple(order),
+        table=pd.DataFrame(
+            {
+                "part": list(found),
+                "largest difference": [f"{e.difference:.1e}" for e in found.values()],
+                "largest value": [f"{e.largest:.2f}" for e in found.values()],
+                "order does not matter": [e.difference < 1e-4 * e.largest for e in found.values()],
+            }
+        ),
+        windows={
+            name: (
+                _rows("first the part, then the new order", e.function_first, rows),
+                _rows("first the new order, then the part", e.order_first, rows),
+            )
+            for name, e in found.items()
+        },
+        differences={name: e.difference for name, e in found.items()},
+    )
+
+
+def _rows(name: str, values: Tensor, labels: list[str]) -> Panel:
+    window = values[:TOKENS_SHOWN, :COLUMNS_SHOWN].float().cpu().numpy()
+    note = f"of (token {values.shape[0]}, width {values.shape[1]})"
+    return Panel(name, window, ("token", "width"), rows=labels[:TOKENS_SHOWN], note=note)

@@ -1,0 +1,166 @@
+"""Block: one layer of a transformer step by step, its parameters, and what a stack of them does."""
+
+import streamlit as st
+
+from pages.learn.block import charts, orders, parameters, prediction, sections, stream, windows
+from pages.learn.block.questions import questions
+from serving import models
+from ui.canvas.tensors import tensors
+from ui.charts import theme
+from ui.charts.bars import bars
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.head_picture import isolated
+from ui.widgets.linked import linked
+from ui.widgets.quiz import quiz
+
+CORE, LENS = (
+    "attention_core/experiments/learn/block/layers_of_2017.py",
+    "attention_core/experiments/learn/block/residual_stream.py",
+)
+SAVE = "Download this table (CSV)"
+
+
+def one_layer(text: str) -> None:
+    """Every tensor of one layer."""
+    layer = sections.layer(text)
+    chosen = controls.number("Step", "block_step", len(layer.steps), 2)
+    step = layer.steps[chosen]
+    st.subheader(f"Step {chosen}: {step.name} {step.shape}")
+    panels, identities = windows.panels(layer, step)
+    colour = "identity" if identities else "value"
+    tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE)
+    source.step(*step.source)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        table = layer.table.style.format(precision=3)
+        st.dataframe(table, hide_index=True, height="content", key="block_steps")
+    with right:
+        chart = charts.norms(layer.labels, step.norms, ink=theme.ink())
+        st.vega_lite_chart(chart, key="block_norms")
+    st.text(layer.summary)
+
+
+def new_order(text: str) -> None:
+    """The same weights at every position."""
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        choice = sections.choose_layer()
+    with middle:
+        how = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
+    with right:
+        seed = linked(
+            st.slider,
+            "Shuffle number",
+            0,
+            orders.MAX_SEED,
+            1,
+            key="block_seed",
+            disabled=how != "shuffled",
+        )
+    found = orders.reordered(choice, text, how, seed)
+    st.text("New order: " + " ".join(isolated(found.labels[i]) for i in found.order))
+    st.dataframe(found.table, hide_index=True, key="block_order_table")
+    part = linked(st.selectbox, "Look at", list(found.windows), index=3, key="block_part")
+    tensors(found.windows[part], key="block_order_window")
+    source.show(CORE, "exchange")
+
+
+def parameter_counts(text: str) -> None:
+    """Parameters per part."""
+    choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
+    found = parameters.counts(choice)
+    names, numbers = list(found.parts), list(found.parts.values())
+    chart = bars(names, numbers, title="parameters", ink=theme.ink(), height=280)
+    st.vega_lite_chart(chart, key="block_counts")
+    st.dataframe(found.table, hide_index=True, key="block_count_table")
+    tables.download(SAVE, found.table, "parameters.csv", key="block_parameters_csv")
+    kind = "loaded weights" if found.loaded else "tensors of this model's shapes, without values"
+    st.markdown(f":small[Counted from {kind}.]")
+    source.show(CORE, "parameters_by_part")
+
+
+def residual_stream(text: str) -> None:
+    """The residual stream."""
+    name, done = sections.run(None, text)
+    at = sections.position(done)
+    st.vega_lite_chart(charts.stream_chart(done, at, ink=theme.ink()), key="block_stream_chart")
+    table = stream.stream_table(done)
+    st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
+    tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
+    source.show(LENS, "token_norms")
+
+
+def logit_lens(text: str) -> None:
+    """The logit lens."""
+    name, done = sections.run("decoder", text)
+    found = prediction.lens(name, text, sections.position(done))
+    st.text(
+        f"In the end “{isolated(found.final)}” is the likeliest next token: first after "
+        f"{found.first_named} layers, and always from {found.settled} on."
+    )
+    st.vega_lite_chart(charts.lens_chart(found, ink=theme.ink()), key="block_lens_chart")
+    table = found.table.style.format({"its probability": "{:.4f}"})
+    st.dataframe(table, hide_index=True, height=420, key="block_lens")
+    tables.download(SAVE, found.table, "logit_lens.csv", key="block_logit_lens_csv")
+    source.show(LENS, "logit_lens")
+
+
+def next_token(text: str) -> None:
+    """The last row."""
+    name, done = sections.run("decoder", text)
+    found = prediction.next_token(name, text)
+    chart = bars(
+        found.tokens,
+        found.probabilities,
+        title="probability of the next token",
+        ink=theme.ink(),
+        largest=1.0,
+    )
+    st.vega_lite_chart(chart, key="block_next")
+    st.text(
+        f"The last row's logits alone, and the last row of all logits: they differ by at most "
+        f"{found.difference:.1e}; the largest logit is {found.largest:.1f}. All rows need "
+        f"{found.ratio:.1f} times the operations of one."
+    )
+    st.dataframe(found.rows, hide_index=True, key="block_rows")
+    source.show(LENS, "last_row_alone")
+
+
+SECTIONS = {
+    sections.STEPS: one_layer,
+    sections.ORDER: new_order,
+    sections.COUNTS: parameter_counts,
+    sections.STREAM: residual_stream,
+    sections.LENS: logit_lens,
+    sections.NEXT: next_token,
+}
+
+st.title("Block")
+st.markdown(
+    "A layer lets tokens exchange information (attention), then works on each alone "
+    "(feed-forward). Both only **add** to the stream that runs through. Stack a few: a transformer."
+)
+section = linked(
+    st.segmented_control,
+    "Section",
+    list(SECTIONS),
+    default=sections.STEPS,
+    required=True,
+    key="block_section",
+)
+typed = ""
+if section != sections.COUNTS:
+    typed = controls.text("Sentence", "block_text", prediction.PARIS)
+if section in (sections.STREAM, sections.LENS, sections.NEXT) and not models.ready(
+    None if section == sections.STREAM else "decoder"
+):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    try:
+        SECTIONS[section](typed)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        sections.read(section)
+quiz("block", questions())

@@ -1,0 +1,69 @@
+"""How many parameters each part of a model has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from pages.learn.block.originals import BASE_2017, key
+from serving import models
+from serving.cache import BoundedCache
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Parameters of a model by part. loaded: counted from weights, not from shapes alone."""
+
+    parts: dict[str, int]
+    total: int
+    loaded: bool
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a part, the total last."""
+        rows = [*self.parts.items(), ("total", self.total)]
+        return pd.DataFrame(
+            {
+                "part": [part for part, _ in rows],
+                "parameters": [f"{count:,}" for _, count in rows],
+                "share": [f"{count / self.total:.1%}" for _, count in rows],
+            }
+        )
+
+
+kept_counts: BoundedCache[Counts] = BoundedCache(64, lambda _: 1)  # small tables
+
+
+def countable() -> list[str]:
+    """What can be counted: the first Transformer, ready models, and known sizes."""
+    from attention_core import PRESETS
+
+    ready = [entry.spec.name for entry in models.ready()]
+    return [BASE_2017, *ready, *(name for name in PRESETS if name not in ready)]
+
+
+def counts(choice: str) -> Counts:
+    """Parameters by part, of the loaded weights where they are here; errors as of loading."""
+    return kept_counts.get(key(choice), lambda: _count(choice))
+
+
+def _count(choice: str) -> Counts:
+    from attention_core import PRESETS
+    from attention_core.experiments.learn.block.layers_of_2017 import (
+        on_paper,
+        original_config,
+        parameters_by_part,
+    )
+
+    ready = choice in [entry.spec.name for entry in models.ready()]
+    model: Any
+    if choice == BASE_2017:
+        model = on_paper(original_config(), encoder_decoder=True)
+    else:
+        model = models.get(choice).core if ready else on_paper(PRESETS[choice])
+    parts = parameters_by_part(model)
+    order = sorted(parts, key=lambda part: -parts[part])
+    total = sum(parameter.numel() for parameter in model.parameters())
+    return Counts({part: parts[part] for part in order}, total, ready)

@@ -1,0 +1,127 @@
+"""What a decoder predicts: after each of its layers (the logit lens), and behind the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pages.learn.block.stream import run
+from pretrained.tokenization.tokens import printable
+from serving import models, turns
+from serving.cache import BoundedCache
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.block.residual_stream import Lens
+
+PARIS = "The capital of France is"
+
+
+@dataclass(frozen=True)
+class LensTable:
+    """The logit lens at one position: likeliest tokens by layers passed, and the final one."""
+
+    table: pd.DataFrame
+    final: str
+    probability: np.ndarray
+    first_named: int
+    settled: int
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """The end of a text: the likeliest next tokens, and the last row alone against all rows."""
+
+    tokens: tuple[str, ...]
+    probabilities: np.ndarray
+    difference: float
+    largest: float
+    rows: pd.DataFrame
+    ratio: float
+
+
+kept_lenses: BoundedCache[LensTable] = BoundedCache(256, lambda _: 1)  # small tables
+kept_next_tokens: BoundedCache[NextToken] = BoundedCache(64, lambda _: 1)
+
+
+def lens(name: str, text: str, position: int) -> LensTable:
+    """The logit lens of a decoder at a position. Errors as of `run`."""
+    key = (*models.key(name), text, position)
+    return kept_lenses.get(key, lambda: _lens(name, text, position))
+
+
+def _lens(name: str, text: str, position: int) -> LensTable:
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import lens_at, logit_lens
+
+    done, model = run(name, text), models.get(name)
+    with turns.turn(), torch.inference_mode():
+        found: Lens = lens_at(logit_lens(model.core, done.stream.states[:, position]), 5)
+    table: dict[str, Any] = {"layers passed": range(len(found.ids))}
+    for rank in range(found.ids.shape[1]):
+        table[f"{rank + 1}."] = [
+            f"{_token_text(model, int(token))} {probability:.3f}"
+            for token, probability in zip(
+                found.ids[:, rank], found.probabilities[:, rank].tolist(), strict=True
+            )
+        ]
+    table["rank of the final token"] = (found.final_rank + 1).tolist()
+    probability = found.final_probability.float().cpu().numpy()
+    table["its probability"] = probability
+    return LensTable(
+        table=pd.DataFrame(table),
+        final=_token_text(model, found.final),
+        probability=probability,
+        first_named=found.first_named,
+        settled=found.settled,
+    )
+
+
+def next_token(name: str, text: str) -> NextToken:
+    """What a decoder predicts behind a text. Errors as of `run`."""
+    return kept_next_tokens.get((*models.key(name), text), lambda: _next_token(name, text))
+
+
+def _next_token(name: str, text: str) -> NextToken:
+    import torch
+
+    from attention_core import forward_flops
+    from attention_core.experiments.learn.block.residual_stream import last_row_alone
+
+    done, model = run(name, text), models.get(name)
+    logits = done.stream.logits
+    if logits is None:
+        raise ValueError(f"{name} has no output matrix and predicts no token.")
+    with turns.turn(), torch.inference_mode():
+        alone = last_row_alone(model.core, done.stream.hidden)
+        difference = float((alone - logits[-1]).abs().max())
+        top = alone.float().softmax(dim=-1).topk(10)
+    n, config = len(done.labels), model.core.config
+    flops = {
+        "every row, every row's logits": forward_flops(config, n, n, n_logits=n),
+        "every row, the last row's logits": forward_flops(config, n, n),
+        "the last row only, behind a KV cache": forward_flops(config, 1, n),
+    }
+    most = flops["every row, every row's logits"]
+    return NextToken(
+        tokens=tuple(_token_text(model, int(token)) for token in top.indices),
+        probabilities=top.values.cpu().numpy(),
+        difference=difference,
+        largest=float(logits[-1].abs().max()),
+        rows=pd.DataFrame(
+            {
+                "computed": list(flops),
+                "GFLOP": [f"{count / 1e9:.3f}" for count in flops.values()],
+                "share": [f"{count / most:.1%}" for count in flops.values()],
+            }
+        ),
+        ratio=most / flops["the last row only, behind a KV cache"],
+    )
+
+
+def _token_text(model: Any, token: int) -> str:
+    """A token of the vocabulary, with everything invisible in it made visible."""
+    return printable(model.tokenizer.decode_bytes([token]))

@@ -1,0 +1,109 @@
+"""The sections of the page "Block": their names, how to read them, the pickers that they share."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.learn.block import originals, steps, stream
+from serving import models
+from ui.widgets import controls
+from ui.widgets.head_picture import isolated
+from ui.widgets.linked import linked
+
+STEPS, ORDER, COUNTS = "One layer", "Order of tokens", "Parameters"
+STREAM, LENS, NEXT = "Residual stream", "Logit lens", "Next token"
+
+READ = {
+    STEPS: "- Move **Step** from the input to the output. The window shows a corner of each "
+    "tensor, the bars all of it.\n"
+    "- Heads are **concatenated per word**: same colour, same number. Then the out projection "
+    "mixes them.\n"
+    "- What a part computes is **added** to its input. **Post-norm** (2017, BERT) normalises the "
+    "sum; **pre-norm** (GPT-2, Llama) normalises what a part reads, and the sum may grow.\n"
+    "- The feed-forward network widens each token alone, bends, and narrows again. The output has "
+    "the input's shape, so layers stack: six in 2017.",
+    ORDER: "- The feed-forward network has the **same weights at every position**: reordering "
+    "before it or after it gives the same numbers, up to rounding.\n"
+    "- So does attention, until a **mask** or **positions** tell tokens where they stand. Without "
+    "either, a sentence is a bag of words.\n"
+    "- Of a model, the parts are those of its first layer.",
+    COUNTS: "- In each layer most numbers sit in the **feed-forward** network, not in attention.\n"
+    "- Heads split a width: more heads cost nothing. Fewer key/value heads (Llama) do save.\n"
+    "- A **tied** output matrix is the embedding again: one tensor, counted once. Sinusoidal and "
+    "rotary positions learn nothing.",
+    STREAM: "- **Stream** is the vector that runs through all layers; attention and feed-forward "
+    "only add to it. The line is the mean over the tokens, the band their range, the dashes the "
+    "chosen token.\n"
+    "- Pre-norm streams grow. The first token of a decoder often grows most: heads rest there.\n"
+    "- Post-norm streams cannot grow: every layer ends with a norm.",
+    LENS: "- The **logit lens** (nostalgebraist, 2020) asks each layer for its opinion: the last "
+    "norm and the output matrix on a state they were not trained for.\n"
+    "- After the last layer it is the model's own prediction.\n"
+    "- A token can lead, fall back, and win. Small numbers early do not mean that nothing is "
+    "known: it may stand in directions that this matrix does not read.",
+    NEXT: "- Only the **last row** of the last layer decides the next token. The other rows matter "
+    "inside attention: as keys and values.\n"
+    "- So the output matrix runs on one row, and with keys and values kept (the KV cache) the "
+    "layers do too.\n"
+    "- Difference and operations are computed for this text.",
+}
+
+
+def read(section: str) -> None:
+    """How to read a section."""
+    with st.expander("How to read this", expanded=True):
+        st.markdown(READ[section])
+
+
+def choose_layer() -> str:
+    """A layer of 2017, or a model."""
+    names = [entry.spec.name for entry in models.ready()]
+    options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
+    chosen: str = linked(st.selectbox, "Layer of", options, key="block_layer_of")
+    return chosen
+
+
+def layer(text: str) -> steps.Layer:
+    """A layer with its sizes, or its number in a model, on a text."""
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        choice = choose_layer()
+    if choice in (originals.ENCODER_2017, originals.DECODER_2017):
+        with middle:
+            heads = linked(
+                st.select_slider,
+                "Heads",
+                originals.HEADS_2017,
+                8,
+                key="block_heads",
+                help="Together they always have 512 columns: 8 heads of 64.",
+            )
+        with right:
+            hidden = linked(
+                st.select_slider,
+                "Hidden width",
+                originals.HIDDEN_2017,
+                2048,
+                key="block_hidden",
+                help="The width inside the feed-forward network.",
+            )
+        return steps.layer_2017(choice, text, heads, hidden)
+    with middle:
+        n_layers = models.spec(choice).n_layers
+        chosen = controls.number("Layer", "block_layer", n_layers, 0)
+    return steps.layer_of(choice, text, chosen)
+
+
+def run(role: str | None, text: str) -> tuple[str, stream.Run]:
+    """A model, or a decoder, and its run on a text."""
+    key = "block_decoder" if role else "block_model"
+    name = controls.model(key, role, prefer="decoder").spec.name
+    return name, stream.run(name, text)
+
+
+def position(done: stream.Run) -> int:
+    """A token, counted from the last."""
+    n = len(done.labels)
+    back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
+    st.text(f"Position {n - 1 - back}: “{isolated(done.labels[n - 1 - back])}”")
+    return n - 1 - back

@@ -1,0 +1,217 @@
+"""One layer step by step: every tensor between its input and its output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pages.learn.block.originals import (
+    DECODER_2017,
+    ENCODER_2017,
+    WIDTH_2017,
+    unique_labels,
+    untrained_layer,
+    words_of,
+)
+from pages.learn.block.stream import run
+from serving import models
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_CODE, _DECODER = "attention_core/experiments/learn/block/layers_of_2017.py", "DecoderLayer.steps"
+
+# For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
+# makes it contains, and the tensors that it is made of.
+_PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "normalised for attention": ("TC", "attention_norm(", ("input",)),
+    "outputs of the heads": ("HTD", "attention.heads(", ("input",)),
+    "concatenated per word": ("TJ", "merge_heads(record.context)", ("outputs of the heads",)),
+    "out projection": ("TC", "attention.out(", ("concatenated per word",)),
+    "residual sum": ("TC", "attention_sum = x +", ("input", "out projection")),
+    "normalised sum": ("TC", "attention_norm(", ("residual sum",)),
+    "outputs of the cross-attention heads": ("HTD", "cross.heads(", ("normalised sum",)),
+    "cross-attention concatenated": (
+        "TJ",
+        "merge_heads(cross_record.context)",
+        ("outputs of the cross-attention heads",),
+    ),
+    "cross-attention out projection": ("TC", "cross.out(", ("cross-attention concatenated",)),
+    "residual sum with cross-attention": (
+        "TC",
+        "cross_sum = attention_normed +",
+        ("normalised sum", "cross-attention out projection"),
+    ),
+    "normalised cross-attention sum": (
+        "TC",
+        "cross_norm(",
+        ("residual sum with cross-attention",),
+    ),
+    "normalised for feed-forward": ("TC", "mlp_norm(", ("residual sum",)),
+    "feed-forward hidden": ("TF", "mlp.hidden(", ()),
+    "feed-forward output": ("TC", "mlp.down(", ("feed-forward hidden",)),
+    "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
+    "normalised output": ("TC", "mlp_norm(", ("second residual sum",)),
+}
+AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "heads x column",
+         "F": "hidden"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One tensor of a layer: its values without the batch, and the statement that made it."""
+
+    name: str
+    values: np.ndarray
+    axes: tuple[str, ...]
+    source: tuple[str, str, str]  # file, function, text of the statement
+    made_of: tuple[str, ...]
+
+    @property
+    def shape(self) -> str:
+        """The sizes with their axes' names: `(token 5, width 512)`."""
+        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
+        return f"({sizes})"
+
+    @property
+    def norms(self) -> np.ndarray:
+        """The length of every token's vector, over all heads where there are heads."""
+        squares = np.square(self.values).sum(axis=-1)  # (T,), or (H, T) with heads
+        return np.asarray(np.sqrt(squares.sum(axis=0) if squares.ndim == 2 else squares))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer's steps on a text, in the order in which they were computed."""
+
+    title: str
+    labels: tuple[str, ...]
+    steps: tuple[Step, ...]
+    n_heads: int
+    head_size: int
+    pre_norm: bool
+    memory: Step | None = None  # the encoder's output, for a layer with cross-attention
+    memory_labels: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a step."""
+        return pd.DataFrame(
+            {
+                "step": range(len(self.steps)),
+                "tensor": [step.name for step in self.steps],
+                "shape": [step.shape for step in self.steps],
+                "mean norm": [float(step.norms.mean()) for step in self.steps],
+            }
+        )
+
+    @property
+    def summary(self) -> str:
+        """One line about the layer."""
+        order = "pre" if self.pre_norm else "post"
+        memory = f" Its memory: {len(self.memory_labels)} encoder tokens." if self.memory else ""
+        heads = f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} of {self.head_size}"
+        return f"{self.title}: {order}-norm, {heads}.{memory}"
+
+    def named(self, name: str) -> Step:
+        """The step of a name."""
+        return next(step for step in self.steps if step.name == name)
+
+
+def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
+    """An untrained layer of the first Transformer on the words of a text.
+
+    The decoder layer reads the first half of the words; its memory is the encoder layer's output
+    for all of them. Raises OverLimit; ValueError without a word.
+    """
+    import torch
+
+    from attention_core.experiments.learn.block.layers_of_2017 import layer_input, layer_steps
+
+    words = words_of(text)
+    layer = untrained_layer(kind, n_heads, d_ff)
+    with torch.inference_mode():
+        x = layer_input(words, WIDTH_2017)[None]
+        encoded, shown, where = None, words, "_post_norm_steps"
+        if kind == DECODER_2017:
+            encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
+            memory, _ = encoder(x, mask=None, rotation=None, cache=None)
+            encoded = Step(
+                "memory, from the encoder",
+                memory[0].numpy(),
+                (AXES["T"], AXES["C"]),
+                ("pages/learn/block/steps.py", "layer_2017", "memory, _ = encoder("),
+                (),
+            )
+            shown, where = words[: (len(words) + 1) // 2], _DECODER
+            steps = layer.steps(x[:, : len(shown)], memory)
+        else:
+            steps = layer_steps(layer, x)
+    origin = (_CODE, "layer_input", "return word_vectors(")
+    return Layer(
+        title=f"{kind}, untrained weights",
+        labels=unique_labels(shown),
+        steps=_steps(steps, where, origin, pre_norm=False),
+        n_heads=n_heads,
+        head_size=WIDTH_2017 // n_heads,
+        pre_norm=False,
+        memory=encoded,
+        memory_labels=unique_labels(words) if encoded else (),
+    )
+
+
+def layer_of(name: str, text: str, layer: int) -> Layer:
+    """A layer of a loaded model on a text; errors as of `run` and of loading."""
+    import torch
+
+    from attention_core.experiments.learn.block.layers_of_2017 import layer_steps, surroundings
+
+    done = run(name, text)
+    core = models.get(name).core
+    block, config = core.blocks[layer], core.config
+    with torch.inference_mode():
+        mask, rotation = surroundings(config, len(done.labels), done.stream.states.dtype)
+        steps = layer_steps(block, done.stream.states[layer][None], mask=mask, rotation=rotation)  # type: ignore[arg-type]
+    pre = config.norm_order == "pre"
+    made = "x, attention_record = block(" if layer else "x = self.embed("
+    return Layer(
+        title=f"{done.title}, layer {layer}",
+        labels=done.labels,
+        steps=_steps(
+            steps,
+            "_pre_norm_steps" if pre else "_post_norm_steps",
+            ("attention_core/model/transformer.py", "Transformer.forward", made),
+            pre_norm=pre,
+        ),
+        n_heads=config.n_heads,
+        head_size=config.d_head,
+        pre_norm=pre,
+    )
+
+
+def _steps(
+    tensors: dict[str, Tensor], function: str, origin: tuple[str, str, str], *, pre_norm: bool
+) -> tuple[Step, ...]:
+    steps = []
+    names = list(tensors)
+    for number, (name, tensor) in enumerate(tensors.items()):
+        letters, line, made_of = _PARTS.get(name, ("TC", "", ()))
+        if name == "outputs of the heads" and pre_norm:
+            made_of = ("normalised for attention",)
+        elif name == "feed-forward hidden":
+            made_of = (names[number - 1],)
+        elif name == "second residual sum":
+            made_of = (names[number - (4 if pre_norm else 3)], *made_of)
+        steps.append(
+            Step(
+                name=name,
+                values=tensor[0].float().cpu().numpy(),
+                axes=tuple(AXES[letter] for letter in letters),
+                source=(_CODE, function, line) if line else origin,
+                made_of=made_of,
+            )
+        )
+    return tuple(steps)

@@ -1,0 +1,81 @@
+"""The residual stream: a model's run on a text, and how long its vectors are after each layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pages.learn.block.originals import EMPTY
+from serving import models, turns
+from serving.cache import BoundedCache
+from serving.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.block.residual_stream import Stream
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a model did to a text.
+
+    stream: the tensors. labels: a label a token. norms: (L + 1, T) of the stream, and (L, T) of
+    what attention and feed-forward add.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    stream: Stream
+    norms: np.ndarray
+    attention: np.ndarray
+    feed_forward: np.ndarray
+
+
+def _bytes_of(run: Run) -> int:
+    stream = run.stream
+    tensors = (stream.states, stream.attention, stream.feed_forward, stream.hidden, stream.logits)
+    return sum(t.numel() * t.element_size() for t in tensors if t is not None)
+
+
+kept_runs: BoundedCache[Run] = BoundedCache(STREAM_CACHE_BYTES, _bytes_of)
+
+
+def run(name: str, text: str) -> Run:
+    """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
+    check_text(text)
+    return kept_runs.get((*models.key(name), text), lambda: _run(name, text))
+
+
+def _run(name: str, text: str) -> Run:
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import residual_stream, token_norms
+
+    model = models.get(name)
+    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
+    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
+    with turns.turn(), torch.inference_mode():
+        stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))
+        norms = [
+            token_norms(x).float().cpu().numpy()
+            for x in (stream.states, stream.attention, stream.feed_forward)
+        ]
+    return Run(model.spec.title, tokens.labels, stream, *norms)
+
+
+def stream_table(done: Run) -> pd.DataFrame:
+    """Norms by layer: mean and range over the tokens of the stream, and means of what is added."""
+    added = {"attention adds": done.attention, "feed-forward adds": done.feed_forward}
+    table = pd.DataFrame(
+        {
+            "layers passed": range(len(done.norms)),
+            "stream, mean": done.norms.mean(axis=1),
+            "stream, smallest": done.norms.min(axis=1),
+            "stream, largest": done.norms.max(axis=1),
+        }
+    )
+    for name, norms in added.items():
+        table[f"{name}, mean"] = np.concatenate([[np.nan], norms.mean(axis=1)])
+    return table

@@ -1,0 +1,57 @@
+"""What is drawn of a layer's step: corners of the tensors, and heads side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pages.learn.block.steps import AXES, Layer, Step
+from ui.canvas.tensors import Panel
+
+TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # the window of values
+HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # at the concatenation
+PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # a hue a head
+
+
+def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
+    """A window into a tensor and those it is made of; and whether colours are identities.
+
+    At the concatenation the cells of the first heads keep their identity: the window shows, for
+    every word, the head outputs side by side.
+    """
+    shown = [layer.named(name) for name in step.made_of] + [step]
+    if step.axes[-1] == AXES["J"]:
+        return [*_concatenation(layer, *shown)], True
+    windows = [_window(part, layer.labels) for part in shown]
+    if layer.memory is not None and step.name == "outputs of the cross-attention heads":
+        windows.insert(1, _window(layer.memory, layer.memory_labels))
+    return windows, False
+
+
+def _window(step: Step, labels: tuple[str, ...]) -> Panel:
+    tokens = labels[:TOKENS_SHOWN]
+    values = step.values[..., :TOKENS_SHOWN, :COLUMNS_SHOWN]
+    if values.ndim == 3:
+        values = values[:2]
+    return Panel(step.name, values, step.axes, rows=tokens, note=f"of {step.shape}")
+
+
+def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Panel]:
+    n_heads, width = min(layer.n_heads, HEADS_SHOWN), HEAD_COLUMNS_SHOWN
+    tokens = layer.labels[:TOKENS_SHOWN]
+    first = heads.values[:n_heads, : len(tokens), :width]
+    head, token, column = np.indices(first.shape)
+    cells = np.asarray((head * TOKENS_SHOWN + token) * width + column)
+    columns = [h * layer.head_size + c for h in range(n_heads) for c in range(width)]
+    second = merged.values[: len(tokens), columns]
+    return (
+        Panel(heads.name, first, heads.axes, rows=tokens, cells=cells, note=f"of {heads.shape}"),
+        Panel(
+            merged.name,
+            second,
+            merged.axes,
+            rows=tokens,
+            columns=[str(column) for column in columns],
+            cells=cells.transpose(1, 0, 2).reshape(second.shape),
+            note=f"of {merged.shape}; the first {width} columns of each head",
+        ),
+    )

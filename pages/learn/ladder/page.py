@@ -1,0 +1,179 @@
+"""Ladder: self-attention in seven steps, one at a time, each containing the one before."""
+
+import streamlit as st
+
+from pages.learn.ladder import matrix, stages
+from serving import models
+from ui.canvas.tensors import tensors
+from ui.export import source
+from ui.widgets import controls, head_picture, messages
+from ui.widgets.linked import linked
+from ui.widgets.quiz import quiz
+
+st.title("Ladder")
+st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
+
+SIX, NINE, MATRIX, SENTENCE = "six tokens", "nine tokens", "my matrix", "my sentence"
+TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
+
+
+def chosen_sentence() -> stages.Sentence | None:
+    """The rows that the page works on; None, after a message, where there are none."""
+    if kind in (SIX, NINE):
+        return stages.example("journey" if kind == SIX else "boy")
+    if kind == MATRIX:
+        rows = matrix.editor("ladder_matrix", "1 0 0; 0 2 0; 1 1 0; 0 0 -1")
+        return None if rows is None else stages.matrix(rows)
+    if not models.ready():
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
+        return None
+    entry = controls.model("ladder_model", None, prefer="encoder")
+    text = linked(
+        st.text_input,
+        "Sentence, up to 12 tokens",
+        "The cat sleeps on the mat",
+        key="ladder_text",
+        max_chars=300,
+    )
+    st.markdown(
+        ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
+        "matrices come from the seed, they are not the model's own.]"
+    )
+    try:
+        with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
+            return stages.embedded(entry.spec.name, text)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        return None
+
+
+name = linked(
+    st.segmented_control,
+    "Rung",
+    stages.RUNGS,
+    default="simplified",
+    required=True,
+    key="ladder_rung",
+    wrap=True,
+)
+kind = linked(
+    st.segmented_control,
+    "Input",
+    [SIX, NINE, MATRIX, SENTENCE],
+    default=SIX,
+    required=True,
+    key="ladder_input",
+    wrap=True,
+)
+sentence = chosen_sentence()
+
+options = {}
+multi = name in ("wrapper", "splits")
+boxes = st.columns(4)
+if name != "simplified":
+    seeds = ["lecture", "123", "789", *map(str, range(1, 10))]
+    with boxes[0]:
+        seed = linked(
+            st.selectbox,
+            "Seed of the matrices",
+            seeds,
+            key="ladder_seed",
+            help="The lectures take 123, and 789 for trainable v2.",
+        )
+    options["seed"] = None if seed == "lecture" else int(seed)
+    with boxes[1]:
+        options["d_out"] = linked(st.slider, "Columns out (d_out)", 1, 8, 2, key="ladder_d_out")
+if name == "dropout":
+    with boxes[2]:
+        options["dropout"] = linked(st.slider, "Dropout p", 0.0, 0.9, 0.5, 0.1, key="ladder_p")
+    with boxes[3]:
+        options["draw"] = controls.seed("Seed of the dropout", "ladder_draw", 123)
+if multi:
+    with boxes[2]:
+        options["n_heads"] = linked(st.slider, "Heads", 1, 4, 2, key="ladder_heads")
+    with boxes[3]:
+        options["causal"] = linked(st.toggle, "Mask the future", True, key="ladder_causal")
+
+rung = None
+if sentence is not None:
+    try:
+        rung = stages.climb(name, sentence, **options)
+    except ValueError as error:
+        messages.problem(error)
+if rung is not None and sentence is not None:
+    st.header(f"Rung {stages.RUNGS.index(name) + 1} of {len(stages.RUNGS)}: {name}")
+    what, check = st.columns([3, 2])
+    what.markdown(f"**New:** {stages.NEW[name]}\n\n**Check:** equal to {stages.CHECKS[name]}.")
+    difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
+    check.metric("Largest difference in the check", difference)
+
+    count = len(sentence.labels)
+    left, right, third = st.columns(3)
+    with left:
+        i = controls.number("Row i (query)", "ladder_i", count, 1)
+    with right:
+        j = controls.number("Row j (key)", "ladder_j", count, 3)
+    head = 0
+    if multi:
+        with third:
+            head = controls.number("Head to follow", "ladder_head", rung.n_heads, 0)
+
+    for number, stage in enumerate(stages.stages(rung, sentence.labels, (head, i, j))):
+        picture, line = st.columns([3, 2])
+        with picture:
+            tensors(stage.panels, key=f"ladder_stage_{number}")
+        with line:
+            source.step(*stage.code)
+
+    with st.expander("How to read this", expanded=True):
+        st.markdown(
+            "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
+            "it hands over, as in a search.\n"
+            "- A score is one dot product. A row of weights sums to 1 (not after dropout). The "
+            "context mixes the values with them.\n"
+            "- The framed cell is row i, column j. Beside each tensor is the line that made it."
+        )
+
+    st.header("A query is a search")
+    asking = head_picture.isolated(sentence.labels[i])
+    st.text(
+        f"“{asking}” asks with its query. The keys that answer, best match first, and the values "
+        "they hand over:"
+    )
+    found = stages.search(rung, head, i, sentence.labels)
+    st.dataframe(found, hide_index=True, height=35 * (count + 1) + 3)
+
+    st.header("One score by hand")
+    table, total, cell = stages.by_hand(rung, head, i, j)
+    terms, both = st.columns(2, gap="large")
+    with terms:
+        st.dataframe(table, height=213)
+        st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
+    with both:
+        pair = stages.asymmetry(rung, head, i, j)
+        st.markdown(
+            f"Token {i} for token {j}: **{pair.there:.4f}**. Token {j} for token {i}: "
+            f"**{pair.back:.4f}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
+            f"the identity, hence symmetric; here |M − Mᵀ| reaches **{pair.largest:.4f}**."
+        )
+        tensors([pair.matrix], key="ladder_between")
+
+    st.header("From scores to weights")
+    times = linked(
+        st.select_slider, "Multiply row i of the scores by", TIMES, 100, key="ladder_times"
+    )
+    weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
+    st.dataframe(weights, hide_index=True, height=35 * (count + 1) + 3)
+    st.markdown(
+        f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum ignores "
+        "the factor, and fails for negative scores."
+    )
+    way = st.columns(2)
+    for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):
+        with column:
+            source.show("attention_core/experiments/learn/softmaxes.py", function)
+
+    with st.expander("The class"):
+        source.show("attention_core/ladder.py", stages.CLASSES[name])
+
+quiz("ladder", stages.questions())

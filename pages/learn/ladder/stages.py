@@ -1,0 +1,393 @@
+"""The ladder page: what it shows of each rung, from the core's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from serving import models
+from serving.limits import MAX_SMALL_TOKENS, check_text
+from ui.canvas.tensors import Panel
+from ui.widgets.quiz import Question
+
+if TYPE_CHECKING:
+    import torch
+
+    from attention_core.experiments.learn.ladder import Rung
+
+DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation takes all
+
+# What the address calls the rungs; the names of attention_core.experiments.learn.ladder.
+RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
+NEW = {
+    "simplified": "Every token is its own query, key and value. Nothing is learned or scaled.",
+    "v1": "Three trainable matrices make queries, keys and values; scores are divided by √D.",
+    "v2": "The matrices become `nn.Linear` layers: stored transposed, started near 0.",
+    "causal": "A token may not look ahead: forbidden scores become −∞ before the softmax.",
+    "dropout": "While training, weights are dropped at random and the kept ones scaled up.",
+    "wrapper": "Several heads, each with three matrices of its own; outputs lie side by side.",
+    "splits": "One wide matrix each for queries, keys and values, cut into heads; then `out_proj`.",
+}
+CHECKS = {
+    "simplified": "plain Python loops",
+    "v1": "simplified, with identity matrices and no scale",
+    "v2": "v1, with its matrices transposed",
+    "causal": "v2, with no mask",
+    "dropout": "causal, with p = 0",
+    "wrapper": "its heads run alone, side by side",
+    "splits": "wrapper, weights stacked, out_proj = identity",
+}
+CLASSES = {
+    "simplified": "simple_self_attention",
+    "v1": "SelfAttentionV1",
+    "v2": "SelfAttentionV2",
+    "causal": "CausalAttention",
+    "dropout": "CausalAttention",
+    "wrapper": "MultiHeadAttentionWrapper",
+    "splits": "MultiHeadAttention",
+}
+
+LADDER, ATTEND, RUNGS_FILE = (
+    "attention_core/ladder.py", "attention_core/attend.py",
+    "attention_core/experiments/learn/ladder.py",
+)  # fmt: skip
+
+# The line that makes queries, keys and values of each rung.
+_PROJECTED = {
+    "simplified": (RUNGS_FILE, "climb", "record = attend(x, x, x"),
+    "v1": (LADDER, "SelfAttentionV1.record", "attend("),
+    "v2": (LADDER, "SelfAttentionV2.record", "attend("),
+    "causal": (LADDER, "CausalAttention.record", "attend("),
+    "dropout": (LADDER, "CausalAttention.record", "attend("),
+    "wrapper": (LADDER, "CausalAttention.record", "attend("),
+    "splits": (LADDER, "MultiHeadAttention._attend", "attend("),
+}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Tokens and one row of numbers for each: `rows` is (T, d_in) float32."""
+
+    labels: tuple[str, ...]
+    rows: np.ndarray
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether only the first columns are drawn."""
+        return bool(self.rows.shape[1] > DRAWN)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Tensors that are made together, and where in the code: file, function, text of the line."""
+
+    panels: tuple[Panel, ...]
+    code: tuple[str, str, str]
+
+
+def example(name: str) -> Sentence:
+    """A lecture's sentence: "journey" (six tokens) or "boy" (nine)."""
+    from attention_core.experiments.learn import lecture_inputs
+
+    chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
+    return Sentence(chosen.tokens, chosen.embeddings.numpy())
+
+
+def matrix(rows: np.ndarray) -> Sentence:
+    """A visitor's own numbers; the tokens are named by their positions."""
+    return Sentence(tuple(f"row {row}" for row in range(len(rows))), rows)
+
+
+def embedded(model: str, text: str) -> Sentence:
+    """A text's rows of a model's token table, all columns, before positions are added.
+
+    Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
+    loading a model raises.
+    """
+    import torch
+
+    check_text(text)
+    loaded = models.get(model)
+    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
+    with torch.inference_mode():
+        ids = torch.tensor(tokens.ids, device=loaded.device)
+        rows = loaded.core.token_vectors(ids).float().cpu().numpy()
+    return Sentence(tokens.labels, rows)
+
+
+def climb(
+    name: str,
+    sentence: Sentence,
+    *,
+    d_out: int = 2,
+    n_heads: int = 2,
+    dropout: float = 0.5,
+    causal: bool = True,
+    seed: int | None = None,
+    draw: int = 123,
+) -> Rung:
+    """One rung on a sentence; see `experiments.learn.ladder.climb`. Takes about a millisecond."""
+    import torch
+
+    from attention_core.experiments.learn import ladder
+
+    settings = ladder.RungSettings(d_out, n_heads, dropout, causal, seed, draw)
+    # a copy: torch must not be handed memory that may not be written to
+    return ladder.climb(name, torch.tensor(sentence.rows), settings)
+
+
+def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> list[Stage]:
+    """Every tensor of a rung in the order in which it is made; `cell` (head, i, j) is framed."""
+    record, name = rung.record, rung.name
+    head, i, j = cell
+    framed: tuple[tuple[int, ...], ...] = ((head, i, j) if record.scores.dim() == 3 else (i, j),)
+
+    def by_token(title: str, tensor: torch.Tensor) -> Panel:
+        return _panel(title, tensor, "column", rows=labels)
+
+    def square(title: str, tensor: torch.Tensor, note: str = "") -> Panel:
+        return _panel(
+            title, tensor, "key", rows=labels, columns=labels, mark=framed, note=note, query=True
+        )
+
+    made = _PROJECTED[name]
+    x = by_token("x", rung.x)
+    qkv = (by_token("q", record.q), by_token("k", record.k), by_token("v", record.v))
+    scaled_note = f"times {record.scale:.4f}"
+    found = [
+        Stage((x, *_matrices(rung), *qkv), made),
+        Stage(
+            (square("scores", record.scores),),
+            (ATTEND, "attention_scores", "return q @ k"),
+        ),
+    ]
+    if bool((record.masked_scores != record.scores).any()):
+        found.append(
+            Stage(
+                (square("masked", record.masked_scores),),
+                (ATTEND, "mask_scores", "masked_fill"),
+            )
+        )
+    if record.scale != 1.0:
+        found.append(
+            Stage(
+                (square("scaled", record.scaled_scores, scaled_note),),
+                (ATTEND, "attend", "scaled = masked"),
+            )
+        )
+    found.append(
+        Stage(
+            (square("weights" if name != "dropout" else "attention", record.attention),),
+            (ATTEND, "attention_weights", "weights = torch.softmax"),
+        )
+    )
+    if name == "dropout":
+        found.append(
+            Stage(
+                (square("weights", record.weights),),
+                (ATTEND, "attend", "nn.functional.dropout"),
+            )
+        )
+    found.append(
+        Stage((by_token("context", record.context),), (ATTEND, "_mix_by_group", "return weights @"))
+    )
+    if name == "wrapper":
+        code = (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
+        found.append(Stage((by_token("output", rung.output),), code))
+    if name == "splits":
+        code = (LADDER, "MultiHeadAttention._merge", "out_proj")
+        found.append(Stage((by_token("output", rung.output),), code))
+    return found
+
+
+def _matrices(rung: Rung) -> list[Panel]:
+    axes = ("row", "column") if rung.name == "v1" else ("output", "input")
+    panels = []
+    for name, values in rung.matrices.items():
+        whole = values.numpy()
+        shown = whole[:DRAWN, :DRAWN] if whole.ndim == 2 else whole[:DRAWN]
+        panels.append(Panel(name, shown, axes[-whole.ndim :], note=_cut(whole, shown)))
+    return panels
+
+
+def _panel(
+    title: str,
+    tensor: torch.Tensor,
+    last: str,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str] | None = None,
+    mark: tuple[tuple[int, ...], ...] = (),
+    note: str = "",
+    query: bool = False,
+) -> Panel:
+    whole = tensor.numpy()
+    # a square of tokens is always drawn in full, columns of features are not
+    shown = whole if query else whole[..., :DRAWN]
+    axes = (*(("head",) if whole.ndim == 3 else ()), "query" if query else "token", last)
+    return Panel(title, shown, axes, rows, columns, mark=mark, note=note or _cut(whole, shown))
+
+
+def _cut(whole: np.ndarray, shown: np.ndarray) -> str:
+    if whole.shape == shown.shape:
+        return ""
+    sizes = " × ".join(str(size) for size in whole.shape)
+    return f"The first {DRAWN} of {sizes}; all are used."
+
+
+def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float, float]:
+    """The terms of q[i] · k[j], their sum, and the cell of the scores that it should be."""
+    from attention_core.experiments.learn.ladder import products
+
+    record = rung.record
+    query, key = rung.head(record.q, head)[i], rung.head(record.k, head)[j]
+    terms = products(query, key)
+    table = pd.DataFrame({"query": query.numpy(), "key": key.numpy(), "product": terms.numpy()})
+    table.index.name = "column"
+    return table, float(terms.sum()), float(rung.head(record.scores, head)[i, j])
+
+
+def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame:
+    """What query i finds: every key with its score, its weight and its value, best match first."""
+    weights, scores, values = (
+        rung.head(tensor, head)
+        for tensor in (rung.record.weights, rung.record.scores, rung.record.v)
+    )
+    order = weights[i].argsort(descending=True, stable=True).tolist()
+    more = " …" if values.shape[-1] > DRAWN else ""
+    return pd.DataFrame(
+        {
+            "position": order,
+            "key": [labels[j] for j in order],
+            "score": scores[i][order].numpy(),
+            "weight": weights[i][order].numpy(),
+            "value": [
+                "  ".join(f"{value:.3f}" for value in values[j, :DRAWN].tolist()) + more
+                for j in order
+            ],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Asymmetry:
+    """The scores of two tokens both ways, and the matrix between them.
+
+    there, back: scores[i, j] and scores[j, i]. matrix: W_q W_k^T, (d_in, d_in), its first rows and
+    columns. largest: the largest |M - M^T| of all of it.
+    """
+
+    there: float
+    back: float
+    matrix: Panel
+    largest: float
+
+
+def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
+    """Whether token i finds token j as token j finds token i, and why not."""
+    from attention_core.experiments.learn.ladder import projections, score_matrix
+
+    scores = rung.head(rung.record.scores, head)
+    between = score_matrix(*projections(rung, head))
+    drawn = between[:DRAWN, :DRAWN].numpy()
+    return Asymmetry(
+        there=float(scores[i, j]),
+        back=float(scores[j, i]),
+        matrix=Panel("M", drawn, ("input", "input"), note=_cut(between.numpy(), drawn)),
+        largest=float((between - between.T).abs().max()),
+    )
+
+
+def three_ways(
+    rung: Rung, head: int, i: int, times: float, labels: Sequence[str]
+) -> tuple[pd.DataFrame, str]:
+    """One row of scores, multiplied, and its weights by the sum, naively and safely.
+
+    Also a sentence about the naive way: how many of its weights are no numbers.
+    """
+    from attention_core.experiments.learn.softmaxes import (
+        naive_softmax,
+        stable_softmax,
+        weights_by_sum,
+    )
+
+    scores = rung.head(rung.record.scores, head)[i] * times
+    naive = naive_softmax(scores)
+    table = pd.DataFrame(
+        {
+            "token": list(labels),
+            "score": scores.numpy(),
+            "score / sum": weights_by_sum(scores).numpy(),
+            "exp(score)": scores.exp().numpy(),
+            "naive softmax": naive.numpy(),
+            "stable softmax": stable_softmax(scores).numpy(),
+        }
+    )
+    # the table would leave such cells empty
+    shown = table.copy()
+    for column in shown.columns[1:]:
+        shown[column] = [f"{value:.4g}" for value in table[column]]
+    broken = int(naive.isnan().sum())
+    if broken:
+        return shown, f"exp overflowed: {broken} of {len(table)} naive weights are nan."
+    difference = float((naive - stable_softmax(scores)).abs().max())
+    return shown, f"Naive and stable agree to {difference:.1e}."
+
+
+def questions() -> list[Question]:
+    """Three questions about the six-token sentence, answered by its tensors."""
+    import torch
+
+    from attention_core.experiments.learn import lecture_inputs
+    from attention_core.experiments.learn.ladder import V1, climb
+    from attention_core.experiments.learn.softmaxes import naive_softmax
+
+    x, tokens = lecture_inputs.JOURNEY.embeddings, lecture_inputs.JOURNEY.tokens
+    simple, v1 = climb("simplified", x), climb(V1, x)
+    weights = simple.record.weights[2]
+    best = int(weights.argmax())
+    one, two = simple.record.scores, v1.record.scores
+    equal = [bool(torch.allclose(scores, scores.T, atol=1e-6)) for scores in (one, two)]
+    names = {
+        (True, True): "on simplified and on v1",
+        (True, False): "on simplified only",
+        (False, True): "on v1 only",
+        (False, False): "on neither",
+    }
+    factor = _first_overflow(x)
+    broken = bool(naive_softmax(one[1] * factor).isnan().any())
+    return [
+        Question(
+            ask="Simplified, six tokens: to which token does “starts” give its largest weight?",
+            right=tokens[best],
+            wrong=tuple(token for token in tokens if token != tokens[best]),
+            because=f"It gives {weights[best]:.4f} to “{tokens[best]}” and {weights[2]:.4f} to "
+            "itself: a longer vector wins more dot products.",
+        ),
+        Question(
+            ask="On which rung is the score of “journey” for “with” that of “with” for “journey”?",
+            right=names[equal[0], equal[1]],
+            wrong=tuple(name for both, name in names.items() if both != tuple(equal)),
+            because=f"Simplified: {one[1, 3]:.4f} and {one[3, 1]:.4f}. "
+            f"v1: {two[1, 3]:.4f} and {two[3, 1]:.4f}.",
+        ),
+        Question(
+            ask=f"The scores of “journey”, times {factor}: what does naive softmax give?",
+            right="some nan" if broken else "numbers that sum to 1",
+            wrong=("numbers that sum to 1" if broken else "some nan", "all zeros"),
+            because=f"The largest score becomes {one[1].max() * factor:.1f}, and float32 holds exp "
+            f"only up to {np.log(np.finfo(np.float32).max):.1f}.",
+        ),
+    ]
+
+
+def _first_overflow(x: torch.Tensor) -> int:
+    """The first multiple of ten of the second token's scores whose exp is no float32."""
+    from attention_core.experiments.learn.ladder import climb
+
+    scores = climb("simplified", x).record.scores[1]
+    return next(factor for factor in range(10, 1000, 10) if (scores * factor).exp().isinf().any())

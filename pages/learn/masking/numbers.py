@@ -1,0 +1,311 @@
+"""The masking page: what it shows, from the core's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from serving import models, turns
+from serving.cache import BoundedCache
+from serving.limits import MAX_SMALL_TOKENS, check_text
+from ui.canvas.tensors import Panel
+from ui.charts import style
+from ui.widgets.quiz import Question
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.masking.dropout_draws import Dropped
+    from attention_core.experiments.learn.masking.mask_orders import MaskWays
+
+MAX_DRAWS = 10_000
+# 1, 2, 5, 10 ... 10,000: evenly spread on a logarithmic axis
+DRAWS = tuple(n * 10**power for power in range(4) for n in (1, 2, 5)) + (MAX_DRAWS,)
+
+_SCORES_BYTES = 32 * 1024**2
+_LARGEST, _MEAN, _EXPECTED = "largest deviation", "mean deviation", "mean expected, ∝ 1/√n"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Unmasked scores (T, T) of one head, its tokens, and the scale it multiplies them with."""
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    scale: float
+
+
+@dataclass(frozen=True)
+class _AllScores:
+    labels: tuple[str, ...]
+    values: np.ndarray  # (layers, H, T, T)
+    scale: float
+
+
+_runs: BoundedCache[_AllScores] = BoundedCache(_SCORES_BYTES, lambda run: run.values.nbytes)
+
+
+def example(name: str) -> Scores:
+    """The dot products of a lecture's rows, "journey" or "boy", not scaled, as the article masks.
+
+    They are what `simple_self_attention` calls its scores.
+    """
+    from attention_core import simple_self_attention
+    from attention_core.experiments.learn import lecture_inputs
+
+    chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
+    scores = simple_self_attention(chosen.embeddings)[0]
+    return Scores(chosen.tokens, scores.numpy(), 1.0)
+
+
+def of_head(model: str, layer: int, head: int, text: str) -> Scores:
+    """The scores q . k of one head of a model, before any mask; kept for all heads of a text.
+
+    Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
+    loading a model raises.
+    """
+    check_text(text)
+    key = (*models.key(model), text)
+    run = _runs.get(key, lambda: _forward(model, text))
+    return Scores(run.labels, run.values[layer, head], run.scale)
+
+
+def _forward(model: str, text: str) -> _AllScores:
+    import torch
+
+    loaded = models.get(model)
+    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
+    with turns.turn(), torch.inference_mode():
+        ids = torch.tensor([tokens.ids], device=loaded.device)
+        records = loaded.core(ids, record=True).records
+        scores = torch.stack([record.scores[0] for record in records]).float().cpu().numpy()
+    return _AllScores(tokens.labels, scores, records[0].scale)
+
+
+def ways(scores: Scores, fill: float = 0.0) -> MaskWays:
+    """The scores under the causal mask, in every way; see `mask_orders.mask_ways`."""
+    import torch
+
+    from attention_core import causal_mask
+    from attention_core.experiments.learn.masking.mask_orders import mask_ways
+
+    values = torch.tensor(scores.values)
+    return mask_ways(values, causal_mask(*values.shape), scale=scores.scale, fill=fill)
+
+
+def growing(scores: Scores, n_tokens: int) -> Panel:
+    """The masked scores of the first tokens."""
+    part = Scores(scores.labels[:n_tokens], scores.values[:n_tokens, :n_tokens], scores.scale)
+    newest = tuple((n_tokens - 1, column) for column in range(n_tokens))
+    masked = ways(part).masked_scores
+    return square("scores with the mask", masked, part.labels, columns=part.labels, mark=newest)
+
+
+def square(title: str, values: Any, labels: Sequence[str], **options: Any) -> Panel:
+    """A panel of queries by keys; keys by their positions, so that two panels fit a line."""
+    options.setdefault("columns", [str(position) for position in range(len(labels))])
+    return Panel(title, values.numpy(), ("query", "key"), labels, **options)
+
+
+def sight(labels: Sequence[str]) -> pd.DataFrame:
+    """What each position may see, in words, from the mask itself."""
+    from attention_core import causal_mask
+
+    mask = causal_mask(len(labels), len(labels)).numpy()
+    return pd.DataFrame(
+        {
+            "position": range(len(labels)),
+            "token": list(labels),
+            "may see": [
+                " ".join(label for label, seen in zip(labels, row, strict=True) if seen)
+                for row in mask
+            ],
+        }
+    )
+
+
+def sums(found: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+    """The sums of the rows, whichever way they were masked, and the difference of the two ways."""
+    difference = (found.renormalised - found.before).abs().max(dim=-1).values
+    return pd.DataFrame(
+        {
+            "query": list(labels),
+            "sum after zeroing": found.zeroed.sum(dim=-1).numpy(),
+            "renormalised": found.renormalised.sum(dim=-1).numpy(),
+            "−∞ before": found.before.sum(dim=-1).numpy(),
+            "largest difference": [f"{value:.1e}" for value in difference.tolist()],
+        }
+    )
+
+
+def leaks(found: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+    """What each query gives to the future."""
+    ahead = range(len(labels) - 1, -1, -1)
+    return pd.DataFrame(
+        {
+            "query": list(labels),
+            "keys ahead": list(ahead),
+            "leaked": found.leaked.double().numpy(),
+        }
+    )
+
+
+def draw(weights: np.ndarray | None, p: float, seed: int) -> Dropped:
+    """One dropout of weights, or, without any, of the article's matrix from the same seed."""
+    import torch
+
+    from attention_core.experiments.learn.masking.dropout_draws import drop_seeded, lecture_draw
+
+    if weights is None:
+        return lecture_draw(p, seed)
+    return drop_seeded(torch.tensor(weights), p, seed)
+
+
+def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
+    """How far the average of n draws is from the undropped weights, for each n of `DRAWS`."""
+    return _average(weights.astype("f4").tobytes(), p, seed)
+
+
+@lru_cache(maxsize=128)
+def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
+    import torch
+
+    from attention_core.experiments.learn.masking.dropout_draws import deviations
+
+    found = deviations(torch.frombuffer(bytearray(weights), dtype=torch.float32), p, seed, DRAWS)
+    return pd.DataFrame(
+        {
+            "draws": found.draws,
+            _LARGEST: found.largest.numpy(),
+            _MEAN: found.mean.numpy(),
+            _EXPECTED: found.expected.numpy(),
+        }
+    )
+
+
+def convergence(table: pd.DataFrame, *, ink: str, height: int = 440) -> dict[str, Any]:
+    """The deviations against the number of draws, both axes logarithmic and fixed."""
+    rows = [
+        {"draws": int(row["draws"]), "what": name, "deviation": float(row[name])}
+        for row in table.to_dict("records")
+        for name in (_LARGEST, _MEAN, _EXPECTED)
+        if row[name] > 0.0  # a logarithmic axis has no place for an average that is exact
+    ]
+    logarithmic = {"type": "log", "nice": False}
+    measured = {"filter": {"field": "what", "oneOf": [_LARGEST, _MEAN]}}
+    theory = {"filter": {"field": "what", "equal": _EXPECTED}}
+    return {
+        "height": height,
+        "data": {"values": rows},
+        "encoding": {
+            "x": {
+                "field": "draws",
+                "type": "quantitative",
+                "title": "number of draws n",
+                "scale": {**logarithmic, "domain": [1, MAX_DRAWS]},
+                "axis": {"values": [1, 10, 100, 1_000, MAX_DRAWS], "format": ","},
+            },
+            "y": {
+                "field": "deviation",
+                "type": "quantitative",
+                "title": "distance (weight)",
+                "scale": {**logarithmic, "domain": [1e-4, 10]},
+                "axis": {"values": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10], "format": "~g"},
+            },
+            # the theory in the colour of the text
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "title": None,
+                "scale": {
+                    "domain": [_LARGEST, _MEAN, _EXPECTED],
+                    "range": [style.VERMILLION, style.BLUE, ink],
+                },
+                "legend": {
+                    "orient": "top", "columns": 1, "labelLimit": 300, "symbolType": "stroke",
+                },
+            },
+            "tooltip": [
+                {"field": "what", "title": "what"},
+                {"field": "draws", "title": "draws", "format": ","},
+                {"field": "deviation", "title": "deviation", "format": ".6f"},
+            ],
+        },
+        "layer": [
+            {"transform": [measured], "mark": {"type": "line", "point": True, "clip": True}},
+            {
+                "transform": [theory],
+                "mark": {"type": "line", "strokeDash": [6, 4], "clip": True},
+            },
+        ],
+        "config": style.config(ink),
+    }  # fmt: skip
+
+
+def questions() -> list[Question]:
+    """Three questions about the lectures' numbers, answered by their tensors."""
+    import torch
+
+    from attention_core import attention_weights, causal_mask
+
+    nine = example("boy")
+    first = float(ways(nine).leaked[0])
+    scores = torch.tensor(nine.values)
+    fewer = scores[:-1, :-1]
+    change, unmasked_change = (
+        float(
+            (
+                attention_weights(_masked(scores, mask))[:-1, :-1]
+                - attention_weights(_masked(fewer, mask))
+            )
+            .abs()
+            .max()
+        )
+        for mask in (True, False)
+    )
+    dropped = draw(None, 0.5, 123)
+    before, after = float(dropped.before[0, 0]), float(dropped.after[0, 0])
+    n = len(nine.labels)
+    seen = int(causal_mask(n, n)[0].sum())
+    unchanged, shrink = "nothing: not a bit", "they shrink to make room"
+    return [
+        Question(
+            ask=f"“Boy” is the first of {n} tokens, and may see {seen}. With 0.0 as the "
+            "mask, how much of its weight goes to the future?",
+            right=f"{first:.0%}",
+            wrong=tuple(
+                dict.fromkeys(
+                    guess for guess in ("0%", f"{1 / n:.0%}", "50%") if guess != f"{first:.0%}"
+                )
+            ),
+            because=f"{n - seen} forbidden keys get exp(0) = 1 each; the allowed one gets "
+            f"exp({nine.values[0, 0]:.4f}). Leaked: {first:.4f}.",
+        ),
+        Question(
+            ask="A ninth token arrives behind eight. What happens to the first eight rows of "
+            "causal weights?",
+            right=unchanged if change == 0.0 else shrink,
+            wrong=(shrink if change == 0.0 else unchanged, "only the last one changes"),
+            because=f"Largest change with the mask: {change:.4f}; without it: "
+            f"{unmasked_change:.4f}.",
+        ),
+        Question(
+            ask=f"Dropout with p = 0.5 keeps a cell of {before:.4f}. What does it hold then?",
+            right=f"{after:.4f}",
+            wrong=tuple(
+                guess
+                for guess in (f"{before:.4f}", f"{before / 2:.4f}", "1.0000")
+                if guess != f"{after:.4f}"
+            ),
+            because=f"{before:.4f} / (1 − 0.5) = {after:.4f}: kept cells make up for the dropped.",
+        ),
+    ]
+
+
+def _masked(scores: Any, causal: bool) -> Any:
+    from attention_core import causal_mask, mask_scores
+
+    return mask_scores(scores, causal_mask(*scores.shape)) if causal else scores

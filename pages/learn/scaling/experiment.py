@@ -1,0 +1,105 @@
+"""The size of q·k under four divisors: variances and what the softmax makes of them, over d_k."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from serving.cache import BoundedCache
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.scaling.divisors import ScaledScores
+
+D_KS = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256, 512, 1024]
+N_DRAWS, N_TOKENS = 200, 32
+# The course's own experiment: d_k, draws, tokens of each draw.
+COURSE = (64, 1000, 10)
+
+ENTROPY, LARGEST = "entropy of a row", "largest weight of a row"
+GRADIENT, MEDIAN = "gradient of the softmax, mean row", "gradient of the softmax, median row"
+REACHES = "gradient that reaches q·k, median row"
+MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
+
+_sweeps: BoundedCache[dict[str, list[ScaledScores]]] = BoundedCache(64, lambda _: 1)
+
+
+def sweep(seed: int) -> dict[str, list[ScaledScores]]:
+    """All divisors at every d_k, from one draw of `N_DRAWS` Q and K; kept for all visitors."""
+    from attention_core.experiments.learn.scaling.divisors import scaling_sweep
+
+    def make() -> dict[str, list[ScaledScores]]:
+        return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
+
+    return _sweeps.get(("page", seed), make)
+
+
+def course(seed: int) -> dict[str, ScaledScores]:
+    """The course's experiment with a seed: its d_k, its number and size of draws."""
+    from attention_core.experiments.learn.scaling.divisors import scaling_sweep
+
+    d_k, n_draws, n_tokens = COURSE
+
+    def make() -> dict[str, list[ScaledScores]]:
+        return scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
+
+    return {name: found[0] for name, found in _sweeps.get(("course", seed), make).items()}
+
+
+def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
+    """The sweep at one d_k."""
+    return {name: found[D_KS.index(d_k)] for name, found in sweep(seed).items()}
+
+
+def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
+    """One row a divisor: the variance against theory, and what the softmax makes of it."""
+    return pd.DataFrame(
+        [
+            {
+                "divided by": name,
+                "variance": f"{found.variance:.4g}",
+                "spread": f"{found.spread:.2g}",
+                "theory": f"{found.theory:.4g}",
+                "entropy": f"{found.entropy:.3f}",
+                "largest weight": f"{found.largest:.3f}",
+                "gradient, mean": f"{measured(found, GRADIENT):.3g}",
+                "gradient, median": f"{measured(found, MEDIAN):.3g}",
+                "reaching q·k": f"{measured(found, REACHES):.3g}",
+            }
+            for name, found in results.items()
+        ]
+    )
+
+
+def everything(seed: int) -> pd.DataFrame:
+    """The whole sweep, unrounded: the twin of both charts."""
+    return pd.DataFrame(
+        [
+            {
+                "d_k": found.d_k,
+                "divided by": name,
+                "variance": found.variance,
+                "spread": found.spread,
+                "theory": found.theory,
+                **{measure: measured(found, measure) for measure in MEASURES},
+                "draws": found.n_draws,
+                "seed": seed,
+            }
+            for name, all_found in sweep(seed).items()
+            for found in all_found
+        ]
+    )
+
+
+def measured(found: ScaledScores, measure: str) -> float:
+    """A measure of the softmax's rows; gradients relative to the one of a uniform row."""
+    from attention_core.experiments.learn.scaling.divisors import uniform_jacobian_norm
+
+    uniform = uniform_jacobian_norm(N_TOKENS)
+    return {
+        ENTROPY: found.entropy,
+        LARGEST: found.largest,
+        GRADIENT: found.jacobian / uniform,
+        MEDIAN: found.jacobian_median / uniform,
+        REACHES: found.jacobian_median / uniform / found.divisor,
+    }[measure]

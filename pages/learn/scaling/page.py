@@ -1,0 +1,179 @@
+"""Scaling: what the size of its input does to a softmax, and why q·k is divided by √d_k."""
+
+import streamlit as st
+
+from pages.learn.scaling import charts, experiment, real_head, softmax
+from pages.learn.scaling.questions import questions
+from serving import models
+from ui.canvas.heatmap import ColourScale, heatmap
+from ui.charts import theme
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.quiz import quiz
+
+CORE = "attention_core/experiments/learn/scaling/divisors.py"
+
+
+def use_example() -> None:
+    """Put the article's logits into the box."""
+    chosen = st.session_state["scaling_example"]
+    if chosen is not None:
+        st.session_state["scaling_logits"] = softmax.ARTICLE[chosen]
+        st.session_state["scaling_example"] = None
+
+
+st.title("Scaling")
+st.markdown(
+    "A softmax listens to **differences** between scores. Where they are large it lets one key win "
+    "and stops learning; where they are tiny it cannot choose. Dividing q·k by √d_k keeps them "
+    "at the same size for heads of any size."
+)
+
+st.header("1. One row of scores")
+left, right = st.columns(2, gap="large")
+with left:
+    typed = linked(
+        st.text_input,
+        "Scores (logits)",
+        softmax.ARTICLE["20, 21.5, 22"],
+        key="scaling_logits",
+        max_chars=200,
+    )
+    st.pills(
+        "Or take the article's", list(softmax.ARTICLE), key="scaling_example", on_change=use_example
+    )
+    temperature = linked(
+        st.select_slider,
+        "Temperature: what the scores are divided by",
+        softmax.TEMPERATURES,
+        4.0,
+        key="scaling_temperature",
+        format_func="{:g}".format,
+    )
+try:
+    result = softmax.softmaxes(softmax.parse(typed), temperature)
+except ValueError as error:
+    with left:
+        messages.problem(error)
+else:
+    with left:
+        st.table(result.table.style.format(precision=4).hide(), border="horizontal")
+        if result.by_sum is None:
+            st.info("These scores add up to 0: nothing can be divided by that.")
+        elif result.logits.sum() < 0:
+            st.info("Their sum is negative: divided by it, the smallest score wins.")
+        source.step(CORE, "softmax_at", "logits / temperature")
+    with right:
+        st.vega_lite_chart(charts.softmax_chart(result, theme.ink()), key="scaling_softmax_chart")
+        st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
+
+st.header("2. How large is q·k?")
+columns = st.columns([3, 1, 2], gap="medium")
+with columns[0]:
+    d_k = linked(st.select_slider, "d_k", experiment.D_KS, 64, key="scaling_d_k")
+with columns[1]:
+    seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
+with columns[2]:
+    measure = linked(st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure")
+for column, chart, name in zip(
+    st.columns(2, gap="large"),
+    (
+        charts.variance_chart(seed, d_k, theme.ink()),
+        charts.measure_chart(seed, d_k, measure, theme.ink()),
+    ),
+    ("variance", "measure"),
+    strict=True,
+):
+    column.vega_lite_chart(chart, key=f"scaling_{name}_chart")
+st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
+st.markdown(
+    f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with {experiment.N_TOKENS} rows "
+    "each, read to their first d_k columns. Variance: mean over the draws; spread: its standard "
+    "deviation from draw to draw, the bars in the chart. Gradient: Frobenius norm of the softmax's "
+    "Jacobian, divided by that of a uniform row.]"
+)
+left, right = st.columns(2, gap="large")
+with left:
+    source.step(CORE, "softmax_jacobian", "diag_embed")
+    source.step(CORE, "_measure", "variances =")
+with right:
+    course_d_k, n_draws, n_tokens = experiment.COURSE
+    st.markdown(
+        f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} rows), "
+        "run with this seed: "
+        + "; ".join(
+            f"{name} {found.variance:.4g} ± {found.standard_error:.2g}"
+            for name, found in experiment.course(seed).items()
+        )
+        + "."
+    )
+    tables.download(
+        "Download all sizes (CSV)",
+        experiment.everything(seed),
+        f"scaling_seed{seed}.csv",
+        key="scaling_csv",
+    )
+
+st.header("3. A real head without its scale")
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    left, right = st.columns(2, gap="large")
+    with left:
+        text = controls.text("Sentence", "scaling_text", controls.ANIMAL)
+    with right:
+        choice = controls.head("scaling", prefer="encoder", layer=3, head=1)
+        how = linked(
+            st.radio,
+            "Scale",
+            real_head.SCALES,
+            1,
+            key="scaling_how",
+            horizontal=True,
+        )
+        factor = linked(
+            st.select_slider,
+            "Factor",
+            list(real_head.FACTORS),
+            "4",
+            key="scaling_factor",
+            disabled=how != real_head.FACTOR,
+        )
+    try:
+        with st.spinner("Running the model …", show_time=True):
+            head = real_head.rescaled_head(choice, text, how, factor)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        scale = ColourScale(float(max(head.original.max(), head.changed.max())))
+        titles = [f"{choice.title}: q·k × {size:.4g}" for size in head.scales]
+        maps = {"original": head.original, "changed": head.changed}
+        for column, title, which in zip(st.columns(2, gap="large"), titles, maps, strict=True):
+            with column:
+                heatmap(
+                    maps[which],
+                    head.labels,
+                    title=title,
+                    causal=head.causal,
+                    scale=scale,
+                    key=f"scaling_{which}_map",
+                )
+        st.table(head.summary, border="horizontal", hide_index=True)
+        with st.expander("Every row"):
+            st.dataframe(head.rows.round(4), hide_index=True, height=320)
+        source.step(CORE, "weights_at_scale", "masked * scale")
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- Softmax looks at differences: 20, 21.5, 22 and 0, 1.5, 2 give the same weights. "
+        "Dividing by their sum, as the article does, is a temperature too.\n"
+        "- Each of the d_k products adds a variance of 1, so q·k has variance d_k, and its "
+        "standard deviation is √d_k. That is the one divisor whose line stays level.\n"
+        "- A **saturated** row (one weight near 1) has almost no gradient: training cannot move "
+        "it. A **uniform** row has one, but then d_k or d_k² divides it again on its way to q·k.\n"
+        "- Trained q and k are not independent normal numbers. A model was trained *with* its "
+        "scale; taking that away breaks it, and shows what the scale held back."
+    )
+
+quiz("scaling", questions())

@@ -1,0 +1,105 @@
+"""One row of logits that a visitor types, through three softmaxes."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+# The article's two examples.
+ARTICLE = {"20, 21.5, 22": "20 21.5 22", "20, 21.5, 26": "20 21.5 26"}
+MAX_LOGITS, LARGEST_LOGIT = 16, 1e6
+TEMPERATURES = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+
+
+@dataclass(frozen=True)
+class Softmaxes:
+    """The logits (n,) through three softmaxes (n,); `by_sum` is None where the sum is zero."""
+
+    logits: np.ndarray
+    temperature: float
+    plain: np.ndarray
+    tempered: np.ndarray
+    by_sum: np.ndarray | None
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The softmaxes by the names they have on screen."""
+        named = {"as they are": self.plain, f"÷ {self.temperature:g}": self.tempered}
+        return named if self.by_sum is None else named | {"over their sum": self.by_sum}
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a logit."""
+        return pd.DataFrame({"logit": self.logits, **self.columns})
+
+
+def parse(text: str) -> list[float]:
+    """The logits that a visitor typed, between blanks, commas or semicolons.
+
+    Raises: ValueError for fewer than 2 or more than `MAX_LOGITS`, and for what is no number.
+    """
+    words = re.split(r"[\s,;]+", text.strip(" \t\n,;[]"))
+    if len(words) < 2 or len(words) > MAX_LOGITS:
+        given = len(words) if words != [""] else 0
+        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”; these are {given}.")
+    return [_number(word) for word in words]
+
+
+def _number(word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        raise ValueError(
+            f"“{word[:20]}” is not a number. Type numbers like “20 21.5 22”."
+        ) from None
+    if not abs(number) <= LARGEST_LOGIT:
+        raise ValueError(
+            f"“{word[:20]}” is out of range: use -{LARGEST_LOGIT:g} to {LARGEST_LOGIT:g}."
+        )
+    return number
+
+
+def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
+    """The same logits plainly, at a temperature, and over their sum as in the article."""
+    import torch
+
+    from attention_core.experiments.learn.scaling.divisors import softmax_at, softmax_of_shares
+
+    values = torch.tensor(logits)
+    divisible = float(values.sum()) != 0.0
+    return Softmaxes(
+        logits=values.numpy(),
+        temperature=temperature,
+        plain=softmax_at(values, 1.0).numpy(),
+        tempered=softmax_at(values, temperature).numpy(),
+        by_sum=softmax_of_shares(values).numpy() if divisible else None,
+    )
+
+
+def row_numbers(result: Softmaxes) -> pd.DataFrame:
+    """Entropy, largest weight and gradient of each softmax, one row each."""
+    import torch
+
+    from attention_core.experiments.learn.scaling.divisors import (
+        entropy,
+        jacobian_norm,
+        uniform_jacobian_norm,
+    )
+
+    rows = []
+    for name, values in result.columns.items():
+        weights = torch.from_numpy(values)
+        left = float(jacobian_norm(weights)) / uniform_jacobian_norm(len(values))
+        rows.append(
+            {
+                "": name,
+                "largest weight": f"{values.max():.4f}",
+                f"entropy (at most {math.log(len(values)):.3f})": f"{float(entropy(weights)):.4f}",
+                "gradient, uniform = 1": f"{left:.3g}",
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,82 @@
+"""The steps on random numbers, with the sizes that a visitor chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pages.learn.shapes.walk import Walk
+from serving.limits import MAX_SMALL_TOKENS, OverLimit
+
+MOST_HEADS, MOST_WIDTH = 8, 16
+
+
+def words(text: str) -> tuple[str, ...]:
+    """A sentence split at blanks. OverLimit if there are more words than can be drawn."""
+    found = tuple(text.split())
+    if len(found) > MAX_SMALL_TOKENS:
+        raise OverLimit(
+            f"The sentence has {len(found)} words, {len(found) - MAX_SMALL_TOKENS} over the limit "
+            f"of {MAX_SMALL_TOKENS}. Shorten it; what you typed is still in the box."
+        )
+    if not found:
+        raise ValueError("There is no word in this sentence: type one or more.")
+    return found
+
+
+def walk(
+    sentences: Sequence[str],
+    *,
+    d_in: int,
+    d_out: int,
+    n_heads: int,
+    context_length: int,
+    causal: bool,
+    dropout: float,
+    seed: int,
+    dropout_seed: int,
+) -> Walk:
+    """The steps on random embeddings and random matrices, both drawn with `seed`.
+
+    Raises: ValueError for sizes or sentences that do not fit each other.
+    """
+    import torch
+
+    from attention_core import MultiHeadAttention
+    from attention_core.experiments.learn.shapes import multi_head_steps, random_embeddings
+    from attention_core.seeding import seeded
+
+    labels = tuple(words(sentence) for sentence in sentences)
+    x = random_embeddings(labels, d_in, seed)
+    try:
+        with seeded(seed):
+            attention = MultiHeadAttention(
+                d_in, d_out, context_length, dropout, n_heads, causal=causal
+            )
+    except ValueError as error:
+        raise ValueError(f"{error}. {instead(d_out, n_heads)}") from error
+    # in training mode, or dropout would do nothing
+    try:
+        with torch.no_grad(), seeded(dropout_seed):
+            steps = multi_head_steps(attention.train(dropout > 0.0), x)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. Make the context longer or the sentence shorter; nothing you set is lost."
+        ) from error
+    return Walk(steps, labels)
+
+
+def instead(d_out: int, n_heads: int) -> str:
+    """What to choose when the heads do not divide d_out; empty if they do."""
+    if d_out % n_heads == 0:
+        return ""
+    heads = [n for n in range(1, MOST_HEADS + 1) if d_out % n == 0]
+    widths = [n for n in range(n_heads, MOST_WIDTH + 1, n_heads)]
+    return (
+        f"With d_out {d_out}, take {_or(heads)} heads. With {n_heads} heads, take a d_out of "
+        f"{_or(widths)}."
+    )
+
+
+def _or(numbers: list[int]) -> str:
+    texts = [str(number) for number in numbers]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

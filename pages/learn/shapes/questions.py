@@ -1,0 +1,56 @@
+"""The questions of the page "Shapes", answered by the tensors themselves."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ui.widgets.quiz import Question
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Three questions, answered by the tensors themselves."""
+    import torch
+
+    from attention_core import PRESETS, split_heads
+    from attention_core.experiments.learn.lecture_inputs import JOURNEY
+    from attention_core.experiments.learn.shapes import view_without_transpose
+
+    b, t, width, heads = 2, 5, 12, 4
+    split = split_heads(torch.zeros(b, t, width), heads)
+    head_dim = split.shape[-1]
+
+    tokens, cut = JOURNEY.tokens[:4], 2
+    places = torch.arange(len(tokens) * 6).view(1, len(tokens), 6)
+    found = int(view_without_transpose(places, cut)[0, 1, 0, 0]) // 6
+
+    config = PRESETS["gpt2-xl"]
+    return (
+        Question(
+            f"Queries of shape ({b}, {t}, {width}) are split for {heads} heads. Their shape after "
+            "`transpose(1, 2)`?",
+            str(tuple(split.shape)),
+            (
+                str((b, t, heads, head_dim)),
+                str((b, heads, head_dim, t)),
+                str((b, head_dim, t, heads)),
+            ),
+            f"`view` makes {(b, t, heads, head_dim)}; the transpose swaps token and head.",
+        ),
+        Question(
+            f"“{' '.join(tokens)}”, six columns, {cut} heads, and someone writes "
+            "`view(B, H, T, D)` at once. Whose numbers are in row 0 of head 1?",
+            tokens[found],
+            tuple(token for token in tokens if token != tokens[found]),
+            f"Head 0 takes the first {len(tokens)} pieces in memory, {cut} of each token; the next "
+            f"piece belongs to token {found}, though the row should hold token 0.",
+        ),
+        Question(
+            f"GPT-2 XL is {config.d_model} wide and has {config.n_heads} heads. How many numbers "
+            "of each token's query does one head see?",
+            str(config.d_head),
+            (str(config.d_model), str(config.n_heads), str(config.d_model * config.n_heads)),
+            f"{config.d_model} / {config.n_heads} = {config.d_head}, as in GPT-2 small: "
+            f"{PRESETS['gpt2'].d_model} / {PRESETS['gpt2'].n_heads} = {PRESETS['gpt2'].d_head}.",
+        ),
+    )

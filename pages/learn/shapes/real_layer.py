@@ -1,0 +1,82 @@
+"""The steps of a model's layer on a visitor's sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pages.learn.shapes.walk import Walk
+from serving import models, turns
+from serving.cache import BoundedCache
+from serving.limits import MAX_LESSON_TOKENS, check_text, check_tokens
+
+if TYPE_CHECKING:
+    import torch
+
+# what is drawn of a real layer: tokens, heads, columns of each head, columns of each token
+WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What enters each block of a model on one text: a tensor (1, T, C) for each layer."""
+
+    labels: tuple[str, ...]
+    hidden_states: tuple[torch.Tensor, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(one.numel() * one.element_size() for one in self.hidden_states)
+
+
+_runs: BoundedCache[_Run] = BoundedCache(64 * 1024**2, lambda run: run.nbytes)
+
+
+def walk(name: str, text: str, number: int, first_head: int) -> Walk:
+    """The steps of a model's layer on a sentence; `WINDOW_HEADS` heads are drawn.
+
+    Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
+    loading a model raises.
+    """
+    import torch
+
+    from attention_core.experiments.learn.shapes import layer_steps
+
+    check_text(text)
+    run = _runs.get((*models.key(name), text), lambda: _forward(name, text))
+    core = models.get(name).core
+    config = core.config
+    with torch.inference_mode():
+        steps = layer_steps(core, run.hidden_states[number], number)
+    heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
+    group = config.n_heads // config.kv_heads
+    shown = {
+        "token": list(range(min(len(run.labels), WINDOW_TOKENS))),
+        "head": heads,
+        "key/value head": sorted({head // group for head in heads}),
+        "column": list(range(min(config.d_head, WINDOW_COLUMNS))),
+        "wide column": list(range(min(config.d_model, WINDOW_COLUMNS))),
+    }
+    rotary = config.positions == "rotary"
+    return Walk(steps, (run.labels,), shown, shared=group > 1, layer=True, rotary=rotary)
+
+
+def _forward(name: str, text: str) -> _Run:
+    import torch
+
+    model = models.get(name)
+    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page")
+    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
+    with turns.turn(), torch.inference_mode():
+        output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
+    return _Run(tokens.labels, output.hidden_states[:-1])
+
+
+def first_heads(name: str) -> range:
+    """The heads with which a window of `WINDOW_HEADS` heads can begin."""
+    return range(max(1, models.spec(name).n_heads - WINDOW_HEADS + 1))
+
+
+def n_layers(name: str) -> int:
+    """How many layers a model has."""
+    return models.spec(name).n_layers

@@ -1,0 +1,122 @@
+"""What enters layer 0 of a model: token, segment and position vectors, and their sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pages.learn.tokens.tokenizers import printable
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
+from ui.canvas.chips import Chip
+from ui.canvas.tensors import Panel
+
+if TYPE_CHECKING:
+    from pretrained import Tokens
+
+# Columns of an embedding that are drawn.
+COLUMNS = 12
+
+
+def token_chips(tokens: Tokens, chosen: int) -> list[Chip]:
+    """The tokens of a model, the chosen one framed."""
+    return [
+        Chip(printable(tokens, i), f"token {i}: id {tokens.ids[i]}", chosen=i == chosen)
+        for i in range(len(tokens))
+    ]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The parts of the input embeddings of a text, (T, C) each, float32, read-only.
+
+    `position` is None for a model without position vectors, `segment` for one without segments;
+    `normed` is None where the sum itself enters layer 0.
+    """
+
+    title: str
+    tokens: Tokens
+    token: np.ndarray
+    position: np.ndarray | None
+    segment: np.ndarray | None
+    total: np.ndarray
+    normed: np.ndarray | None
+    difference: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts."""
+        parts = (self.token, self.position, self.segment, self.total, self.normed)
+        return sum(part.nbytes for part in parts if part is not None)
+
+    def panels(self, index: int) -> tuple[Panel, ...]:
+        """The first columns of every part for one token, in the order in which they are added."""
+        named = (
+            ("token embedding", self.token),
+            ("+ segment embedding", self.segment),
+            ("+ position embedding", self.position),
+            ("= sum", self.total),
+            ("after LayerNorm: enters layer 0", self.normed),
+        )
+        width = min(COLUMNS, self.token.shape[1])
+        return tuple(
+            Panel(
+                name,
+                part[index, :width],
+                ("column",),
+                cells=np.arange(width),  # a column is one sum: its parts light up together
+                positions=(range(width),),
+                whole=(part.shape[1],),
+            )
+            for name, part in named
+            if part is not None
+        )
+
+
+_embedded: BoundedCache[Embedded] = BoundedCache(EMBEDDING_CACHE_BYTES, lambda found: found.nbytes)
+
+
+def embedded(name: str, text: str) -> Embedded:
+    """Token, position and segment embeddings of a text in model `name`.
+
+    Raises: OverLimit for too many tokens, ValueError for none; `models.LOAD_ERRORS`.
+    """
+    return _embedded.get((*models.key(name), text), lambda: _embed(name, text))
+
+
+def _embed(name: str, text: str) -> Embedded:
+    import torch
+
+    from attention_core.experiments.learn.tokens import check_input
+
+    model = models.get(name)
+    limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)
+    tokens = models.encoded(model, text, limit, "this picture")
+    check = check_input(model.core, torch.tensor([tokens.ids], device=model.device))
+    shape = check.entered.shape[1:]
+
+    def array(part: torch.Tensor | None) -> np.ndarray | None:
+        if part is None:
+            return None
+        # (B, T, C), (T, C) or (C) -> (T, C)
+        values = part.reshape(-1, shape[1]).expand(shape).float().cpu().numpy()
+        values.setflags(write=False)
+        return np.asarray(values)
+
+    parts = check.parts
+    token, total = array(parts.token), array(parts.total)
+    assert token is not None  # for the type checker: every model has both
+    assert total is not None
+    return Embedded(
+        title=model.spec.title,
+        tokens=tokens,
+        token=token,
+        position=array(parts.position),
+        segment=array(parts.segment),
+        total=total,
+        normed=None if parts.entering is parts.total else array(parts.entering),
+        difference=check.difference,
+    )

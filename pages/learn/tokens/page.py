@@ -1,0 +1,152 @@
+"""Tokens: one text through three tokenizers, a word cut step by step, what enters layer 0."""
+
+import streamlit as st
+
+from pages.learn.tokens import cuts, embeddings, tokenizers
+from pages.learn.tokens.questions import questions
+from serving import models
+from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
+from ui.canvas.chips import chips
+from ui.canvas.tensors import tensors
+from ui.export import source
+from ui.widgets import controls, messages, quiz
+from ui.widgets.linked import linked
+
+st.title("Tokens")
+st.markdown(
+    "A model never sees letters. A tokenizer cuts the text into pieces of a fixed vocabulary, and "
+    "each piece is looked up as a vector."
+)
+
+
+def use_preset() -> None:
+    """Put the chosen preset into the text box."""
+    if st.session_state["tokens_preset"] is not None:
+        st.session_state["tokens_text"] = tokenizers.PRESETS[st.session_state["tokens_preset"]]
+        st.session_state["tokens_preset"] = None
+
+
+text = linked(
+    st.text_area,
+    "Text",
+    value=tokenizers.NEXT_DAY,
+    key="tokens_text",
+    height=80,
+    max_chars=MAX_TOKENIZER_CHARACTERS,
+)
+st.pills("Or take", list(tokenizers.PRESETS), key="tokens_preset", on_change=use_preset, wrap=True)
+
+try:
+    readings = tokenizers.read(text)
+except OverLimit as error:
+    messages.problem(error)
+    text = tokenizers.NEXT_DAY
+    readings = tokenizers.read(text)
+    st.markdown(f"Until then the page shows: {tokenizers.NEXT_DAY}.")
+for method, problem in readings.problems.items():
+    messages.problem(f"{method}: {problem}", icon=":material/download:")
+
+if readings.found:
+    st.header("Three vocabularies, one text")
+    columns = st.columns(len(readings.found), gap="medium")
+    for column, (method, reading) in zip(columns, readings.found.items(), strict=True):
+        with column:
+            chips(
+                reading.chips,
+                title=f"{method}: {len(reading.tokens)} tokens",
+                key=f"tokens_chips_{method}",
+                hint="Point at a token, or focus the text and use the arrow keys.",
+            )
+    columns = st.columns(len(readings.found), gap="medium")
+    for column, reading in zip(columns, readings.found.values(), strict=True):
+        with column:
+            st.dataframe(reading.table, hide_index=True, height=280)
+    st.table(readings.summary(text).set_index("tokenizer"))
+
+    st.header("How one word is cut")
+    left, middle, right = st.columns([2, 1, 2], gap="medium")
+    with left:
+        methods = list(readings.found)
+        method = linked(st.radio, "Tokenizer", methods, key="tokens_method", horizontal=True)
+    reading = readings.found[method]
+    cut = None
+    try:
+        words = cuts.words(reading)
+        if words:
+            with middle:
+                at = controls.number("Word", "tokens_word", len(words), 6)
+            cut = cuts.cut(reading, words[at])
+        else:
+            messages.problem("There is no word in this text: type one or more.")
+    except ValueError as error:
+        messages.problem(f"{error} Choose another word.")
+    if cut is not None:
+        with right:
+            number = controls.number("Step", "tokens_step", len(cut.steps), 3)
+        step = cut.steps[number]
+        chips(
+            cuts.word_chips(words, at),
+            title=f"Words of {method}",
+            key="tokens_words",
+            hint="No token crosses the border of a word. The framed one is cut below.",
+        )
+        chips(step.chips, title="Parts", key="tokens_step_chips", hint=step.sentence)
+        st.dataframe(cut.table, hide_index=True, height=250)
+        same = "the same" if cut.same else "NOT the same"
+        ids = ", ".join(map(str, cut.ids))
+        st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")
+        if method == tokenizers.WORDPIECE:
+            source.step("pretrained/tokenization/step_by_step.py", "match_steps", "index = ")
+        else:
+            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "min(found)")
+
+st.header("From id to input embedding")
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    left, right = st.columns(2, gap="large")
+    with left:
+        entry = controls.model("tokens_model", None, prefer="encoder")
+    try:
+        with st.spinner("Loading the model …", show_time=True):
+            embedded = embeddings.embedded(entry.spec.name, text)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        with right:
+            place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
+        chips(
+            embeddings.token_chips(embedded.tokens, place),
+            title=f"{embedded.title}: the chosen token is framed",
+            key="tokens_embedded_chips",
+            hint="Its vectors are drawn below: the first columns of each.",
+        )
+        tensors(embedded.panels(place), key="tokens_embedding", decimals=3)
+        if embedded.position is None:
+            st.markdown(
+                "This model adds no position vector: its rotary positions turn queries and keys "
+                "inside attention. The token embedding alone enters layer 0."
+            )
+            source.step("attention_core/model/transformer.py", "Transformer.embed", "token = ")
+        else:
+            source.step(
+                "attention_core/model/transformer.py", "Transformer.embed", "total + position"
+            )
+        st.markdown(
+            "Parts added up here, against what entered layer 0 in a whole forward pass: largest "
+            f"difference **{embedded.difference:.1e}** over all tokens and columns."
+        )
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- `␣` is a space, `⏎` a new line, `<F0>` one byte of a character that is split. `##` "
+        "continues a word. Dashed chips were added by the tokenizer.\n"
+        "- **BPE** starts from bytes and joins the neighbours whose merge was learned first. Every "
+        "text can be written, but rare scripts need many tokens.\n"
+        "- **WordPiece** takes the longest piece that is in its vocabulary, after lower-casing and "
+        "dropping accents. What it cannot spell becomes `[UNK]`.\n"
+        "- **Position embeddings** are one learned vector for each place: without them attention "
+        "could not tell the order."
+    )
+
+quiz.quiz("tokens", questions(readings))

@@ -1,0 +1,165 @@
+"""One text through three tokenizers: the tokens, their bytes, how many each needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+import pretrained
+from serving import models
+from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
+from ui.canvas.chips import Chip
+
+if TYPE_CHECKING:
+    from pretrained import Tokenizer, Tokens
+
+GPT2, SMOLLM2, WORDPIECE = "GPT-2 (BPE)", "SmolLM2 (BPE)", "MiniLM (WordPiece)"
+METHODS = (GPT2, SMOLLM2, WORDPIECE)
+# the model whose source carries each vocabulary; BERT's is MiniLM's too
+_SOURCES = {
+    GPT2: ("gpt2",),
+    SMOLLM2: ("smollm2-135m-instruct",),
+    WORDPIECE: ("all-minilm-l6-v2", "bert-base-uncased"),
+}
+
+NEXT_DAY = "The next day is bright and sunny"
+PRESETS = {
+    "The next day …": NEXT_DAY,
+    "The animal …": "The animal didn't cross the street because it was too tired",
+    "the artist …": "the artist painted the portrait of a woman with a brush",
+    "Emoji": "Good morning 👋🏽 from a 👨‍👩‍👧 in 🇮🇳",
+    "Accents": "naïve café, Ångström, São Paulo, cafe\u0301",
+    "Numbers": "In 2024, 12345 + 678 = 13023, or 1.3e4",
+    "Code": "def scale(q, k):\n    return q @ k.T / k.shape[-1] ** 0.5",
+    "Right to left": "The word שלום means peace",
+    "Spaces": "one  two   three\t four\n\nfive ",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text as one tokenizer reads it."""
+
+    method: str
+    tokenizer: Tokenizer
+    tokens: Tokens
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a token: id, piece, the characters it covers, its bytes."""
+        return pd.DataFrame(
+            {
+                "id": self.tokens.ids,
+                "token": [printable(self.tokens, i) for i in range(len(self.tokens))],
+                "from": [start for start, _ in self.tokens.spans],
+                "to": [end for _, end in self.tokens.spans],
+                "bytes": [own_bytes(self.tokens, i).hex(" ") for i in range(len(self.tokens))],
+            }
+        )
+
+    @property
+    def chips(self) -> list[Chip]:
+        """The text with the borders of its tokens."""
+        return [self._chip(i) for i in range(len(self.tokens))]
+
+    def _chip(self, index: int) -> Chip:
+        start, end = self.tokens.spans[index]
+        added = start == end
+        where = "added" if added else f"characters {start} to {end}"
+        data = own_bytes(self.tokens, index)
+        return Chip(
+            label=printable(self.tokens, index),
+            detail=f"token {index}: id {self.tokens.ids[index]}, {where}, bytes "
+            f"{data.hex(' ') if data else 'none of the text'}",
+            quiet=self.tokens.special[index],
+            line_after="\n" in self.tokens.pieces[index],
+        )
+
+
+def printable(tokens: Tokens, index: int) -> str:
+    """The piece of a token with everything invisible made visible; WordPiece keeps its ##."""
+    from pretrained.tokenization.tokens import printable as visible
+
+    return visible((tokens.raw or tokens.pieces)[index])
+
+
+def own_bytes(tokens: Tokens, index: int) -> bytes:
+    """The bytes of a token; where a tokenizer works on characters, those of its piece of text."""
+    if tokens.raw:
+        return tokens.raw[index]
+    start, end = tokens.spans[index]
+    return tokens.text[start:end].encode()
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The text through every tokenizer that is here, and what went wrong with the others."""
+
+    found: dict[str, Reading]
+    problems: dict[str, str]
+
+    def summary(self, text: str) -> pd.DataFrame:
+        """How many tokens each needs. A word is what stands between spaces."""
+        n_words = len(text.split())
+        rows = []
+        for method, reading in self.found.items():
+            own = sum(start != end for start, end in reading.tokens.spans)
+            rows.append(
+                {
+                    "tokenizer": method,
+                    "vocabulary": f"{reading.tokenizer.vocab_size:,}",
+                    "tokens": len(reading.tokens),
+                    "of them added": len(reading.tokens) - own,
+                    "tokens a character": _ratio(own, len(text)),
+                    "tokens a word": _ratio(own, n_words),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def _ratio(count: int, of: int) -> str:
+    return f"{count / of:.2f}" if of else "–"
+
+
+def read(text: str) -> Readings:
+    """Tokenize a text with every tokenizer. Raises OverLimit for a text that is too long."""
+    if len(text) > MAX_TOKENIZER_CHARACTERS:
+        raise OverLimit(
+            f"The text has {len(text):,} characters, {len(text) - MAX_TOKENIZER_CHARACTERS:,} over "
+            f"this page's limit of {MAX_TOKENIZER_CHARACTERS}. Shorten it; what you typed is still "
+            "in the box."
+        )
+    found, problems = {}, {}
+    for method in METHODS:
+        try:
+            tokenizer = tokenizer_of(method)
+        except models.LOAD_ERRORS as error:
+            problems[method] = str(error)
+        else:
+            found[method] = Reading(method, tokenizer, tokenizer.encode(text))
+    return Readings(found, problems)
+
+
+def tokenizer_of(method: str) -> Tokenizer:
+    """The tokenizer alone, without weights and without torch; `models.LOAD_ERRORS` if absent."""
+    if method == GPT2:
+        from pretrained.tokenization import gpt2
+
+        source = pretrained.find("gpt2")
+        return gpt2.gpt2(None if source is None else source.path)
+    for name in _SOURCES[method]:
+        source = pretrained.find(name)
+        if source is not None:
+            return _tokenizer(source.path)
+    raise LookupError("Its vocabulary comes with the weights, and they are not on this machine.")
+
+
+@cache
+def _tokenizer(path: Path) -> Tokenizer:
+    from pretrained.tokenization.choose import for_source
+
+    return for_source(path)

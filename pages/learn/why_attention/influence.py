@@ -1,0 +1,184 @@
+"""Which words reach the last vector of a GRU and of attention: gradients with respect to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from serving.cache import BoundedCache
+from serving.limits import MAX_WORDS, OverLimit, check_text
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+GRU, ATTENTION = "GRU, last state", "attention, last context"
+PLAIN, TRAINABLE = "dot products alone (no weights)", "SelfAttentionV2 (random weights)"
+LAYERS = [TRAINABLE, PLAIN]
+
+WIDTHS = [2, 4, 8, 16, 32]
+STATES = [2, 4, 8, 16, 32, 64]
+MAX_HOLD, MAX_SEED = 6.0, 999
+LENGTHS = [1, 2, 4, 8, 16, 32, 64]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the page is set to: d numbers a token, h numbers of the state and of a context."""
+
+    words: tuple[str, ...]
+    notebook: bool
+    width: int
+    state: int
+    hold: float
+    layer: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What reaches the last vectors, token by token; every array is (T,).
+
+    gru, attention: the norm of the gradient. weights: the attention weights of the last token.
+    numbers: of the sentence, of the state. size: numbers in a context.
+    """
+
+    words: tuple[str, ...]
+    gru: np.ndarray
+    attention: np.ndarray
+    gru_share: np.ndarray
+    attention_share: np.ndarray
+    weights: np.ndarray
+    numbers: tuple[int, int]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a token."""
+        return pd.DataFrame(
+            {
+                "position": np.arange(len(self.words)),
+                "word": self.words,
+                "GRU: gradient": self.gru,
+                "GRU: × equal share": self.gru_share,
+                "attention: gradient": self.attention,
+                "attention: × equal share": self.attention_share,
+                "attention: weight": self.weights,
+            }
+        )
+
+
+_reaches: BoundedCache[Reach] = BoundedCache(64, lambda _: 1)  # a few kilobytes each
+_growths: BoundedCache[pd.DataFrame] = BoundedCache(64, lambda _: 1)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words between blanks. Raises: OverLimit for too many, ValueError for none."""
+    check_text(text)
+    words = tuple(text.split())
+    if not words:
+        raise ValueError("There is no word in this text: type one or more.")
+    if len(words) > MAX_WORDS:
+        raise OverLimit(
+            f"The text is {len(words)} words long, {len(words) - MAX_WORDS} over the limit of "
+            f"{MAX_WORDS}. Shorten it; what you typed is still in the box."
+        )
+    return words
+
+
+def setting(
+    text: str, *, notebook: bool, width: int, state: int, hold: float, layer: str, seed: int
+) -> Setting:
+    """The setting of the page; the notebook's sentence brings its own vectors of three numbers.
+
+    Raises: as `words_of`.
+    """
+    if notebook:
+        from attention_core.experiments.learn.lecture_inputs import JOURNEY
+
+        width = JOURNEY.embeddings.shape[1]
+        return Setting(JOURNEY.tokens, True, width, state, hold, layer, seed)
+    return Setting(words_of(text), False, width, state, hold, layer, seed)
+
+
+def reach(asked: Setting) -> Reach:
+    """Gradients of the last state and the last context with respect to every token."""
+    return _reaches.get(asked, lambda: _reach(asked))
+
+
+def _reach(asked: Setting) -> Reach:
+    from attention_core.experiments.learn.why_attention import (
+        against_equal_share,
+        influence,
+        last_context,
+    )
+
+    x = _vectors(asked)
+    (gru, state), (attention, size) = _networks(asked)
+    from_gru, from_attention = influence(gru, x, state), influence(attention, x, size)
+    return Reach(
+        words=asked.words,
+        gru=from_gru.numpy(),
+        attention=from_attention.numpy(),
+        gru_share=against_equal_share(from_gru).numpy(),
+        attention_share=against_equal_share(from_attention).numpy(),
+        weights=last_context(x[None], _layer(asked))[1][0].numpy(),
+        numbers=(x.numel(), gru(x[None]).numel()),
+    )
+
+
+def growth(asked: Setting) -> pd.DataFrame:
+    """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
+
+    def make() -> pd.DataFrame:
+        from attention_core.experiments.learn.why_attention import first_token_shares
+
+        x = _vectors(asked)
+        x = x.repeat(-(-LENGTHS[-1] // len(x)), 1)[: LENGTHS[-1]]
+        networks = _networks(asked)
+        return pd.DataFrame(
+            {
+                "tokens": LENGTHS,
+                **{
+                    name: first_token_shares(last, x, size, LENGTHS).numpy()
+                    for name, (last, size) in zip((GRU, ATTENTION), networks, strict=True)
+                },
+            }
+        )
+
+    return _growths.get(asked, make)
+
+
+def _vectors(asked: Setting) -> Tensor:
+    """(T, d), float64."""
+    from attention_core.experiments.learn.lecture_inputs import JOURNEY
+    from attention_core.experiments.learn.why_attention import word_vectors
+
+    if asked.notebook:
+        return JOURNEY.embeddings.double()
+    return word_vectors(asked.words, asked.width, asked.seed).double()
+
+
+def _layer(asked: Setting) -> Any:
+    from attention_core.experiments.learn.why_attention import attention_layer
+
+    if asked.layer == PLAIN:
+        return None
+    return attention_layer(asked.width, asked.state, asked.seed).double()
+
+
+def _networks(asked: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
+    """For the GRU and for attention: copies (n, T, d) -> last vectors (n, size), and that size."""
+    from attention_core.experiments.learn.why_attention import encoder, last_context, last_state
+
+    gru = encoder(asked.width, asked.state, asked.seed, hold=asked.hold).double()
+    layer = _layer(asked)
+
+    def context(copies: Tensor) -> Tensor:
+        return last_context(copies, layer)[0]
+
+    size = asked.width if layer is None else asked.state
+    return [(partial(last_state, gru), asked.state), (context, size)]

@@ -1,0 +1,149 @@
+"""Why attention: a recurrent encoder squeezes a sentence into one state; attention reads it all."""
+
+import streamlit as st
+
+from pages.learn.why_attention import charts, influence, reading, timing
+from pages.learn.why_attention.questions import questions
+from serving import measure
+from ui.charts import theme
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.quiz import quiz
+
+CORE = "attention_core/experiments/learn/why_attention.py"
+
+
+def again() -> None:
+    """Measure anew, with longer sentences."""
+    st.session_state["why_attention_round"] = measure.fresh()
+
+
+st.title("Why attention")
+st.markdown(
+    "A recurrent encoder reads a sentence word by word and hands over **one state** of fixed size. "
+    "Attention reads **every position directly**. Here both read the same words."
+)
+
+st.header("1. What is left of the first word?")
+left, right = st.columns(2, gap="large")
+with right:
+    notebook = linked(
+        st.toggle, "The notebook's six words, three numbers each", key="why_attention_notebook"
+    )
+    layer = linked(st.selectbox, "Attention layer", influence.LAYERS, key="why_attention_layer")
+with left:
+    text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
+first, second, third, fourth = st.columns(4, gap="medium")
+with first:
+    width = linked(
+        st.select_slider,
+        "Numbers per word (d)",
+        influence.WIDTHS,
+        16,
+        key="why_attention_width",
+        disabled=notebook,
+    )
+with second:
+    state = linked(
+        st.select_slider,
+        "Numbers in the state (h)",
+        influence.STATES,
+        32,
+        key="why_attention_state",
+    )
+with third:
+    hold = linked(
+        st.slider,
+        "Hold: added to the update gate",
+        0.0,
+        influence.MAX_HOLD,
+        0.0,
+        0.5,
+        key="why_attention_hold",
+        format="%.1f",
+    )
+with fourth:
+    seed = linked(st.slider, "Seed", 0, influence.MAX_SEED, 0, key="why_attention_seed")
+
+try:
+    asked = influence.setting(
+        text, notebook=notebook, width=width, state=state, hold=hold, layer=layer, seed=seed
+    )
+    found, grown = influence.reach(asked), influence.growth(asked)
+except ValueError as error:
+    messages.problem(error)
+else:
+    cells = st.columns(4, gap="medium")
+    sentence, handed_over = found.numbers
+    cells[0].metric(f"The sentence: {len(found.words)} × {asked.width} numbers", sentence)
+    cells[1].metric("Numbers in the last state", handed_over)
+    cells[2].metric("Word 0 in the GRU (share)", f"{found.gru_share[0]:.2g}")
+    cells[3].metric("Word 0 in attention (share)", f"{found.attention_share[0]:.2g}")
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.vega_lite_chart(charts.reach_chart(found, theme.ink()), key="why_attention_reach")
+        source.step(CORE, "last_state", "gru(x)")
+    with right:
+        st.vega_lite_chart(charts.growth_chart(grown, theme.ink()), key="why_attention_growth")
+        source.step(CORE, "influence", "autograd.grad")
+    st.markdown(
+        ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
+        "grows. Influence: Frobenius norm of the gradient of the last vector with respect to a "
+        "word's vector. Share: divided by the mean over all words (1, dashed, if all are equal).]"
+    )
+    with st.expander("The numbers, and the data to take away"):
+        st.dataframe(found.table, hide_index=True, height=280)
+        tables.download("Download (CSV)", found.table, "why_attention.csv", key="why_attention_csv")
+
+st.header("2. What can be read back from the state?")
+left, right = st.columns(2, gap="large")
+read = reading.reading(width, state, hold, seed)
+with left:
+    st.vega_lite_chart(charts.reading_chart(read, theme.ink()), key="why_attention_reading")
+with right:
+    back = reading.recovered(read, width)
+    everything = reading.READ_TOKENS * width
+    st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
+    st.markdown(
+        f":small[{reading.READ_SEQUENCES:,} random sequences of {reading.READ_TOKENS} tokens: the "
+        "reader is fitted by least squares on half of them and judged on the rest (1: all of the "
+        f"token, 0: nothing). No linear reader can get more than h = {state} numbers. Attention "
+        f"keeps all {everything} within reach.]"
+    )
+    source.step(CORE, "recoverable", "lstsq")
+
+st.header("3. One after the other, or all at once?")
+with st.spinner("Measuring …", show_time=True):
+    measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
+times = measured.value
+left, right = st.columns(2, gap="large")
+with left:
+    st.vega_lite_chart(charts.times_chart(times, theme.ink()), key="why_attention_times")
+with right:
+    st.button(
+        f"Measure again, up to {timing.MANY[-1]:,} tokens",
+        icon=":material/timer:",
+        key="why_attention_measure",
+        on_click=again,
+    )
+    st.metric(f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
+    st.markdown(
+        f":small[Vectors of {timing.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
+        f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
+    )
+st.dataframe(times.table, hide_index=True)
+
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- **GRU**: word 0 reaches the end through every later step, and each step keeps a part. "
+        "Parts of parts shrink exponentially: a straight fall on the left chart.\n"
+        "- **Attention**: one weighted sum, one step from any word. Its share follows its weight, "
+        "however far away it is. Random weights spread it evenly; training makes it choose.\n"
+        "- Nothing here is **trained**. A trained GRU learns what to hold. *Hold* imitates that: "
+        "it remembers longer, and takes in less. The state does not get larger.\n"
+        "- A GRU's T **steps** wait for each other. Attention does all positions at once, but "
+        "computes T² scores: the longest sentences show it."
+    )
+
+quiz("why_attention", questions())

@@ -1,0 +1,73 @@
+"""How long a loop over the words, PyTorch's GRU and attention take, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from serving import measure
+
+if TYPE_CHECKING:
+    from attention_core.costs.stopwatch import Samples
+
+FEW, MANY = (8, 32, 128, 512), (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of every run at every length: `seconds[name][length]`; on which processor."""
+
+    seconds: dict[str, dict[int, Samples]]
+    ratio: Samples  # the loop over attention at `RATIO_AT` tokens
+    lengths: tuple[int, ...]
+    repeats: int
+    threads: int
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a length: steps that wait for each other, scores, milliseconds."""
+        return pd.DataFrame(
+            [
+                {
+                    "tokens": length,
+                    "steps one by one": length,
+                    "scores of attention": length**2,
+                    **{f"{n}, ms": f"{_ms(all_[length])}" for n, all_ in self.seconds.items()},
+                }
+                for length in self.lengths
+            ]
+        )
+
+
+def times(round_: int) -> measure.Measured[Times]:
+    """Measure the three ways at all lengths, or take the kept result; `FIRST` takes short ones."""
+
+    def make() -> Times:
+        import torch
+
+        from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
+        from attention_core.experiments.learn.why_attention import sequence_runs
+
+        lengths, repeats = (FEW, 5) if round_ == measure.FIRST else (MANY, 7)
+        seconds: dict[str, dict[int, Samples]] = {}
+        for length in lengths:
+            runs = sequence_runs(length, TIME_WIDTH, TIME_SEED)
+            timed = {name: partial(seconds_of, run) for name, run in runs.items()}
+            with torch.inference_mode():
+                found = interleave(timed, repeats=repeats)
+            for name, values in found.items():
+                seconds.setdefault(name, {})[length] = Samples(tuple(values))
+            if length == RATIO_AT:
+                loop, _, attention = found.values()
+                ratio = paired_ratio(loop, attention)
+        return Times(seconds, ratio, lengths, repeats, torch.get_num_threads())
+
+    return measure.kept(("why_attention",), round_, make)
+
+
+def _ms(samples: Samples) -> str:
+    return f"{samples.median * 1e3:.3g} ({samples.low * 1e3:.3g}..{samples.high * 1e3:.3g})"

@@ -1,0 +1,79 @@
+"""Home: one real head on the visitor's sentence, the map of the site, the weights in use."""
+
+import streamlit as st
+
+from serving import models, runs
+from ui.frame import sections
+from ui.widgets import controls, head_picture, messages
+
+st.title("Attention Lab")
+st.markdown(
+    "See what attention computes. A PyTorch core written from scratch runs the weights of real "
+    "models on what you type: **the weights, times and differences on these pages come from its "
+    "tensors and its clock**, none is made up."
+)
+
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    controls_column, picture = st.columns([2, 3], gap="large")
+    with controls_column:
+        text = controls.text("Type a sentence", "home_text", controls.ANIMAL)
+        choice = controls.head("home_a", prefer="encoder", layer=3, head=1)
+    with picture:
+        try:
+            with st.spinner(f"Loading {choice.entry.spec.title} …", show_time=True):
+                run = runs.run(choice.entry.spec.name, text)
+        except models.LOAD_ERRORS as error:
+            messages.problem(error)
+        else:
+            scale = head_picture.colour_scale([(run, choice)])
+            head_picture.one_head(run, choice, scale, key="home_map")
+            head_picture.strongest_pair(run, choice)
+
+LEARN = {
+    "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
+    "learn/ladder": "From dot products to multi-head attention, rung by rung.",
+    "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
+    "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
+    "learn/scaling": "What dividing by the root of the head size does to the softmax.",
+    "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
+    "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
+    "learn/tokens": "How three models cut your text, byte by byte.",
+}
+COMPARE = {
+    "compare/heads": "Every layer and head of a model at once; open one and look inside.",
+    "compare/side_by_side": "Any two heads of any models, aligned by their characters.",
+    "compare/ablate": "Switch heads off and see which predictions change.",
+    "compare/word_pairs": "Which heads look from one word to another, or is it chance?",
+    "compare/generated_tokens": "Where each new token looked, and why at the first one.",
+}
+CACHE = {
+    "kv_cache/what_is_recomputed": "Which numbers of a step were there before; what to keep.",
+    "kv_cache/inside_the_cache": "Real keys and values filling memory; crop, and a full one.",
+    "kv_cache/timing": "With a cache and without, step by step in turn, on this machine.",
+    "kv_cache/variants": "Heads that share keys: MHA to MLA, their bytes, time and drift.",
+    "kv_cache/calculator": "What a KV cache weighs, for 31 public models or your shapes.",
+}
+MORE = {
+    "generate/generate": "Tokens live, with the KV cache and without, and their time.",
+    "weights/models": "Which weights are here, and how to get more.",
+}
+SECTIONS = {
+    "Learn, in this order": LEARN,
+    "Compare heads of real models": COMPARE,
+    "The KV cache": CACHE,
+    "Generate, and the weights": MORE,
+}
+for heading, pages in SECTIONS.items():
+    st.header(heading)
+    for first in range(0, len(pages), 4):
+        for column, (page, what) in zip(
+            st.columns(4), list(pages.items())[first : first + 4], strict=False
+        ):
+            with column, st.container(border=True, height="stretch"):
+                st.page_link(sections.script(page))
+                st.write(what)
+
+st.header("Weights on this machine")
+head_picture.weights_table()

@@ -1,0 +1,1 @@
+"""Downloads from the model hub, only when somebody asks."""

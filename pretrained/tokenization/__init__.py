@@ -1,0 +1,1 @@
+"""Tokenizers, and the tokens of two of them aligned."""

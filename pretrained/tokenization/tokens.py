@@ -1,0 +1,174 @@
+"""Text as a model sees it: ids, the text of each token, and where in the text it came from."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+MAX_LABEL_CHARS = 24
+MAX_TOKENIZER_BYTES = 64_000_000
+_VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+# Categories that would be invisible or act on their neighbours: control, format (zero-width
+# joiners, bidirectional marks), surrogate, private, unassigned, line and paragraph separators.
+_ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenized text. All tuples have one entry per token.
+
+    text: what was tokenized (a lone surrogate in the input is replaced by U+FFFD).
+    ids: the token ids.
+    pieces: the text of each token; U+FFFD stands for a part of a character (`labels` tells which
+        part); WordPiece keeps '##'.
+    spans: half-open character ranges of `text`. A token that holds a part of a character's bytes
+        spans that whole character. A token that the tokenizer added has an empty span (n, n).
+    special: whether the token is one with a meaning of its own ([CLS], [SEP], [MASK], ...).
+    raw: the bytes of each token where the tokenizer works on bytes, else empty.
+
+    Raises ValueError when the lengths differ.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+    special: tuple[bool, ...]
+    raw: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = [self.ids, self.pieces, self.spans, self.special]
+        lengths = {len(column) for column in (*columns, *filter(None, [self.raw]))}
+        if len(lengths) != 1:
+            raise ValueError(
+                f"ids, pieces, spans, special and raw differ in length: {sorted(lengths)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A short, printable label per token, unique within the text: safe for a chart's axis.
+
+        A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes, and
+        a byte that is only a part of a character as <F0>; from its second occurrence on a label
+        carries its count, such as "the (2)".
+        """
+        counts: dict[str, int] = {}
+        labels = []
+        for piece in self.raw or self.pieces:
+            label = printable(piece)
+            count = counts[label] = counts.get(label, 0) + 1
+            # No piece prints with a space, so a counted label cannot meet another piece's.
+            labels.append(label if count == 1 else f"{label} ({count})")
+        return tuple(labels)
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What the site needs of a tokenizer.
+
+    end_ids: tokens that end a generation. mask_id, cls_id, sep_id: None where there is none.
+    """
+
+    vocab_size: int
+    end_ids: frozenset[int]
+    mask_id: int | None
+    cls_id: int | None
+    sep_id: int | None
+
+    def encode(self, text: str) -> Tokens:
+        """Tokens of a text; what a visitor typed never raises."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids; ValueError for an id outside the vocabulary."""
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The bytes of some ids, so that a character split over tokens can be put together."""
+
+
+def printable(piece: str | bytes) -> str:
+    """A piece with everything invisible made visible, at most MAX_LABEL_CHARS characters long.
+
+    Bytes that are no UTF-8 show as hexadecimal numbers, such as <F0><9F>.
+    """
+    if isinstance(piece, bytes):
+        piece = piece.decode("utf-8", "surrogateescape")
+    shown = []
+    for char in piece[: MAX_LABEL_CHARS + 1]:
+        if char in _VISIBLE:
+            shown.append(_VISIBLE[char])
+        elif "\udc80" <= char <= "\udcff":  # how surrogateescape keeps such a byte
+            shown.append(f"<{ord(char) - 0xDC00:02X}>")
+        elif unicodedata.category(char) in _ESCAPED:
+            code = ord(char)
+            shown.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")
+        else:
+            shown.append(char)
+    if shown and unicodedata.combining(piece[0]):
+        shown.insert(0, "◌")  # a mark alone would sit on the axis' neighbouring character
+    label = "".join(shown)
+    if len(label) > MAX_LABEL_CHARS:
+        label = label[: MAX_LABEL_CHARS - 1] + "…"
+    return label or "∅"
+
+
+def clean(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8 form, replaced by U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def byte_spans(text: str, token_bytes: Sequence[bytes]) -> tuple[tuple[int, int], ...]:
+    """Character spans of tokens whose bytes, put together, are the text's UTF-8 bytes.
+
+    Each span covers every character that the token holds at least one byte of.
+    Raises ValueError when the bytes are not those of the text.
+    """
+    if b"".join(token_bytes) != text.encode():
+        raise ValueError("The tokens' bytes do not add up to the text.")
+    char_of: list[int] = []  # byte position -> character position
+    for index, char in enumerate(text):
+        char_of.extend([index] * len(char.encode()))
+    spans = []
+    start = 0
+    for piece in token_bytes:
+        end = start + len(piece)
+        if piece:
+            spans.append((char_of[start], char_of[end - 1] + 1))
+        else:
+            here = char_of[start] if start < len(char_of) else len(text)
+            spans.append((here, here))
+        start = end
+    return tuple(spans)
+
+
+def end_ids_of(config: Mapping[str, Any]) -> frozenset[int]:
+    """The ids that a config.json names as ends of a text: one number, a list, or none."""
+    value = config.get("eos_token_id")
+    values = value if isinstance(value, list) else [value]
+    return frozenset(v for v in values if isinstance(v, int) and not isinstance(v, bool))
+
+
+def place_added(
+    offsets: Sequence[tuple[int, int]], added: Sequence[bool], n_chars: int
+) -> tuple[tuple[int, int], ...]:
+    """Spans in which an added token is empty and sits where the token before it ended."""
+    spans = []
+    here = 0
+    for (start, end), is_added in zip(offsets, added, strict=True):
+        spans.append((here, here) if is_added else (start, end))
+        here = here if is_added else end
+    if spans and added[-1]:
+        spans[-1] = (n_chars, n_chars)
+    return tuple(spans)
+
+
+def check_ids(ids: Sequence[int], vocab_size: int) -> None:
+    """Raise ValueError for an id outside the vocabulary."""
+    wrong = next((i for i in ids if not 0 <= i < vocab_size), None)
+    if wrong is not None:
+        raise ValueError(f"Token {wrong} is outside the vocabulary of {vocab_size}.")

@@ -1,0 +1,140 @@
+"""WordPiece, the tokenizer of BERT and its relatives, through the `tokenizers` library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pretrained.checkpoint import MAX_CONFIG_BYTES, read_json
+from pretrained.tokenization.tokens import MAX_TOKENIZER_BYTES, Tokens, clean, place_added
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as FastTokenizer
+
+_SPECIAL = ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
+# [UNK] stands for a word of the text, so it is not special in the sense of `Tokens.special`.
+_STRUCTURAL = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
+
+
+class WordPiece:
+    """An encoder's tokenizer: [CLS] text [SEP], the text lower-cased where the model wants it.
+
+    A typed [MASK] is the mask token, as people expect of BERT. Spans point into the original
+    text, before lower-casing and the stripping of accents. There is no truncation: the model's
+    context length is the caller's to respect.
+    """
+
+    def __init__(self, tokenizer: FastTokenizer) -> None:
+        # The files of sentence encoders cut at 128 tokens and pad up to that.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self.vocab_size: int = tokenizer.get_vocab_size(with_added_tokens=True)
+        self.end_ids: frozenset[int] = frozenset()
+        self.mask_id: int | None = tokenizer.token_to_id("[MASK]")
+        self.cls_id: int | None = tokenizer.token_to_id("[CLS]")
+        self.sep_id: int | None = tokenizer.token_to_id("[SEP]")
+        self._special = {tokenizer.token_to_id(name) for name in _STRUCTURAL} - {None}
+
+    @classmethod
+    def from_folder(cls, path: Path) -> WordPiece:
+        """From tokenizer.json, or from vocab.txt if only that exists.
+
+        Raises ValueError when neither is there or the file is malformed.
+        """
+        from tokenizers import Tokenizer
+
+        for name in ("tokenizer.json", "vocab.txt"):
+            file = path / name
+            if not file.is_file():
+                continue
+            if file.stat().st_size > MAX_TOKENIZER_BYTES:
+                raise ValueError(f"{name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.")
+            if name == "vocab.txt":
+                return cls(_from_vocabulary(file, _lowercase(path)))
+            try:
+                return cls(Tokenizer.from_file(str(file)))
+            except Exception as error:  # the library raises bare Exception for a malformed file
+                raise ValueError(f"{name} of {path.name} is damaged: {error}") from error
+        raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
+
+    def encode(self, text: str) -> Tokens:
+        """Tokens of a text between [CLS] and [SEP]."""
+        text = clean(text)
+        encoding = self._tokenizer.encode(text)
+        added = [bool(flag) for flag in encoding.special_tokens_mask]
+        return Tokens(
+            text=text,
+            ids=tuple(encoding.ids),
+            pieces=tuple(encoding.tokens),
+            spans=place_added(encoding.offsets, added, len(text)),
+            special=tuple(i in self._special for i in encoding.ids),
+        )
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of a text as they are matched: lower-cased and without accents if need be.
+
+        Special tokens that were typed, such as [MASK], are no words.
+        """
+        names = (token.content for token in self._tokenizer.get_added_tokens_decoder().values())
+        pattern = "|".join(map(re.escape, names))
+        found: list[str] = []
+        for part in re.split(pattern, clean(text)) if pattern else [clean(text)]:
+            if self._tokenizer.normalizer is not None:
+                part = self._tokenizer.normalizer.normalize_str(part)
+            found += [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(part)]
+        return tuple(found)
+
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece as the vocabulary spells it; None if it is no token."""
+        index: int | None = self._tokenizer.token_to_id(piece)
+        return index
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids, special tokens included; case and accents are gone.
+
+        Raises ValueError for an id outside the vocabulary.
+        """
+        wrong = next((i for i in ids if not 0 <= i < self.vocab_size), None)
+        if wrong is not None:
+            raise ValueError(f"Token {wrong} is outside the vocabulary of {self.vocab_size}.")
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The UTF-8 bytes of `decode`: WordPiece tokens never hold a part of a character."""
+        return self.decode(ids).encode()
+
+
+def _lowercase(path: Path) -> bool:
+    """Whether the model wants lower case; models that say nothing are uncased by convention."""
+    file = path / "tokenizer_config.json"
+    if not file.is_file():
+        return True
+    return read_json(file, MAX_CONFIG_BYTES).get("do_lower_case") is not False
+
+
+def _from_vocabulary(file: Path, lowercase: bool) -> FastTokenizer:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    try:
+        # Not splitlines(): a vocabulary may hold other line separators as tokens.
+        lines = file.read_bytes().decode().rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError("vocab.txt is not UTF-8 text.") from error
+    vocabulary = {line.rstrip("\r"): index for index, line in enumerate(lines)}
+    missing = [name for name in _SPECIAL if name not in vocabulary]
+    if missing:
+        raise ValueError(f"vocab.txt lacks {', '.join(missing)}.")
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(list(_SPECIAL))
+    return tokenizer

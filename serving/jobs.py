@@ -1,0 +1,153 @@
+"""Long work as jobs: queued, watched and stopped.
+
+One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
+other's times. There are two queues (`serving.queues`); between them single passes take turns
+(`serving.turns`). A job that nobody
+watches any more stops by itself. Nothing here touches Streamlit.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import Literal
+
+from serving import models
+from serving.limits import MAX_WAITING_JOBS, OverLimit
+
+State = Literal["waiting", "running", "done", "stopped", "failed"]
+
+# A page asks four times a second; a slow one, while a model loads beside it, now and then.
+UNWATCHED_SECONDS = 10.0
+
+# A tab that has been hidden for five minutes asks once a minute: browsers hold its timers back.
+HIDDEN_AFTER_SECONDS, HIDDEN_UNWATCHED_SECONDS = 290.0, 75.0
+
+
+class Stopped(Exception):
+    """Raised inside a forward pass when the visitor has stopped the job."""
+
+
+class Work:
+    """A piece of long work and what has become of it. The worker writes, the page reads."""
+
+    def __init__(self) -> None:
+        self.state: State = "waiting"
+        self.error = ""
+        self.finished = threading.Event()
+        self._stop = threading.Event()
+        self._begun = self._seen = time.monotonic()
+
+    def work(self) -> None:
+        """Do it; called on the worker's thread. Calls `check_stop` now and then."""
+        raise NotImplementedError
+
+    @property
+    def live(self) -> bool:
+        """Whether something may still change for the visitor: neither finished nor told to stop."""
+        return not (self.finished.is_set() or self._stop.is_set())
+
+    def watch(self) -> None:
+        """Say that somebody is still looking."""
+        self._seen = time.monotonic()
+
+    def stop(self) -> None:
+        """End the job between two layers of the pass that is running.
+
+        For the visitor it is over at once; the worker may first finish loading a model.
+        """
+        self._stop.set()
+        if self.state in ("waiting", "running"):
+            self.state = "stopped"
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it was stopped, or nobody has looked for a while."""
+        now = time.monotonic()
+        old = now - self._begun > HIDDEN_AFTER_SECONDS
+        patience = HIDDEN_UNWATCHED_SECONDS if old else UNWATCHED_SECONDS
+        return self._stop.is_set() or now - self._seen > patience
+
+    def check_stop(self, _: int = 0) -> None:
+        """Raise Stopped if the job is abandoned; what a forward pass takes as `on_layer`."""
+        if self.abandoned:
+            raise Stopped
+
+    def run(self) -> None:
+        """Do the work, on the worker's thread. Never raises: the outcome is in `state`."""
+        try:
+            self.check_stop()
+            self.state = "running"
+            self.work()
+            self.state = "done"
+        except Stopped:
+            self.state = "stopped"
+        except models.LOAD_ERRORS as error:
+            self.error, self.state = str(error), "failed"
+        except Exception:  # a visitor sees that it failed, the log sees why, the queue goes on
+            logging.getLogger(__name__).exception("a job failed")
+            self.error, self.state = (
+                "The model failed on this text; see the server log.",
+                "failed",
+            )
+        finally:
+            self.finished.set()
+
+
+class JobQueue:
+    """First come, first served: one job runs, the others wait and see their place."""
+
+    def __init__(self, max_waiting: int = MAX_WAITING_JOBS) -> None:
+        self._max_waiting = max_waiting
+        self._waiting: deque[Work] = deque()
+        self._running: Work | None = None
+        self._changed = threading.Condition()
+        self._worker: threading.Thread | None = None
+
+    def put(self, job: Work, *, instead_of: Work | None = None) -> None:
+        """Queue a job; `instead_of`, the visitor's earlier one, is stopped if it is accepted.
+
+        Raises: OverLimit if the queue is full; the earlier job then goes on.
+        """
+        with self._changed:
+            self._drop_abandoned()
+            others = len(self._waiting) - (instead_of in self._waiting)
+            if others >= self._max_waiting:
+                raise OverLimit(
+                    f"{others} visitors are already waiting. Try again in a minute; "
+                    "what you typed is still in the box."
+                )
+            if instead_of is not None:
+                instead_of.stop()
+                self._drop_abandoned()
+            self._waiting.append(job)
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
+                self._worker.start()
+            self._changed.notify()
+
+    def ahead(self, job: Work) -> int:
+        """How many jobs come before this one; 0 for one that runs or is over."""
+        with self._changed:
+            self._drop_abandoned()
+            if job not in self._waiting:
+                return 0
+            # a running job that was told to stop is as good as gone
+            running = self._running is not None and not self._running.abandoned
+            return self._waiting.index(job) + running
+
+    def _drop_abandoned(self) -> None:
+        for job in [job for job in self._waiting if job.abandoned]:
+            self._waiting.remove(job)
+            job.stop()  # even if somebody looks again just now
+            job.run()  # ends at once, as stopped
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._running = None
+                self._changed.wait_for(lambda: bool(self._waiting))
+                self._running = job = self._waiting.popleft()
+            job.run()

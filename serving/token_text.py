@@ -1,0 +1,34 @@
+"""Readable labels for token ids that a model chose, where there is no typed text to cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pretrained.tokenization.tokens import Tokens, printable
+
+if TYPE_CHECKING:
+    from pretrained import Tokenizer
+
+END_OF_TEXT = "(end of text)"
+
+
+def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
+    """The bytes of each token; those that end a text are named instead."""
+    return [
+        END_OF_TEXT.encode() if one in tokenizer.end_ids else tokenizer.decode_bytes([one])
+        for one in ids
+    ]
+
+
+def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Each token by itself, everything invisible made visible."""
+    return tuple(map(printable, raw(tokenizer, ids)))
+
+
+def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Labels that are unique in the whole text."""
+    parts = raw(tokenizer, ids)
+    texts = tuple(part.decode("utf-8", "replace") for part in parts)
+    nowhere, ordinary = ((0, 0),) * len(parts), (False,) * len(parts)
+    return Tokens("".join(texts), tuple(ids), texts, nowhere, ordinary, tuple(parts)).labels

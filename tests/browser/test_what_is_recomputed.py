@@ -1,0 +1,72 @@
+"""The page "What is recomputed" in a browser, by keyboard alone: step, read, play, count, save."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+import torch
+from playwright.sync_api import Locator, Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import DECODER, open_page, readout, set_slider
+from tests.helpers.bundled_models import bundled
+
+pytestmark = pytest.mark.browser
+
+PROMPT = "Two small cats"
+HEIGHT = "element => element.offsetHeight"
+
+
+def picture(page: Page, which: int) -> Locator:
+    return page.locator(".tensors").nth(which)
+
+
+def panel(page: Page, name: str) -> Locator:
+    return picture(page, 0).locator("figure.panel").filter(has_text=name)
+
+
+def test_a_step_by_keyboard_alone(page: Page, site: Site):
+    link = (
+        f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
+    )
+    open_page(page, site, link, "What is recomputed")
+    ids = list(bundled(DECODER).tokenizer.encode(PROMPT).ids)
+    n = len(ids) + 2  # tokens of step 3
+    expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
+    expect(page.get_by_text("What was cached there would be wrong", exact=False)).to_be_visible()
+    set_slider(page, "Layer", 0, 1)  # 5 -> 6
+    set_slider(page, "First column drawn", 0, 2)
+    set_slider(page, "Step", 0, -1)
+    expect(page.get_by_text(f"Step 2 of 4: without a cache it runs {n - 1} tokens")).to_be_visible()
+    expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
+    canvas = panel(page, "keys").locator("canvas")
+    expect(panel(page, "keys").locator(".shape")).to_contain_text(f"token {n - 1}, column 64")
+    height = picture(page, 0).evaluate(HEIGHT)
+    # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
+    canvas.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    with torch.inference_mode():
+        record = bundled(DECODER).core(torch.tensor([ids]), record=True).records[6]
+    said = readout(picture(page, 0))
+    assert said.startswith("keys[1, 2] = ")
+    assert said.endswith("computed one step ago already")
+    shown = float(said.split(" = ")[1].split(" (")[0])
+    assert shown == pytest.approx(float(record.k[0, 0, 1, 2]), rel=1e-3, abs=1e-4)
+    for _ in range(n + 2):
+        page.keyboard.press("ArrowDown")
+    last = readout(picture(page, 0))
+    assert last.startswith(f"keys[{n - 2}, 2] = ")
+    assert "one step ago" not in last
+    page.get_by_role("button", name="Play").press("Enter")
+    expect(page.get_by_text("Step 4 of 4: ")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
+    assert picture(page, 0).evaluate(HEIGHT) == height  # what is not there yet keeps its place
+    page.get_by_role("radio", name="the whole model").press("Space")
+    expect(
+        page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))
+    ).to_be_visible()
+    page.locator("summary").filter(has_text="Take it away").press("Enter")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="This head's matrices (NPZ)").press("Enter")
+    assert download.value.suggested_filename.endswith("step4_layer6_head0.npz")

@@ -1,0 +1,138 @@
+"""The cost formulas: windows, latent attention, and sizes that make no sense."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from attention_core import (
+    KVCache,
+    LatentConfig,
+    Transformer,
+    cache_bytes,
+    forward_flops,
+    kv_cache_bytes,
+    llama_config,
+    mla_cache_bytes,
+)
+from tests.helpers.tiny_models import TINY
+
+KV: dict[str, Any] = {
+    "n_layers": 3, "n_kv_heads": 5, "head_size": 7, "n_tokens": 11, "batch_size": 13,
+    "bytes_per_value": 4, "window": 17,
+}  # fmt: skip
+MLA: dict[str, Any] = {
+    "n_layers": 3, "latent_size": 5, "rope_size": 7, "n_tokens": 11, "batch_size": 13,
+    "bytes_per_value": 4, "window": 17,
+}  # fmt: skip
+FLOPS: dict[str, Any] = {"config": TINY["gpt2"], "n_new": 3, "n_keys": 5, "n_logits": 2}
+CACHE: dict[str, Any] = {
+    "config": TINY["gpt2"], "n_tokens": 3, "batch_size": 5, "bytes_per_value": 2,
+}  # fmt: skip
+
+
+def _cache_bytes(**arguments: Any) -> int:
+    return cache_bytes(arguments.pop("config"), arguments.pop("n_tokens"), **arguments)
+
+
+def test_a_window_caps_what_is_kept():
+    whole = 3 * 13 * 5 * 7 * 11 * 2 * 4
+    assert kv_cache_bytes(**KV) == kv_cache_bytes(**KV | {"window": None}) == whole
+    assert kv_cache_bytes(**KV | {"window": 11}) == whole
+    assert kv_cache_bytes(**KV | {"window": 2}) == whole // 11 * 2
+
+
+def test_latent_attention_keeps_one_latent_and_one_rotary_key():
+    assert mla_cache_bytes(**MLA) == 3 * 13 * (5 + 7) * 11 * 4
+    assert mla_cache_bytes(**MLA | {"window": None}) == 3 * 13 * (5 + 7) * 11 * 4
+    assert mla_cache_bytes(**MLA | {"window": 2}) == 3 * 13 * (5 + 7) * 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("formula", "arguments", "name"),
+    [(kv_cache_bytes, KV, name) for name in KV]
+    + [(mla_cache_bytes, MLA, name) for name in MLA]
+    + [(forward_flops, FLOPS, name) for name in FLOPS if name != "config"]
+    + [(_cache_bytes, CACHE, name) for name in CACHE if name != "config"],
+)
+@pytest.mark.parametrize("wrong", [0, -3])
+def test_sizes_below_one_are_named(
+    formula: Callable[..., int], arguments: dict[str, Any], name: str, wrong: int
+):
+    formula(**arguments)
+    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {wrong}$"):
+        formula(**arguments | {name: wrong})
+
+
+DTYPES = {torch.float64: 8, torch.float32: 4, torch.bfloat16: 2, torch.float16: 2}
+VARIANTS = ("MHA", "GQA", "MQA", "MLA", "MHA, window", "GQA, window", "MQA, window", "MLA, window")
+
+
+@pytest.mark.parametrize("number", range(32))
+def test_random_shapes_measured_and_by_formula(number: int):
+    """Bytes of a cache's own tensors: allocated for all tokens, and used by those that ran."""
+    draw = random.Random(number).randint
+    variant = VARIANTS[number % len(VARIANTS)]
+    dtype = list(DTYPES)[number // len(VARIANTS)]
+    groups, n_kv_heads = draw(2, 4), draw(2, 4)
+    n_heads, head_size = groups * n_kv_heads, 2 * draw(1, 9)
+    n_layers, batch_size, n_tokens = draw(1, 3), draw(1, 4), draw(9, 40)
+    kept = {"MHA": n_heads, "GQA": n_kv_heads, "MQA": 1, "MLA": n_heads}[variant[:3]]
+    config = llama_config(
+        vocab_size=17,
+        context_length=41,
+        d_model=12,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        n_kv_heads=kept,
+        head_size=head_size,
+        d_ff=5,
+    )
+    latent = LatentConfig(
+        kv_rank=draw(1, 30), rope_head_size=2 * draw(1, 9), nope_head_size=draw(1, 9), v_head_size=3
+    )
+    if variant.startswith("MLA"):
+        config = replace(config, latent=latent, n_kv_heads=None, head_size=None)
+    if variant.endswith("window"):
+        config = replace(config, window=draw(1, n_tokens + 3))
+    model = Transformer(config).to(dtype).eval()
+    cache = model.new_cache(batch_size, n_tokens)
+    shared: dict[str, Any] = {
+        "n_layers": n_layers,
+        "batch_size": batch_size,
+        "bytes_per_value": DTYPES[dtype],
+        "window": config.window,
+    }
+
+    def by_formula(n: int) -> int:
+        if variant.startswith("MLA"):
+            sizes = {"latent_size": latent.kv_rank, "rope_size": latent.rope_head_size}
+            return mla_cache_bytes(n_tokens=n, **sizes, **shared)
+        return kv_cache_bytes(n_tokens=n, n_kv_heads=kept, head_size=head_size, **shared)
+
+    def check(measured: int, n: int) -> None:
+        given = {"batch_size": batch_size, "bytes_per_value": DTYPES[dtype]}
+        assert measured == by_formula(n) == cache_bytes(config, n, **given)
+
+    check(cache.nbytes, n_tokens)
+    assert cache.nbytes_used == 0
+    length = 0
+    with torch.inference_mode():
+        for n_new in (draw(1, n_tokens - 3), 1, 1):
+            model(torch.zeros(batch_size, n_new, dtype=torch.long), cache=cache)
+            length += n_new
+            check(cache.nbytes_used, length)
+    stored = sum(
+        tensor.numel() * tensor.element_size()
+        for layer in range(n_layers)
+        for tensor in cache.layer(layer)
+    )
+    assert stored == cache.nbytes_used
+
+
+def test_the_window_of_a_hand_made_cache_is_in_its_bytes():
+    cache = KVCache(3, 5, 11, key_shape=(2, 7), value_shape=(2, 13), window=4)
+    assert cache.nbytes == 3 * 5 * 2 * (7 + 13) * 4 * 4

@@ -1,0 +1,173 @@
+"""Steps taken in turns, fits of their times, and what they cost."""
+
+import itertools
+
+import pytest
+import torch
+
+from attention_core import forward_flops, stream
+from attention_core.costs.step_times import (
+    WARM_UP,
+    fit_step_times,
+    flops_terms,
+    in_turns,
+    pays_from,
+    total_exponent,
+    totals,
+)
+from tests.helpers.attention_variants import HEADS, LATENT, enlarged
+
+POSITIONS = [5.0 + step for step in range(60)]
+
+
+def _contenders(model, n_new):
+    def start(cached):
+        cache = model.new_cache(1, 20) if cached else None
+        return stream(model, (1, 2, 3), max_new_tokens=n_new, cache=cache)
+
+    return {"cached": lambda: start(True), "uncached": lambda: start(False)}
+
+
+def test_every_repeat_takes_each_step_of_each_contender_in_changing_order():
+    model = enlarged(HEADS["llama, GQA of 3"])
+    taken = list(in_turns(_contenders(model, 4), repeats=2, warmup_steps=2))
+    warm = [turn for turn in taken if turn.repeat == WARM_UP]
+    assert [(turn.name, turn.step.kind) for turn in warm] == [
+        ("cached", "prefill"),
+        ("cached", "decode"),
+        ("uncached", "prefill"),
+        ("uncached", "decode"),
+    ]
+    names = [[turn.name for turn in taken if turn.repeat == repeat] for repeat in range(2)]
+    c, u = "cached", "uncached"
+    assert names == [[c, u, u, c, c, u, u, c], [u, c, c, u, u, c, c, u]]
+    for repeat, name in itertools.product(range(2), (c, u)):
+        steps = [t.step for t in taken if (t.repeat, t.name) == (repeat, name)]
+        assert [step.n_keys for step in steps] == [3, 4, 5, 6]
+        assert [step.n_new for step in steps] == ([3, 1, 1, 1] if name == c else [3, 4, 5, 6])
+
+
+def test_one_step_runs_for_each_item_that_is_taken():
+    model, passes = enlarged(HEADS["gpt2, MHA"]), []
+    model.register_forward_hook(lambda *_: passes.append(1))
+    turns = in_turns(_contenders(model, 3), repeats=1, warmup_steps=1)
+    for number, _ in enumerate(turns, start=1):
+        assert len(passes) == number
+    assert len(passes) == 2 * 1 + 2 * 3
+
+
+def test_a_contender_that_ends_early_is_left_out():
+    model = enlarged(HEADS["gpt2, MHA"])
+    both = _contenders(model, 4) | {
+        "short": lambda: stream(model, (1, 2, 3), max_new_tokens=1, cache=None)
+    }
+    names = [turn.name for turn in in_turns(both, repeats=1, warmup_steps=0)]
+    assert (names.count("short"), names.count("cached"), names.count("uncached")) == (1, 4, 4)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"repeats": 0}, {"repeats": 1, "warmup_steps": -1}], ids=["repeats", "warm-up"]
+)
+def test_wrong_numbers_are_refused_at_once(wrong):
+    with pytest.raises(ValueError, match="at least 1, 1 and 0"):
+        in_turns({"one": lambda: iter(())}, **wrong)
+    with pytest.raises(ValueError, match="0 contenders"):
+        in_turns({}, repeats=1)
+
+
+def test_a_fit_finds_the_terms_that_made_the_times():
+    seconds = [0.02 + 3e-4 * n + 5e-6 * n * n for n in POSITIONS]
+    fit = fit_step_times(POSITIONS, seconds)
+    assert fit.constant.value == pytest.approx(0.02, rel=1e-9)
+    assert fit.linear.value == pytest.approx(3e-4, rel=1e-9)
+    assert fit.quadratic.value == pytest.approx(5e-6, rel=1e-9)
+    assert fit.at(100) == pytest.approx(0.02 + 0.03 + 0.05, rel=1e-9)
+
+
+def test_standard_errors_cover_the_truth_as_often_as_they_should():
+    generator = torch.Generator().manual_seed(1)
+    covered = clear = 0
+    for _ in range(200):
+        noise = torch.randn(len(POSITIONS), generator=generator) * 1e-3
+        seconds = [0.02 + 3e-4 * n + e for n, e in zip(POSITIONS, noise.tolist(), strict=True)]
+        fit = fit_step_times(POSITIONS, seconds)
+        covered += abs(fit.linear.value - 3e-4) < 2 * fit.linear.error
+        clear += fit.quadratic.is_clear
+    # 95 percent of 200 intervals of two standard errors, three deviations of a binomial either way
+    assert 180 <= covered <= 199
+    assert clear <= 20
+
+
+def test_errors_are_those_of_a_textbook():
+    n, y = [1.0, 2.0, 4.0, 7.0, 11.0, 16.0], [3.0, 2.5, 4.0, 9.0, 20.0, 44.0]
+    x = torch.tensor([[1.0, a, a * a] for a in n], dtype=torch.float64)
+    inverse = torch.linalg.inv(x.T @ x)
+    found = inverse @ x.T @ torch.tensor(y, dtype=torch.float64)
+    residual = torch.tensor(y, dtype=torch.float64) - x @ found
+    errors = (residual.square().sum() / 3 * inverse.diagonal()).sqrt()
+    fit = fit_step_times(n, y)
+    for term, value, error in zip(
+        (fit.constant, fit.linear, fit.quadratic), found.tolist(), errors.tolist(), strict=True
+    ):
+        assert term.value == pytest.approx(value, rel=1e-6)
+        assert term.error == pytest.approx(error, rel=1e-6)
+
+
+def test_a_fit_needs_positions():
+    with pytest.raises(ValueError, match="4 different positions with 5 times"):
+        fit_step_times([1, 2, 3, 4, 4], [1, 2, 3, 4, 5])
+    with pytest.raises(ValueError, match="6 different positions with 5 times"):
+        fit_step_times([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("config", [*HEADS.values(), *LATENT.values()], ids=str)
+def test_terms_of_operations_are_exact(config, cached):
+    constant, linear, quadratic = flops_terms(config, cached=cached)
+    for n in (1, 2, 7, 100, 1023):
+        expected = forward_flops(config, 1 if cached else n, n)
+        assert constant + linear * n + quadratic * n * n == expected
+    assert (quadratic == 0) == cached
+
+
+def test_a_window_has_no_polynomial():
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match="window of 5"):
+        flops_terms(replace(HEADS["gpt2, MHA"], window=5), cached=True)
+
+
+def test_totals_add_up():
+    assert totals([3.0, 1.0, 2.5]) == (3.0, 4.0, 6.5)
+
+
+@pytest.mark.parametrize(
+    ("cached", "uncached", "expected"),
+    [
+        ([5, 1, 1, 1, 1], [4, 2, 2, 2, 2], 3),  # 5 4 | 6 6 | 7 8
+        ([1, 1, 9, 1, 1], [2, 2, 2, 2, 2], None),  # ahead at first, behind at the end
+        ([1, 1, 1], [2, 2, 2], 1),
+        ([1, 3, 1, 1], [2, 1, 2, 3], 4),  # 1 2 | 4 3 | 5 5 | 6 8
+        ([], [], None),
+    ],
+)
+def test_the_cache_pays_from_where_it_is_ahead_for_good(cached, uncached, expected):
+    assert pays_from(cached, uncached) == expected
+
+
+def test_series_of_different_lengths_cannot_be_compared():
+    with pytest.raises(ValueError, match="2 cached steps beside 3"):
+        pays_from([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_the_exponent_of_a_total(power):
+    lengths = [32, 64, 128, 256]
+    steps = [n**power - (n - 1) ** power for n in range(1, 257)]
+    assert total_exponent(steps, lengths) == pytest.approx(power, rel=1e-9)
+
+
+@pytest.mark.parametrize("lengths", [[4], [4, 4], [0, 3], [2, 11]])
+def test_lengths_must_fit_the_steps(lengths):
+    with pytest.raises(ValueError, match="do not fit 10 steps"):
+        total_exponent([1.0] * 10, lengths)

@@ -1,0 +1,41 @@
+"""Interleaved timing."""
+
+import pytest
+
+from attention_core.costs.stopwatch import Samples, interleave, paired_ratio
+
+
+def test_median_and_range():
+    samples = Samples((3.0, 1.0, 2.0, 10.0))
+    assert samples.median == 2.5
+    assert (samples.low, samples.high) == (1.0, 10.0)
+    assert f"{samples:.1f}" == "2.5 (1.0..10.0)"
+
+
+def test_no_values_are_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        Samples(())
+
+
+def test_runs_take_turns_and_each_goes_first_equally_often():
+    calls = []
+    runs = {name: (lambda name=name: calls.append(name) or len(calls)) for name in "abc"}
+    results = interleave(runs, repeats=3, warmups=1)
+    assert "".join(calls) == "cab" + "abc" + "bca" + "cab"
+    # the warm-up's three results are dropped
+    assert results == {"a": [4, 9, 11], "b": [5, 7, 12], "c": [6, 8, 10]}
+
+
+def test_at_least_one_repeat():
+    with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
+        interleave({"a": lambda: 1}, repeats=0)
+
+
+def test_ratios_are_taken_within_a_round():
+    # the second round was twice as slow for both: the ratio does not see it
+    assert paired_ratio([3.0, 6.0], [1.0, 2.0]).values == (3.0, 3.0)
+
+
+def test_ratio_needs_pairs():
+    with pytest.raises(ValueError, match="shorter"):
+        paired_ratio([1.0, 2.0], [1.0])

@@ -1,0 +1,272 @@
+"""Multi-head latent attention: two forms with one result, and a cache of latents."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from attention_core import LatentAttention, LatentConfig, Transformer, forward_flops, in_form
+from attention_core.contributions import value_norms
+from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
+from attention_core.experiments.learn.block.layers_of_2017 import (
+    on_paper,
+    parameters_by_part,
+    surroundings,
+)
+from attention_core.experiments.learn.shapes import layer_steps
+from attention_core.model.layers import rotary_angles, rotate, rotate_neighbours
+from tests.helpers.attention_variants import (
+    LATENT,
+    LENGTH,
+    check_chunks,
+    check_crop,
+    chunked,
+    enlarged,
+    fed,
+    tokens,
+)
+from tests.helpers.tiny_models import TINY, build
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+@pytest.fixture(params=LATENT)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return enlarged(LATENT[request.param])
+
+
+def attention_of(model: Transformer, layer: int = 0) -> LatentAttention:
+    attention = model.blocks[layer].attention
+    assert isinstance(attention, LatentAttention)
+    return attention
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@chunked
+def test_chunks_give_the_uncached_logits(model: Transformer, sizes: list[int], batch: int):
+    check_chunks(model, model.new_cache(batch, LENGTH + 4), sizes)
+
+
+def test_crop_and_continue(model: Transformer):
+    check_crop(model, model.new_cache(2, LENGTH))
+
+
+@pytest.mark.parametrize("window", [1, 5, LENGTH])
+@chunked
+def test_with_a_window_and_a_ring_of_latents(window: int, sizes: list[int]):
+    for name in ("expanded", "absorbed"):
+        model = enlarged(replace(LATENT[name], window=window))
+        check_chunks(model, model.new_cache(2, LENGTH), sizes)
+
+
+def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transformer):
+    ids = tokens(model)
+    other = in_form(model, absorbed=not model.config.latent.absorbed)
+    assert other.config != model.config
+    for (name, ours), theirs in zip(model.named_parameters(), other.parameters(), strict=True):
+        assert ours.data_ptr() == theirs.data_ptr(), name
+        assert not theirs.requires_grad
+    assert not other.training
+    one, two = model(ids, record=True), other(ids, record=True)
+    assert_close(one.logits, two.logits, **CLOSE)
+    for ours, theirs in zip(one.records, two.records, strict=True):
+        assert_close(ours.scores, theirs.scores, **CLOSE)
+        assert_close(ours.weights, theirs.weights, **CLOSE)
+        assert_close(ours.output, theirs.output, **CLOSE)
+        assert ours.scale == theirs.scale == 1 / math.sqrt(5 + 6)
+    cache = model.new_cache(2, LENGTH)
+    first = model(ids[:, :9], cache=cache).logits
+    second = other(ids[:, 9:], cache=cache).logits
+    assert_close(torch.cat((first, second), dim=1), one.logits, **CLOSE)
+
+
+def test_the_expanded_record_by_hand():
+    """Every head on its own, from the weights, in the order of the paper's equations 9 to 18."""
+    model = enlarged(LATENT["expanded"])
+    attention, sizes = attention_of(model), model.config.latent
+    x = torch.randn(1, 9, model.config.d_model)
+    rotation = rotary_angles(torch.arange(9), 6, model.config.rope_theta, x.dtype)
+    allowed = torch.ones(9, 9).tril().bool()
+    record = attention(x, mask=allowed, rotation=rotation, cache=None)
+
+    down = x[0] @ attention.kv_down.weight + attention.kv_down.bias
+    latent = attention.kv_norm(down[:, :14])
+    # turned as complex numbers, whose real and imaginary parts are neighbours
+    turns = torch.polar(
+        torch.ones(9, 3), torch.arange(9)[:, None] / 10_000 ** (torch.arange(3) / 3)
+    )
+    apart = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
+    k_rope = torch.cat((apart.real, apart.imag), dim=-1)
+    small = attention.q_norm(x[0] @ attention.q_down.weight + attention.q_down.bias)
+    contexts = []
+    for head in range(4):
+        q = small @ attention.q_up.weight[:, 11 * head : 11 * head + 11]
+        turned = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
+        q = torch.cat((q[:, :5], turned.real, turned.imag), dim=-1)
+        made = latent @ attention.kv_up.weight[:, 12 * head : 12 * head + 12]
+        k, v = torch.cat((made[:, :5], k_rope), dim=-1), made[:, 5:]
+        scores = q @ k.T
+        weights = (scores / math.sqrt(11)).masked_fill(~allowed, -math.inf).softmax(-1)
+        for name, expected in {
+            "q": q,
+            "k": k,
+            "v": v,
+            "scores": scores,
+            "weights": weights,
+        }.items():
+            assert_close(
+                getattr(record, name)[0, head], expected, msg=lambda m, n=name: f"{n}: {m}"
+            )
+        contexts.append(weights @ v)
+    assert_close(record.context[0], torch.stack(contexts), **CLOSE)
+    output = torch.cat(contexts, dim=-1) @ attention.out.weight + attention.out.bias
+    assert_close(record.output[0], output, **CLOSE)
+    assert sizes.qk_head_size == 11
+
+
+def test_what_each_form_records():
+    ids = tokens(enlarged(LATENT["expanded"]))
+    shapes = {  # heads and sizes of q, k, v and context
+        "expanded": [(4, 11), (4, 11), (4, 7), (4, 7)],
+        "absorbed": [(4, 20), (1, 20), (1, 14), (4, 14)],
+    }
+    for name, expected in shapes.items():
+        model = enlarged(LATENT[name])
+        cache = model.new_cache(2, LENGTH)
+        fed(model, ids[:, :20], cache, [20])
+        whole = model(ids, record=True)
+        behind = model(ids[:, 20:], cache=cache, record=True)
+        for layer, record in enumerate(whole.records):
+            for tensor, (heads, size) in zip(
+                (record.q, record.k, record.v, record.context), expected, strict=True
+            ):
+                assert tensor.shape == (2, heads, LENGTH, size)
+            assert_close(record.context, record.weights @ record.v)
+            assert_close(record.weights.sum(-1), torch.ones(2, 4, LENGTH))
+            assert_close(behind.records[layer].k, record.k, **CLOSE)
+            assert_close(behind.records[layer].weights, record.weights[:, :, 20:], **CLOSE)
+
+
+def test_only_the_latent_and_the_rotary_key_are_cached(model: Transformer):
+    cache = model.new_cache(2, 17)
+    assert cache.nbytes == model.config.n_layers * 2 * 17 * (14 + 6) * 4
+    model(tokens(model)[:, :9], cache=cache)
+    latent, rope_key = cache.layer(1)
+    assert latent.shape == (2, 1, 9, 14)
+    assert rope_key.shape == (2, 1, 9, 6)
+
+
+def test_lengths_of_what_heads_write_do_not_depend_on_the_form():
+    """`value_norms` multiplies a record's values by `out_weight`: latents by a longer matrix."""
+    models = [enlarged(LATENT[name]) for name in ("expanded", "absorbed")]
+    one, two = (
+        value_norms(model(tokens(model), record=True).records[1].v, model.out_weight(1))
+        for model in models
+    )
+    assert one.shape == (2, 4, LENGTH)
+    assert_close(one, two, **CLOSE)
+
+
+def test_an_edit_of_the_heads_has_the_same_effect_in_both_forms():
+    def silence(layer, record):
+        context = record.context.clone()
+        context[:, layer + 1] = 0
+        return replace(record, context=context)
+
+    models = [enlarged(LATENT[name]) for name in ("expanded", "absorbed")]
+    ids = tokens(models[0])
+    one, two = (model(ids, edit=silence).logits for model in models)
+    assert_close(one, two, **CLOSE)
+    assert not torch.allclose(one, models[0](ids).logits, atol=1e-3)
+
+
+def test_pairs_of_neighbours_are_pairs_of_halves_in_another_order():
+    x, rotation = torch.randn(2, 3, 7, 6), rotary_angles(torch.arange(7), 6, 99.0, torch.float32)
+    order = [0, 2, 4, 1, 3, 5]
+    assert_close(rotate_neighbours(x, rotation), rotate(x[..., order], rotation))
+    assert not torch.allclose(rotate_neighbours(x, rotation), rotate(x, rotation))
+
+
+@pytest.mark.parametrize(("n_new", "n_keys"), [(11, 11), (3, 11), (1, 11)])
+def test_flops_by_counting_the_matrix_products(model: Transformer, n_new: int, n_keys: int):
+    ids = tokens(model, batch=1, length=n_keys)
+    cache = model.new_cache(1, n_keys)
+    if n_new < n_keys:
+        model(ids[:, : n_keys - n_new], cache=cache)
+    with FlopCounterMode(display=False) as counter:
+        model(ids[:, n_keys - n_new :], cache=cache, last_only=True)
+    assert forward_flops(model.config, n_new, n_keys) == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sixteen_bits(model: Transformer, dtype: torch.dtype):
+    ids = tokens(model)
+    exact = model(ids).logits
+    half = model.to(dtype)
+    logits = fed(half, ids, half.new_cache(2, LENGTH), [7, 1, 1, 9, 2, 3])
+    assert logits.dtype == dtype
+    error = (logits.float() - exact).norm() / exact.norm()
+    assert error < {torch.float16: 0.02, torch.bfloat16: 0.15}[dtype]
+
+
+def test_nothing_waits_for_the_device(model: Transformer):
+    moved = model.to("meta")
+    ids = tokens(model).to("meta")
+    output = moved(ids, cache=moved.new_cache(2, LENGTH), record=True)
+    assert output.hidden.device.type == output.records[-1].weights.device.type == "meta"
+
+
+def test_the_lessons_parts_know_latent_attention():
+    expanded, absorbed = (enlarged(LATENT[name]) for name in ("expanded", "absorbed"))
+    x = torch.randn(1, 7, expanded.config.d_model)
+    mask, rotation = surroundings(expanded.config, 7)
+    steps = block_steps(expanded.blocks[0], x, mask=mask, rotation=rotation)
+    output, _ = expanded.blocks[0](x, mask=mask, rotation=rotation, cache=None)
+    assert_close(list(steps.values())[-1], output)
+    with pytest.raises(ValueError, match="use the expanded form"):
+        block_steps(absorbed.blocks[0], x, mask=mask, rotation=rotation)
+    with pytest.raises(ValueError, match="not of latent"):
+        layer_steps(expanded, x, 0)
+    parts = parameters_by_part(on_paper(expanded.config))
+    assert sum(parts.values()) == sum(p.numel() for p in expanded.parameters())
+    width = expanded.config.d_model
+    assert parts["attention: queries"] == 2 * (width * 10 + 10 + 10 * 4 * 11)
+    assert parts["attention: latent keys, values"] == 2 * (width * 20 + 20 + 14 * 4 * 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kv_rank": 0}, "kv_rank must be at least 1, got 0"),
+        ({"q_rank": -2}, "q_rank must be at least 1, got -2"),
+        ({"v_head_size": 0}, "v_head_size must be at least 1, got 0"),
+        ({"rope_head_size": 7}, "rope_head_size must be even, got 7"),
+    ],
+)
+def test_latent_sizes_that_do_not_fit(change: dict[str, int], message: str):
+    sizes = {"kv_rank": 3, "nope_head_size": 5, "rope_head_size": 2, "v_head_size": 4}
+    LatentConfig(**sizes)
+    with pytest.raises(ValueError, match=message):
+        LatentConfig(**sizes | change)
+
+
+def test_models_that_latent_attention_does_not_fit():
+    config = LATENT["expanded"]
+    for change, message in (
+        ({"n_kv_heads": 2}, r"n_kv_heads \(2\) must not be given .* each of the 4 heads"),
+        ({"head_size": 8}, r"head_size \(8\) must not be given"),
+        ({"positions": "learned"}, "rotary positions, got positions='learned'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(config, **change)
+    with pytest.raises(ValueError, match="no latent attention"):
+        in_form(build("llama"), absorbed=True)
+    with pytest.raises(ValueError, match="latent sizes, got None"):
+        LatentAttention(TINY["llama"], 0)
+    with pytest.raises(ValueError, match="needs a rotation, got None"):
+        attention_of(enlarged(config)).heads(
+            torch.ones(1, 2, config.d_model), mask=None, rotation=None, cache=None
+        )

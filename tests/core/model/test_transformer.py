@@ -1,0 +1,165 @@
+"""The transformer: invariants of its record, number types, one-row products, bad arguments."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import PRESETS, Transformer, TransformerConfig, forward_flops, gpt2_config
+from attention_core.model.layers import Projection, project
+from tests.helpers.tiny_models import TINY, build
+
+
+def tokens(model: Transformer, batch: int = 2, length: int = 11) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_record_adds_up(name: str):
+    model = build(name)
+    output = model(tokens(model), record=True)
+    config = model.config
+    assert len(output.hidden_states) == config.n_layers + 1
+    for layer, record in enumerate(output.records):
+        assert record.weights.shape == (2, config.n_heads, 11, 11)
+        assert_close(record.weights.sum(-1), torch.ones(2, config.n_heads, 11))
+        above = record.weights.triu(1)
+        assert bool((above == 0).all()) == config.causal
+        assert record.output is not None
+        if config.norm_order == "pre":
+            block, before = model.blocks[layer], output.hidden_states[layer]
+            middle = before + record.output
+            after = middle + block.mlp(block.mlp_norm(middle))
+            assert_close(output.hidden_states[layer + 1], after)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_recording_changes_nothing(name: str):
+    model = build(name)
+    plain, recorded = model(tokens(model)), model(tokens(model), record=True)
+    assert plain.records == plain.hidden_states == ()
+    assert_close(plain.hidden, recorded.hidden, atol=0, rtol=0)
+
+
+def test_only_the_last_row(decoder: Transformer):
+    ids = tokens(decoder)
+    last = decoder(ids, last_only=True).logits
+    assert last.shape == (2, 1, decoder.config.vocab_size)
+    assert_close(last, decoder(ids).logits[:, -1:], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", TINY)
+def test_sixteen_bits(name: str, dtype: torch.dtype):
+    model = build(name)
+    ids = tokens(model)
+    exact = model(ids).hidden
+    half = build(name).to(dtype)
+    hidden = half(ids).hidden
+    assert hidden.dtype == dtype
+    # relative error of the whole, a few units of the type's precision (2**-11 and 2**-8) a layer
+    error = (hidden.float() - exact).norm() / exact.norm()
+    assert error < {torch.float16: 0.02, torch.bfloat16: 0.15}[dtype]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_nothing_waits_for_the_device(name: str):
+    """Tensors on the meta device have no values: reading one on the host would raise."""
+    model = build(name).to("meta")
+    ids = tokens(model).to("meta")
+    cache = model.new_cache(2, 11) if model.config.causal else None
+    output = model(ids, cache=cache, attention_mask=torch.ones_like(ids), record=True)
+    assert output.hidden.device.type == output.records[-1].weights.device.type == "meta"
+
+
+@pytest.mark.parametrize("device", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
+@pytest.mark.parametrize("name", TINY)
+def test_moving_the_model_moves_everything(name: str, device: str):
+    model = build(name)
+    ids = tokens(model)
+    exact = model(ids).hidden
+    moved = model.to(device, torch.float64)
+    cache = moved.new_cache(2, 11) if model.config.causal else None
+    hidden = moved(ids.to(device), cache=cache).hidden
+    assert (hidden.device.type, hidden.dtype) == (device, torch.float64)
+    assert_close(hidden.float().cpu(), exact, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 8), (8,), (3, 2, 8), (1, 1, 6)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_row_products_equal_many_row_products(shape: tuple[int, ...], bias: bool):
+    layer = Projection(shape[-1], 5, bias)
+    torch.nn.init.normal_(layer.weight)
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    x = torch.randn(shape)
+    expected = x @ layer.weight + (0 if layer.bias is None else layer.bias)
+    assert_close(layer(x), expected)
+    assert_close(project(x, layer.weight), x @ layer.weight)
+
+
+def test_presets_have_the_published_number_of_parameters():
+    """GPT-2's four sizes as OpenAI's checkpoints count them, tied matrix once."""
+    published = {
+        "gpt2": 124_439_808,
+        "gpt2-medium": 354_823_168,
+        "gpt2-large": 774_030_080,
+        "gpt2-xl": 1_557_611_200,
+        "smollm2-135m": 134_515_008,
+    }
+    for name, expected in published.items():
+        with torch.device("meta"):
+            model = Transformer(PRESETS[name])
+        assert sum(p.numel() for p in model.parameters()) == expected
+
+
+def test_flops_by_counting_the_matrix_products():
+    model = build("llama")
+    config = model.config
+    counted = []
+
+    def count(_, inputs, output):
+        rows = inputs[0].shape[0] * inputs[0].shape[1]
+        counted.append(2 * rows * inputs[0].shape[-1] * output.shape[-1])
+
+    for module in model.modules():
+        if isinstance(module, Projection):
+            module.register_forward_hook(count)
+    n_new, n_keys = 3, 11
+    cache = model.new_cache(1, n_keys)
+    ids = tokens(model, batch=1)
+    model(ids[:, : n_keys - n_new], cache=cache)
+    counted.clear()
+    model(ids[:, n_keys - n_new :], cache=cache)
+    attention = config.n_layers * config.n_heads * n_new * n_keys * config.d_head * 2 * 2
+    vocabulary = 2 * config.d_model * config.vocab_size
+    assert forward_flops(config, n_new, n_keys) == sum(counted) + attention + vocabulary
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_heads": 5}, r"d_model \(24\) must be divisible by n_heads \(5\)"),
+        ({"n_kv_heads": 3}, r"n_heads \(4\) must be divisible by n_kv_heads \(3\)"),
+        ({"positions": "rotary", "head_size": 7}, "even head size, got 7"),
+        ({"n_layers": 0}, "n_layers must be at least 1, got 0"),
+    ],
+)
+def test_configurations_that_do_not_fit(change: dict[str, object], message: str):
+    sizes = {"vocab_size": 9, "context_length": 8, "d_model": 24, "n_layers": 2, "n_heads": 4}
+    with pytest.raises(ValueError, match=message):
+        TransformerConfig(**({"d_ff": 7} | sizes | change))  # type: ignore[arg-type]
+
+
+def test_token_ids_that_do_not_fit():
+    model = Transformer(
+        gpt2_config(vocab_size=9, context_length=8, d_model=12, n_layers=1, n_heads=3)
+    )
+    with pytest.raises(
+        ValueError, match="0 cached \\+ 9 new tokens exceed the context length of 8"
+    ):
+        model(torch.zeros(1, 9, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"got shape \(4,\)"):
+        model(torch.zeros(4, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"\(2, 3\), got \(2, 4\)"):
+        model(torch.zeros(2, 3, dtype=torch.long), attention_mask=torch.ones(2, 4))

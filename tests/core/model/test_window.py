@@ -1,0 +1,225 @@
+"""Sliding windows and head counts: with a cache, and with one that forgets, the same logits."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import KVCache, Transformer, TransformerConfig, causal_mask, kv_cache_bytes
+from attention_core.experiments.compare.generated_tokens.trace import trace
+from attention_core.generation import stream
+from tests.helpers.attention_variants import (
+    HEADS,
+    LENGTH,
+    check_chunks,
+    check_crop,
+    chunked,
+    enlarged,
+    fed,
+    tokens,
+)
+from tests.helpers.tiny_models import TINY
+
+WINDOW = 5
+
+
+def windowed(name: str, window: int = WINDOW) -> Transformer:
+    return enlarged(replace(TINY[name], window=window))
+
+
+@pytest.fixture(params=["gpt2", "llama", "llama-tied"])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return windowed(request.param)
+
+
+@pytest.mark.parametrize("name", HEADS)
+@chunked
+def test_every_head_count_with_a_cache(name: str, sizes: list[int]):
+    model = enlarged(HEADS[name])
+    cache = model.new_cache(2, LENGTH + 4)
+    assert cache.layer(0)[0].shape[1] == HEADS[name].kv_heads
+    check_chunks(model, cache, sizes)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_head_count_cropped(name: str):
+    model = enlarged(HEADS[name])
+    check_crop(model, model.new_cache(2, LENGTH))
+
+
+def test_the_mask_by_hand():
+    expected = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]
+    assert causal_mask(5, 5, window=2).int().tolist() == expected
+    assert causal_mask(2, 5, window=2).int().tolist() == expected[3:]
+    assert causal_mask(3, 3, window=1).int().tolist() == torch.eye(3).int().tolist()
+    assert torch.equal(causal_mask(4, 7, window=7), causal_mask(4, 7))
+    with pytest.raises(ValueError, match="window must be at least 1, got 0"):
+        causal_mask(3, 3, window=0)
+
+
+def test_no_weight_outside_the_window(model: Transformer):
+    for record in model(tokens(model), record=True).records:
+        assert torch.equal(record.weights[0, 0] > 0, causal_mask(LENGTH, LENGTH, window=WINDOW))
+        assert_close(record.weights.sum(-1), torch.ones(record.weights.shape[:3]))
+
+
+def test_a_window_as_wide_as_the_text_changes_nothing_and_a_narrower_one_does():
+    ids = tokens(windowed("llama"))
+    whole = enlarged(TINY["llama"])(ids).logits
+    assert torch.equal(windowed("llama", LENGTH)(ids).logits, whole)
+    narrow = windowed("llama", LENGTH - 1)(ids).logits
+    assert torch.equal(narrow[:, :-1], whole[:, :-1])
+    assert not torch.allclose(narrow[:, -1], whole[:, -1], atol=1e-3)
+
+
+@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("batch", [1, 3])
+@chunked
+def test_chunks_give_the_uncached_logits(
+    model: Transformer, sizes: list[int], batch: int, keep_all: bool
+):
+    check_chunks(model, model.new_cache(batch, LENGTH + 4, keep_all=keep_all), sizes)
+
+
+@pytest.mark.parametrize("window", [1, 2, 9, LENGTH - 1, LENGTH, LENGTH + 9])
+@pytest.mark.parametrize("sizes", [[1] * LENGTH, [7, 1, 1, 9, 2, 3], [13, 10]])
+def test_windows_of_every_size(window: int, sizes: list[int]):
+    model = windowed("llama", window)
+    check_chunks(model, model.new_cache(2, LENGTH), sizes)
+
+
+def test_everything_kept_can_be_cropped(model: Transformer):
+    check_crop(model, model.new_cache(2, LENGTH, keep_all=True))
+
+
+def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
+    ids = tokens(model)
+    other = (ids + 1) % model.config.vocab_size
+    expected = model(ids).logits
+    cache = model.new_cache(2, LENGTH)
+    model(torch.cat((ids[:, :12], other[:, 12:13]), dim=1), cache=cache)
+    assert (cache.length, cache.n_stored) == (13, WINDOW)
+    for too_far in (11, 6, 1):
+        with pytest.raises(
+            ValueError,
+            match=rf"to {too_far} tokens: .* {max(0, too_far - 4)} on, .* of 5 .* 8 to 12",
+        ):
+            cache.crop(too_far)
+    cache.crop(12)
+    assert (cache.length, cache.n_stored) == (12, WINDOW - 1)
+    with pytest.raises(ValueError, match="to 11 tokens"):  # one token back was all it had
+        cache.crop(11)
+    continued = fed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
+    assert_close(continued, expected[:, 12:], atol=1e-5, rtol=1e-5)
+    cache.crop(0)
+    assert cache.length == cache.n_stored == cache.nbytes_used == 0
+    assert_close(fed(model, ids, cache, [9, 14]), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_ring_that_is_not_full_crops_anywhere(model: Transformer):
+    ids = tokens(model)
+    other = (ids + 1) % model.config.vocab_size
+    cache = model.new_cache(2, LENGTH)
+    model(torch.cat((ids[:, :2], other[:, 2:WINDOW]), dim=1), cache=cache)
+    cache.crop(2)
+    continued = fed(model, ids[:, 2:], cache, [1, 6, LENGTH - 9])
+    assert_close(continued, model(ids).logits[:, 2:], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_failing", [1, 4, 9])
+def test_a_pass_that_is_abandoned_loses_nothing(model: Transformer, n_failing: int):
+    ids = tokens(model)
+    cache = model.new_cache(2, LENGTH)
+    model(ids[:, :11], cache=cache)
+    before = [rows.clone() for rows in cache.layer(0)]
+
+    def stop(layer: int) -> None:
+        if layer == 1:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        model(ids[:, 11 : 11 + n_failing] * 0, cache=cache, on_layer=stop)
+    assert all(map(torch.equal, before, cache.layer(0)))
+    continued = fed(model, ids[:, 11:], cache, [1, LENGTH - 12])
+    assert_close(continued, model(ids).logits[:, 11:], atol=1e-5, rtol=1e-5)
+
+
+def test_a_ring_keeps_the_last_rows_in_their_order(model: Transformer):
+    ids = tokens(model)
+    ring, whole = model.new_cache(2, LENGTH), model.new_cache(2, LENGTH, keep_all=True)
+    for chunk in ids.split([3, 1, 4, 1, 1, 9, 4], dim=1):
+        n_keys = ring.n_keys(chunk.shape[1])
+        records = model(chunk, cache=ring, record=True).records
+        model(chunk, cache=whole)
+        assert all(record.k.shape[2] == record.weights.shape[3] == n_keys for record in records)
+        for layer in range(model.config.n_layers):
+            for kept, rows in zip(ring.layer(layer), whole.layer(layer), strict=True):
+                assert_close(kept, rows[:, :, -WINDOW:], atol=1e-6, rtol=1e-5)
+            assert_close(records[layer].k, whole.layer(layer)[0][:, :, -n_keys:])
+
+
+def test_bytes_of_a_ring(model: Transformer):
+    config = model.config
+    sizes = {
+        "n_layers": config.n_layers,
+        "n_kv_heads": config.kv_heads,
+        "head_size": config.d_head,
+        "batch_size": 2,
+        "bytes_per_value": 4,
+        "window": WINDOW,
+    }
+    cache = model.new_cache(2, LENGTH)
+    assert cache.nbytes == kv_cache_bytes(n_tokens=LENGTH, **sizes)
+    for n_tokens, chunk in ((4, 4), (11, 7), (12, 1)):
+        model(tokens(model)[:, :chunk], cache=cache)
+        assert cache.length == n_tokens
+        assert cache.nbytes_used == kv_cache_bytes(n_tokens=n_tokens, **sizes)
+    short = model.new_cache(2, 3)
+    assert short.nbytes == kv_cache_bytes(n_tokens=3, **sizes)
+    model(tokens(model)[:, :3], cache=short)
+    with pytest.raises(ValueError, match="holds 3 of at most 3 tokens: no room for 1 more"):
+        model(tokens(model)[:, :1], cache=short)
+
+
+def test_padding_behind_a_ring(model: Transformer):
+    ids, real = tokens(model), torch.ones(2, LENGTH, dtype=torch.long)
+    real[1, 15:] = 0
+    cache = model.new_cache(2, LENGTH)
+    parts = [
+        model(ids[:, a:b], cache=cache, attention_mask=real[:, :b]).logits
+        for a, b in ((0, 12), (12, 13), (13, LENGTH))
+    ]
+    alone = model(ids[1:, :15]).logits
+    assert_close(torch.cat(parts, dim=1)[1:, :15], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_generation_and_its_trace_see_the_window():
+    model = windowed("llama")
+    prompt = tokens(model)[0, :9].tolist()
+    plain = list(stream(model, prompt, max_new_tokens=8))
+    cached = list(stream(model, prompt, max_new_tokens=8, cache=model.new_cache(1, 16)))
+    assert [step.token_id for step in plain] == [step.token_id for step in cached]
+    assert [step.n_keys for step in plain] == [step.n_keys for step in cached]
+    for one, other in zip(plain, cached, strict=True):
+        assert_close(one.logits, other.logits, atol=1e-5, rtol=1e-5)
+    assert cached[-1].flops == cached[-2].flops  # the window is full: no key more
+    traced = trace(model, prompt, max_new_tokens=8)
+    whole = model(torch.tensor([prompt + list(traced.new)[:-1]]), record=True)
+    for layer, record in enumerate(whole.records):
+        assert_close(traced.weights[layer], record.weights[0], atol=1e-5, rtol=0)
+
+
+def test_windows_that_do_not_fit():
+    for wrong in ({"window": 0}, {"window": 3, "causal": False}):
+        with pytest.raises(ValueError, match=f"got window={wrong['window']}"):
+            replace(TINY["gpt2"], **wrong)
+    with pytest.raises(ValueError, match="window must be at least 1, got 0"):
+        KVCache(1, 1, 9, key_shape=(1, 2), window=0)
+    config: TransformerConfig = TINY["gpt2"]
+    cache = KVCache(
+        config.n_layers, 2, 9, key_shape=(config.kv_heads, config.d_head), window=WINDOW
+    )
+    model = enlarged(config)
+    with pytest.raises(ValueError, match="window of 5 does not fit a model with a window of None"):
+        model(tokens(model)[:, :3], cache=cache)

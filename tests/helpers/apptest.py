@@ -1,0 +1,82 @@
+"""Open pages under Streamlit's AppTest and read what they show."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+from tests.helpers.bundled_models import bundled
+
+ROOT = Path(__file__).resolve().parents[2]
+FRAME = str(ROOT / "ui" / "frame" / "frame.py")
+VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*/page.py"))
+
+
+def open_page(site: AppTest, view: str, **query: str) -> AppTest:
+    """Open one page, as a link with these query parameters would: the first run is the page's."""
+    for key, value in query.items():
+        site.query_params[key] = value
+    # AppTest.switch_page wants a run of the home page before it, because it hashes the file's name
+    # where st.navigation hashes the address
+    site._page_hash = calc_hash(Path(view).parent.name.replace("_", "-"))
+    site.run()
+    assert site._finished_page_script_hash == site._page_hash, f"{view} is not among the pages"
+    return site
+
+
+def messages(site: AppTest) -> list[str]:
+    """Every warning on the page, as it reads."""
+    return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", element.value) for element in site.warning]
+
+
+SIDE = "pages/compare/side_by_side/page.py"
+HOME = "pages/start/home/page.py"
+GENERATE = "pages/generate/generate/page.py"
+MODELS = "pages/weights/models/page.py"
+
+
+def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """Header and values of each heatmap on the page, as the browser receives them."""
+    found = []
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        length = int.from_bytes(data[:4], "little")
+        header = json.loads(data[4 : 4 + length])
+        values = np.frombuffer(data, "<f4", offset=4 + length)
+        found.append((header, values.reshape(header["rows"], header["columns"])))
+    return found
+
+
+def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
+    """The same weights without any of the site's code."""
+    model = bundled(name)
+    ids = torch.tensor([model.tokenizer.encode(text).ids])
+    with torch.inference_mode():
+        return model.core(ids, record=True).records[layer].weights[0, head].numpy()
+
+
+MAX_WORDS = 350
+
+
+def words(site: AppTest) -> int:
+    """Words of a page's own text outside its questions; code, tables and labels are not text."""
+    texts = [
+        element.value
+        for kind in ("markdown", "header", "subheader", "caption", "text")
+        for element in site.get(kind)
+    ]
+    return sum(len(re.findall(r"[^\W\d_]+", text)) for text in texts) - words_of_questions(site)
+
+
+def words_of_questions(site: AppTest) -> int:
+    texts = [radio.label for radio in questions(site)]
+    return sum(len(re.findall(r"[^\W\d_]+", text)) for text in texts)
+
+
+def questions(site: AppTest) -> list:
+    return [radio for radio in site.radio if re.search(r"_quiz_\d$", radio.key or "")]

@@ -1,0 +1,10 @@
+"""The lectures' numbers, and the folder of the tests' data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parents[1] / "data"
+LECTURE_NUMBERS: dict[str, Any] = json.loads(
+    (DATA / "lecture_numbers.json").read_text(encoding="utf-8")
+)

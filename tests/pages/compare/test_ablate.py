@@ -1,0 +1,244 @@
+"""Ablate through AppTest: its numbers against tensors computed without the page's code."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core.experiments.compare.ablate import HeadChange, edit
+from pages.compare.ablate import pickers, ranking, runs, sections
+from pages.compare.ablate.ranking import RankJob
+from serving import models
+from serving.jobs import JobQueue
+from serving.limits import OverLimit
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.small_bert import save_bert, zeroed
+
+PAGE = "pages/compare/ablate/page.py"
+SMOLLM2, MINILM = pickers.SMOLLM2, pickers.MINILM
+DEADLINE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    ranking.clear()
+
+
+def metric(site: AppTest, label: str) -> float:
+    return float(next(m.value for m in site.metric if m.label == label))
+
+
+@torch.inference_mode()
+def log_probabilities(text: str, heads: list[str], kind: str = "zero") -> torch.Tensor:
+    model = models.get(SMOLLM2)
+    ids = torch.tensor([model.tokenizer.encode(text).ids])
+    changes = [HeadChange(*runs.parse(head), kind) for head in heads]  # type: ignore[arg-type]
+    return model.core(ids, edit=edit([changes])).logits[0, -1].double().log_softmax(-1)
+
+
+def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTest):
+    open_page(site, PAGE)
+    before, after = (
+        log_probabilities(pickers.CAPITAL, []),
+        log_probabilities(pickers.CAPITAL, ["L23H4"]),
+    )
+    divergence = float((before.exp() * (before - after)).sum())
+    assert divergence > 1.0
+    assert metric(site, "Divergence (nats)") == pytest.approx(divergence, abs=2e-3)
+    table = site.dataframe[0].value
+    assert set(before.topk(10).indices.tolist()) | set(after.topk(10).indices.tolist()) == set(
+        table["id"]
+    )
+    for row in table.itertuples():
+        assert row.before == pytest.approx(float(before[row.id].exp()), abs=1e-4)
+        assert row.after == pytest.approx(float(after[row.id].exp()), abs=1e-4)
+    assert table["token"][0] == "␣Rome"
+    assert (table["before"].diff().dropna() <= 0).all()
+    text = "\n".join(element.value for element in site.text)
+    uniform = log_probabilities(pickers.CAPITAL, ["L23H4"], "uniform")
+    other = float((before.exp() * (before - uniform)).sum())
+    assert f"Made uniform instead: {other:.3f} nats, with zero {divergence:.3f}" in text
+
+
+def test_single_effects_and_all_together(site: AppTest):
+    open_page(site, PAGE)
+    site.button_group("ablate_preset").set_value("three small effects, one large").run()
+    assert not site.exception
+    heads = site.multiselect("ablate_heads").value
+    text = site.text_area("ablate_text").value
+    before = log_probabilities(text, [])
+
+    def divergence(off: list[str]) -> float:
+        return float((before.exp() * (before - log_probabilities(text, off))).sum())
+
+    alone = [divergence([head]) for head in heads]
+    line = next(e.value for e in site.text if "Effects need not add up" in e.value)
+    assert " + ".join(f"{size:.3f}" for size in alone) + f" = {sum(alone):.3f}" in line
+    assert f"together {divergence(heads):.3f}" in line
+    assert divergence(heads) > 2 * sum(alone)
+
+
+def test_another_position_and_nothing_off(site: AppTest):
+    open_page(site, PAGE, ablate_position="3", ablate_kind="uniform")
+    text = next(e.value for e in site.text if "predicts the token after" in e.value)
+    assert "after position 3, “\u2068␣France\u2069”" in text
+    site.multiselect("ablate_heads").set_value([]).run()
+    assert not site.exception
+    assert metric(site, "Divergence (nats)") == 0.0
+    table = site.dataframe[0].value
+    assert (table["before"] == table["after"]).all()
+    # a shorter text has no such position: automatic again
+    site.text_area("ablate_text").set_value("One").run()
+    assert not site.exception
+    assert site.selectbox("ablate_position").value == "automatic"
+
+
+@torch.inference_mode()
+def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
+    open_page(site, PAGE)
+    site.button_group("ablate_preset").set_value("an encoder").run()
+    assert not site.exception
+    model = models.get(MINILM)
+    ids = torch.tensor([model.tokenizer.encode(site.text_area("ablate_text").value).ids])
+    before = model.core(ids).hidden[0].double()
+    after = model.core(ids, edit=edit([[HeadChange(3, 1)]])).hidden[0].double()
+    cosine = 1 - torch.cosine_similarity(before, after, dim=-1)
+    table = site.dataframe[0].value
+    assert table["1 − cosine"].tolist() == pytest.approx(cosine.tolist(), abs=1e-5)
+    relative = (after - before).norm(dim=-1) / before.norm(dim=-1)
+    assert table["relative distance"].tolist() == pytest.approx(relative.tolist(), abs=1e-4)
+    assert metric(site, "Mean 1 − cosine") == pytest.approx(float(cosine.mean()), abs=1e-4)
+
+
+def test_ranking_by_a_button_and_its_rows(site: AppTest):
+    text = "A lamp before the storm"
+    open_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
+    site.button("ablate_rank").click().run()
+    job = site.session_state["ablate_job"]
+    assert job.finished.wait(DEADLINE)
+    assert (job.state, job.error, job.progress) == ("done", "", 1.0)
+    site.run()
+    table = site.dataframe[1].value
+    assert len(table) == 6 * 12
+    assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
+    asked = runs.question(MINILM, text)
+    for place in (0, 7, 71):
+        found = runs.effect(asked, [table["name"][place]], "zero")
+        assert table["mean 1 − cosine"][place] == pytest.approx(found.size, abs=1e-6)
+        assert table["mean relative distance"][place] == pytest.approx(found.second, abs=1e-5)
+    site.button("ablate_first").click().run()
+    assert site.multiselect("ablate_heads").value == [table["name"][0]]
+    site.button("ablate_next").click().run()
+    assert site.multiselect("ablate_heads").value == table["name"][:2].tolist()
+    assert site.button("ablate_rank").disabled
+    site.radio("ablate_kind").set_value("uniform").run()  # another ranking
+    assert not site.button("ablate_rank").disabled
+    assert site.dataframe[1].value.empty
+
+
+def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+    monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
+    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    assert len(site.dataframe[1].value) == 6 * 12
+    assert site.button("ablate_rank").disabled
+    job = site.session_state["ablate_job"]
+    site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
+    assert site.session_state["ablate_job"] is job
+    site.text_area("ablate_text").set_value("A lamp before the storm that came").run()
+    assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
+    assert site.dataframe[1].value.empty
+    assert not site.button("ablate_rank").disabled
+
+
+def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+    monkeypatch.setattr(sections, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(RankJob, "work", lambda job: job.stop())
+    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    job = site.session_state["ablate_job"]
+    assert job.finished.wait(DEADLINE)
+    site.run()
+    assert site.session_state["ablate_job"] is job
+    assert not site.button("ablate_rank").disabled
+
+
+def test_a_stopped_ranking_is_not_kept():
+    asked = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
+    queue = JobQueue()
+
+    class StopsAtOnce(RankJob):
+        def check_stop(self, layer: int = 0) -> None:
+            if layer == 3:
+                self.stop()
+            super().check_stop()
+
+    job = StopsAtOnce(asked, "zero")
+    queue.put(job)
+    assert job.finished.wait(DEADLINE)
+    assert job.state == "stopped"
+    assert ranking.kept(asked, "zero") is None
+    assert math.isnan(job.ranking.sizes[-1, -1])
+
+
+def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    reference = save_bert(tmp_path / "tiny-bert")
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    text = "the old lamp sings ."
+    open_page(site, PAGE, ablate_model="tiny-bert", ablate_text=text, ablate_heads="L1H4")
+    assert not site.exception
+    said = next(e.value for e in site.text if "reads [MASK]" in e.value)
+    assert "position 4, in place of “\u2068sings\u2069”" in said
+    ids = list(models.get("tiny-bert").tokenizer.encode(text).ids)
+    ids[4] = 4
+    with torch.no_grad():
+        before, after = (
+            model(torch.tensor([ids])).logits[0, 4].softmax(-1)
+            for model in (reference, zeroed(reference, "bert", 1, 4, 4))
+        )
+    for row in site.dataframe[0].value.itertuples():
+        assert row.before == pytest.approx(float(before[row.id]), abs=1e-5)
+        assert row.after == pytest.approx(float(after[row.id]), abs=1e-5)
+    site.text_area("ablate_text").set_value("the [MASK] lamp sings").run()
+    assert any("word masked at position 2" in e.value for e in site.text)
+    site.selectbox("ablate_position").set_value("0").run()
+    assert any("Position 0 holds no word that can be masked" in m for m in messages(site))
+    site.selectbox("ablate_position").set_value("automatic")
+    site.text_area("ablate_text").set_value("...").run()
+    assert any("There is no word to mask" in m for m in messages(site))
+
+
+def test_links(site: AppTest):
+    site.query_params["ablate_heads"] = ["L1H2", "L0H5"]
+    open_page(site, PAGE, ablate_text="A linked sentence", ablate_kind="uniform")
+    assert not site.exception
+    assert not site.toast
+    assert site.multiselect("ablate_heads").value == ["L1H2", "L0H5"]
+    assert site.radio("ablate_kind").value == "uniform"
+
+
+def test_nonsense(site: AppTest):
+    open_page(site, PAGE, ablate_heads="L99H1", ablate_position="-4", ablate_kind="half")
+    assert not site.exception
+    said = " ".join(toast.value for toast in site.toast)
+    assert all(label in said for label in ("Heads to switch off", "Position", "How"))
+    assert site.multiselect("ablate_heads").value == ["L23H4"]
+    # a model without that head
+    site.selectbox("ablate_model").set_value(MINILM).run()
+    assert not site.exception
+    assert any("has no L23H4" in toast.value for toast in site.toast)
+    site.text_area("ablate_text").set_value("word " * 300).run()
+    assert any("302 tokens long, 46 over the limit of 256" in m for m in messages(site))
+    site.text_area("ablate_text").set_value("word " * 130).run()
+    site.button("ablate_rank").click().run()
+    assert any("4 over the limit of 128 for a ranking" in m for m in messages(site))
+    with pytest.raises(ValueError, match="13 heads are chosen; at most 12"):
+        runs.effect(runs.question(MINILM, "a"), runs.names(models.spec(MINILM))[:13], "zero")
+    with pytest.raises(ValueError, match="'L1' is no head; write one as L3H1"):
+        runs.parse("L1")
+    with pytest.raises(ValueError, match="positions 0 to 2, but not 3"):
+        runs.question(MINILM, "a", "3")
+    with pytest.raises(OverLimit, match="132 tokens long"):
+        RankJob(runs.question(MINILM, "word " * 130), "zero")

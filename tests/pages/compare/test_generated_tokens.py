@@ -1,0 +1,230 @@
+"""The page "Generated tokens": what it shows equals tensors computed without the page's code."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core import generate
+from pages.compare.generated_tokens import run, sink, step, take_away
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import OverLimit
+from tests.helpers.apptest import messages, open_page
+
+PAGE = "pages/compare/generated_tokens/page.py"
+MODEL = "smollm2-135m-instruct"
+PROMPT = "Two cats sat. Two"
+N_NEW, STEP, LAYER, HEAD = 4, 3, 17, 5
+LINK = {
+    "generated_tokens_prompt": PROMPT,
+    "generated_tokens_new": str(N_NEW),
+    "generated_tokens_step": str(STEP),
+}
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[list[int], int, torch.Tensor, Any]:
+    """All ids, how many are the prompt's, the weights (L, H, S, S), and the output of one pass."""
+    model = models.get(MODEL)
+    prompt = list(model.tokenizer.encode(PROMPT).ids)
+    new = generate(model.core, prompt, max_new_tokens=N_NEW)
+    with torch.inference_mode():
+        output = model.core(torch.tensor([prompt + new[:-1]]), record=True)
+    weights = torch.cat([record.weights for record in output.records])
+    return prompt + new, len(prompt), weights, output
+
+
+def components(site: AppTest) -> list[bytes]:
+    return [element.proto.bytes for element in site.get("bidi_component")]
+
+
+def shaded(site: AppTest) -> dict[str, Any]:
+    return json.loads(components(site)[0])
+
+
+def heatmap(site: AppTest) -> np.ndarray:
+    data = components(site)[1]
+    length = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + length])
+    values = np.frombuffer(data, "<f4", offset=4 + length)
+    return values.reshape(header["rows"], header["columns"])
+
+
+def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
+    ids, n_prompt, weights, output = expected
+    open_page(site, PAGE, **LINK)
+    assert not site.exception
+    assert not site.toast
+    query = n_prompt + STEP - 2
+    tokens = shaded(site)["tokens"]
+    assert len(tokens) == len(ids)
+    row = weights[LAYER, HEAD, query, : query + 1].numpy()
+    np.testing.assert_allclose([t[1] for t in tokens[: query + 1]], row, atol=1e-5)
+    assert all(value is None for _, value, *_ in tokens[query + 1 :])
+    assert [t[3] for t in tokens[query : query + 2]] == ["asks", "chosen"]
+    assert [t[4] for t in tokens] == [place > query + 1 for place in range(len(ids))]
+    np.testing.assert_allclose(heatmap(site), weights[LAYER, HEAD].numpy(), atol=1e-5)
+    bars = json.loads(site.get("vega_lite_chart")[0].proto.spec)
+    assert bars["encoding"]["x"]["scale"]["domain"] == list(range(len(ids) - 1))
+    choices, table = site.dataframe[0].value, site.dataframe[1].value
+    np.testing.assert_allclose(table["weight"], row, atol=1e-5)
+    top = output.logits[0, query].softmax(-1).topk(5)
+    np.testing.assert_allclose(choices["probability"], top.values, atol=1e-4)
+    assert list(choices["chosen"]) == ["✓", "", "", "", ""]
+    assert f"Step {STEP}: " in site.text[0].value
+    assert f"Most weight, {row.max():.3f}" in site.text[0].value
+
+    site.selectbox("generated_tokens_which").set_value(step.ALL)
+    site.toggle("generated_tokens_without").set_value(True).run()
+    mean = weights.mean((0, 1))[query, : query + 1].numpy()
+    mean[0] = 0
+    shown = [t[1] for t in shaded(site)["tokens"][: query + 1]]
+    np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
+    assert "mean of all heads, the first token left out" in shaded(site)["title"]
+
+    site.slider("generated_tokens_new").set_value(2).run()  # the third step is no more
+    assert not site.exception
+    assert site.slider("generated_tokens_step").value <= 2
+
+
+def test_downloads_and_snippet_are_the_picture(expected):
+    ids, n_prompt, weights, _ = expected
+    made = run.generation(run.Settings(MODEL, PROMPT, N_NEW, 0.0, 0))
+    assert made.trace.ids == tuple(ids)
+    shown = step.show(made, step.Look(step.ONE, LAYER, HEAD, False))
+    rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
+    assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
+    read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
+    np.testing.assert_allclose(rows["weight"], read, atol=1e-5)
+    stored = take_away.arrays(made)
+    assert stored["weights"].dtype == np.float32
+    np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
+    assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
+    for which, without in ((step.ONE, False), (step.LAYER, True)):
+        shown = step.show(made, step.Look(which, LAYER, HEAD, without))
+        names: dict[str, Any] = {}
+        exec(step.snippet(shown, STEP - 1), names)
+        np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
+
+
+def test_the_sink_s_numbers(site: AppTest, expected):
+    ids, _, _, _ = expected
+    open_page(site, PAGE, **LINK)
+    model = models.get(MODEL)
+    with torch.inference_mode():
+        output = model.core(torch.tensor([ids]), record=True)
+    weights = torch.cat([record.weights for record in output.records])
+    on_first = weights[:, :, 1:, 0].mean()
+    summary = next(m.value for m in site.markdown if "Weight." in m.value)
+    assert f"**{on_first:.3f}** of their attention, mean of 270 heads" in summary
+    states = torch.cat(output.hidden_states).norm(dim=-1)
+    ratio = states[:, 0] / states[:, 1:].quantile(0.5, dim=-1)
+    peak = int(ratio.argmax())
+    assert f"After {peak} layers its state is **{ratio[peak]:.1f} times**" in summary
+    table = site.dataframe[2].value
+    assert table["weight it gets"][0] == pytest.approx(float(on_first), abs=1e-5)
+    dropped, hidden = table.iloc[-2], table.iloc[-1]
+    assert (dropped["most looked at"], hidden["most looked at"]) == (0, 1)
+    assert dropped["weight it gets"] == pytest.approx(hidden["weight it gets"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("", "type a word or more"),
+        ("a " * 200, "over the limit of 96 for a prompt on this page"),
+        ("x" * 5000, "over the limit of 96"),
+    ],
+)
+def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: str, message: str):
+    open_page(site, PAGE, generated_tokens_prompt=prompt)
+    assert not site.exception
+    assert any(message in m for m in messages(site))
+    assert site.text_area("generated_tokens_prompt").value == prompt
+
+
+def test_hostile_text_and_sampling(site: AppTest):
+    prompt = "<img src=x> ![x](http://example.invalid/x.png) 👩\n**b** \u202e"
+    open_page(
+        site,
+        PAGE,
+        generated_tokens_prompt=prompt,
+        generated_tokens_new="3",
+        generated_tokens_seed="7",
+        generated_tokens_temperature="1.5",
+    )
+    assert not site.exception
+    assert not messages(site)
+    assert not any("example.invalid" in m.value or "<img" in m.value for m in site.markdown)
+    assert sum(site.dataframe[0].value["chosen"] == "✓") == 1
+
+
+def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    nothing: BoundedCache[run.Generation] = BoundedCache(0, lambda made: 1)
+    monkeypatch.setattr(run, "_kept", nothing)
+    asked: list[run.Settings] = []
+
+    def stopped(settings: run.Settings, on_progress: Any) -> run.Generation:
+        asked.append(settings)
+        raise ValueError("ran")
+
+    monkeypatch.setattr(run, "_make", stopped)
+    settings = run.Settings(MODEL, PROMPT, 5, 0.0, 0)
+    site.session_state["generated_tokens_stopped"] = settings
+    open_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
+    assert asked == []
+    assert not messages(site)
+    site.button("generated_tokens_start").click().run()
+    assert asked == [settings]
+    assert messages(site) == ["ran"]
+
+
+def test_a_run_reports_and_can_be_abandoned():
+    counts: list[int] = []
+
+    def report(count: int) -> None:
+        counts.append(count)
+        if count == 2:
+            raise InterruptedError
+
+    settings = run.Settings(MODEL, "Nobody else runs this", 6, 0.0, 0)
+    with pytest.raises(InterruptedError):
+        run.generation(settings, report)
+    assert max(counts) == 2
+    assert run.generation(settings).trace.n_steps == 6  # nothing was left locked
+    with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
+        run.generation(run.Settings(MODEL, PROMPT, 41, 0.0, 0))
+
+
+def test_a_model_with_a_short_context(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "tiny-gpt2"
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_positions=9, n_embd=12, n_layer=2, n_head=3)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    open_page(
+        site,
+        PAGE,
+        generated_tokens_model="tiny-gpt2",
+        generated_tokens_prompt="The cat sat",
+        generated_tokens_step="7",
+        generated_tokens_layer="1",
+        generated_tokens_head="2",
+    )
+    assert not site.exception
+    assert not messages(site)
+    assert len(shaded(site)["tokens"]) == 10  # the ninth is run, the tenth only chosen
+    assert shaded(site)["title"].endswith("layer 1, head 2")
+    made = run.generation(run.Settings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
+    assert made.ended == "The context of this model has room for 7 new tokens only."
+    assert sink.measured(made).heads.shape == (2, 3)

@@ -1,0 +1,254 @@
+"""The Heads page: every head, one opened, and the files to take away."""
+
+import io
+import json
+import zlib
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from attention_core import AttentionRecord
+from pages.compare.heads import settings, stages, statistics, take_away, values
+from pages.compare.heads.values import CONTRIBUTIONS, Reading
+from serving import runs
+from serving.models import ready
+from tests.helpers.apptest import messages, open_page
+from ui.widgets import controls
+from ui.widgets.controls import HeadChoice
+
+HEADS = "pages/compare/heads/page.py"
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+TEXT = "Two kettles, one lamp: sing!"
+
+
+def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
+    """A layer's record and the rows of W_O by head, without any of the site's code."""
+    model = pretrained.load(name)
+    ids = torch.tensor([model.tokenizer.encode(text).ids])
+    with torch.inference_mode():
+        found = model.core(ids, record=True).records[layer]
+    weight = model.core.blocks[layer].attention.out.weight.detach()
+    return found, weight.view(found.q.shape[1], found.q.shape[-1], -1)
+
+
+def components(site: AppTest) -> dict[str, Any]:
+    """What the browser gets: the data of each component, by a name of what it draws."""
+    found: dict[str, Any] = {}
+    for element in site.get("bidi_component"):
+        proto = element.proto
+        if proto.WhichOneof("data") != "bytes":
+            found["arrangement"] = json.loads(proto.json)
+            continue
+        length = int.from_bytes(proto.bytes[:4], "little")
+        header, body = json.loads(proto.bytes[4 : 4 + length]), proto.bytes[4 + length :]
+        kind = next(
+            kind
+            for mark, kind in (
+                ("levels", "mosaic"),
+                ("rowLabels", "map"),
+                ("names", "lines"),
+                ("panels", "pair"),
+            )
+            if mark in header
+        )
+        found[kind] = header, body
+    return found
+
+
+def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
+    return np.frombuffer(part[1], "<f4").reshape(shape)
+
+
+def test_the_page_shows_what_the_tensors_hold(site: AppTest):
+    open_page(
+        site,
+        HEADS,
+        heads_text=TEXT,
+        heads_model=DECODER,
+        heads_layer="17",
+        heads_head="4",
+        heads_overlay="3.8",
+        heads_query="5",
+        heads_key="2",
+    )
+    assert not site.exception
+    assert not site.toast
+    shown = components(site)
+    expected, out = record(DECODER, TEXT, 17)
+    n = expected.weights.shape[-1]
+    header, body = shown["mosaic"]
+    assert (header["layers"], header["heads"], len(header["labels"])) == (30, 9, n)
+    codes = np.frombuffer(zlib.decompress(body), np.uint8).reshape(270, -1)
+    assert codes.shape[1] == n * (n + 1) // 2  # only what a query may see
+    assert shown["arrangement"]["selected"] == 17 * 9 + 4
+    weights = expected.weights[0, 4].numpy()
+    np.testing.assert_array_equal(floats(shown["map"], n, n), weights)
+    lines = floats(shown["lines"], 2, n, n)
+    np.testing.assert_array_equal(lines[0], weights)
+    np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
+    assert shown["lines"][0]["names"] == ["17.4", "3.8"]
+    q, k, product = floats(shown["pair"], 3, 64)
+    np.testing.assert_array_equal(q, expected.q[0, 4, 5])
+    np.testing.assert_array_equal(k, expected.k[0, 1, 2])  # query heads 3, 4, 5 share key head 1
+    np.testing.assert_array_equal(product, q * k)
+    steps = site.dataframe[0].value["value"].to_numpy()
+    length = float((expected.v[0, 1, 2] @ out[4]).norm())
+    np.testing.assert_allclose(
+        steps,
+        [
+            float(expected.scores[0, 4, 5, 2]),
+            float(expected.scores[0, 4, 5, 2]),
+            float(expected.scaled_scores[0, 4, 5, 2]),
+            weights[5, 2],
+            length,
+            weights[5, 2] * length,
+        ],
+        rtol=1e-4,  # one head alone is a smaller matrix product, summed in another order
+    )
+
+
+def test_every_step_of_the_open_head():
+    run = runs.run(DECODER, TEXT)
+    expected, _ = record(DECODER, TEXT, 6)
+    close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+    for name, tensor in (
+        (stages.SCORES, expected.scores),
+        (stages.MASKED, expected.masked_scores),
+        (stages.SCALED, expected.scaled_scores),
+        (stages.WEIGHTS, expected.weights),
+    ):
+        close(torch.tensor(stages.stage(run, 6, 7, name)), tensor[0, 7])
+    assert np.isneginf(stages.stage(run, 6, 7, stages.MASKED)[0, 1])
+    with pytest.raises(ValueError, match="no step 'logits'"):
+        stages.stage(run, 6, 7, "logits")
+
+
+def test_contributions_and_what_is_left_out(site: AppTest):
+    open_page(
+        site,
+        HEADS,
+        heads_text=TEXT,
+        heads_measure="contributions",
+        heads_layer="2",
+        heads_head="9",
+        heads_renormalise="true",
+    )
+    site.button_group("heads_hide").set_value(["[SEP]", "punctuation"]).run()
+    assert not site.exception
+    expected, out = record(ENCODER, TEXT, 2)
+    labels = runs.run(ENCODER, TEXT).tokens.labels
+    hidden = [i for i, label in enumerate(labels) if label in ("[SEP]", ",", ":", "!")]
+    assert len(hidden) == 4
+    weights = expected.weights[0, 9].numpy().copy()
+    weights[:, hidden] = 0
+    weights /= weights.sum(axis=1, keepdims=True)
+    lengths = (expected.v[0, 9] @ out[9]).norm(dim=-1).numpy()
+    contributions = weights * lengths
+    contributions[:, hidden] = np.nan
+    shown = components(site)
+    n = len(labels)
+    np.testing.assert_allclose(floats(shown["map"], n, n), contributions, rtol=1e-5)
+    assert shown["arrangement"]["hidden"] == hidden
+    assert shown["mosaic"][0]["valueName"] == "contribution"
+
+
+def test_order_and_captions_come_from_the_table(site: AppTest):
+    open_page(site, HEADS, heads_sort="Mean distance", heads_count="6", heads_text=TEXT)
+    table = statistics.table(runs.run(ENCODER, TEXT))
+    arrangement = components(site)["arrangement"]
+    assert arrangement["order"] == list(np.argsort(-table["distance"].to_numpy())[:6])
+    assert arrangement["captions"][7] == f"{table['distance'][7]:.2f}"
+    site.toggle("heads_rising").set_value(True).run()
+    assert components(site)["arrangement"]["order"] == list(
+        np.argsort(table["distance"].to_numpy())[:6]
+    )
+    pd.testing.assert_frame_equal(site.dataframe[1].value, table)
+
+
+def test_heads_without_a_value_come_last():
+    assert settings.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=False) == [2, 0, 1]
+    assert settings.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=True) == [0, 2, 1]
+
+
+def test_one_scale_and_the_threshold(site: AppTest):
+    open_page(site, HEADS, heads_text=TEXT, heads_scale="one for all heads", heads_threshold="30")
+    shown = components(site)
+    run = runs.run(ENCODER, TEXT)
+    largest = float(run.weights.max())
+    assert shown["arrangement"]["scale"] == pytest.approx(largest)
+    n = len(run.tokens)
+    below = run.weights[3, 1] < np.float32(0.3 * largest)
+    assert 0 < below.sum() < n * n
+    np.testing.assert_array_equal(np.isnan(floats(shown["map"], n, n)), below)
+
+
+def test_the_files_hold_every_value():
+    run = runs.run(ENCODER, TEXT)
+    plain = take_away.arrays(run, Reading())
+    np.testing.assert_array_equal(plain["weights"], run.weights)
+    assert plain["weights"].dtype == np.float32
+    np.testing.assert_array_equal(plain["tokens"], run.tokens.labels)
+    assert "values_as_shown" not in plain
+    reading = Reading(CONTRIBUTIONS, hidden=(0, 2))
+    changed = take_away.arrays(run, reading)
+    np.testing.assert_array_equal(changed["weights"], run.weights)
+    np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))
+    np.testing.assert_array_equal(changed["keys_left_out"], [0, 2])
+    table = pd.read_csv(io.BytesIO(take_away.head_csv(run, choice(2, 5))))
+    read = table.set_index(["query position", "key position"])["weight"].sort_index()
+    np.testing.assert_array_equal(read.to_numpy(np.float32), run.weights[2, 5].ravel())
+
+
+@pytest.mark.parametrize("text", [TEXT, 'a \'quoted\' \\ """\n{layer} été 👍🏽 \u202e\ud800'])
+def test_the_snippet_prints_the_weight(text: str, capsys: pytest.CaptureFixture[str]):
+    run = runs.run(ENCODER, text)
+    pair = (4, 1)
+    code = take_away.snippet(run, choice(5, 11), pair)
+    code.encode("ascii")  # nothing that could turn the reading around
+    exec(compile(code, "snippet", "exec"), {})
+    printed = capsys.readouterr().out
+    assert float(printed.strip().removeprefix("tensor(").rstrip(")")) == pytest.approx(
+        float(run.weights[5, 11][pair]), abs=1e-4
+    )
+
+
+def choice(layer: int, head: int) -> HeadChoice:
+    (entry,) = [entry for entry in ready() if entry.spec.name == ENCODER]
+    return HeadChoice(entry, layer, head)
+
+
+def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
+    text = "word " * 255
+    open_page(site, HEADS, heads_text=text)
+    assert any("257 tokens long, 1 over the limit of 256" in m for m in messages(site))
+    assert site.text_area("heads_text").value == text
+    site.text_area("heads_text").set_value("word " * 254).run()
+    assert not messages(site)
+    assert len(components(site)["mosaic"][0]["labels"]) == 256
+
+
+def test_a_pair_beyond_a_shorter_text_becomes_its_last(site: AppTest):
+    open_page(site, HEADS, heads_query="14", heads_key="13")
+    assert not site.toast
+    site.text_area("heads_text").set_value("one").run()
+    assert not site.exception
+    assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == (
+        2,
+        2,
+    )
+    assert components(site)["map"][0]["chosen"] == [2, 2]
+
+
+def test_the_default_pair_is_the_lectures(site: AppTest):
+    open_page(site, HEADS)
+    header = components(site)["map"][0]
+    row, column = header["chosen"]
+    assert (header["labels"][row], header["labels"][column]) == ("it", "animal")
+    assert site.dataframe[0].value["value"][3] == pytest.approx(0.640, abs=5e-4)
+    assert site.text_area("heads_text").value == controls.ANIMAL

@@ -1,0 +1,377 @@
+"""Side by side through AppTest: two heads, aligned, their difference, and the reference model."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from pretrained.tokenization.tokens import Tokens
+from serving import models
+from tests.helpers.apptest import SIDE, maps, messages, open_page, weights
+from tests.helpers.bundled_models import bundled
+from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, pack, picked
+from ui.widgets import controls
+
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+
+
+def tokens(name: str, text: str) -> Tokens:
+    return bundled(name).tokenizer.encode(text)
+
+
+def matched(text: str) -> list[tuple[list[int], list[int]]]:
+    """Tokens of the encoder and the decoder between common borders, found without the site's code.
+
+    For texts of plain letters, single spaces and punctuation only.
+    """
+    sides = [
+        [
+            (i, (start + (text[start] == " "), end))
+            for i, (start, end) in enumerate(t.spans)
+            if end > start
+        ]
+        for t in (tokens(ENCODER, text), tokens(DECODER, text))
+    ]
+    units: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(sides[0]):
+        left, right = [sides[0][i]], [sides[1][j]]
+        while left[-1][1][1] != right[-1][1][1]:
+            if left[-1][1][1] < right[-1][1][1]:
+                i += 1
+                left.append(sides[0][i])
+            else:
+                j += 1
+                right.append(sides[1][j])
+        units.append(([n for n, _ in left], [n for n, _ in right]))
+        i, j = i + 1, j + 1
+    return units
+
+
+def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
+    found = np.zeros((len(groups), len(groups)))
+    for row, queries in enumerate(groups):
+        for column, keys in enumerate(groups):
+            for query in queries:
+                for key in keys:
+                    found[row, column] += weights[query, key] / len(queries)
+    return found
+
+
+def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
+    text = "Two kettles sing before one lamp"
+    open_page(site, SIDE)
+    site.text_area("side_by_side_text").set_value(text).run()
+    site.select_slider("side_by_side_a_layer").set_value(5)
+    site.select_slider("side_by_side_a_head").set_value(11)
+    site.select_slider("side_by_side_b_layer").set_value(29)
+    site.select_slider("side_by_side_b_head").set_value(8).run()
+    assert not site.exception
+    (left, first), (right, second), _ = maps(site)
+    np.testing.assert_array_equal(first, weights("all-minilm-l6-v2", text, 5, 11))
+    np.testing.assert_array_equal(second, weights("smollm2-135m-instruct", text, 29, 8))
+    assert not left["causal"]
+    assert right["causal"]
+    assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
+    site.selectbox("side_by_side_colours").set_value(controls.WHOLE).run()
+    assert [header["largest"] for header, _ in maps(site)[:2]] == [1.0, 1.0]
+
+
+def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
+    open_page(site, SIDE)
+    assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
+    site.text_area("side_by_side_text").set_value("word " * 60).run()
+    assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
+    site.selectbox("side_by_side_colours").set_value(controls.LINEAR).run()
+    assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
+    site.text_area("side_by_side_text").set_value("word").run()
+    site.selectbox("side_by_side_colours").set_value(controls.SQUARE_ROOT).run()
+    assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
+
+
+def test_one_model_that_fails_leaves_the_other_picture(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    original = models.get
+
+    def get(name: str) -> pretrained.Pretrained:
+        if name == "all-minilm-l6-v2":
+            raise OSError("![x](http://example.invalid/x.png) is damaged")
+        return original(name)
+
+    monkeypatch.setattr(models, "get", get)
+    open_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
+    ((header, _),) = maps(site)
+    assert header["title"] == "SmolLM2 135M Instruct, layer 3, head 1"
+    message = site.warning[0].value
+    assert message.startswith("MiniLM L6")
+    assert "![x](" not in message
+    assert "://" not in message
+
+
+def test_the_table_is_the_picture(site: AppTest):
+    open_page(site, SIDE)
+    for (_, values), table in zip(maps(site)[:2], site.dataframe[1:], strict=True):
+        frame = table.value
+        assert (frame["weight"].diff().dropna() <= 0).all()
+        read = values[frame["query position"], frame["key position"]]
+        np.testing.assert_array_equal(read, frame["weight"])
+    causal = site.dataframe[2].value
+    assert (causal["key position"] <= causal["query position"]).all()
+
+
+def test_the_same_model_on_both_sides(site: AppTest):
+    open_page(site, SIDE)
+    site.selectbox("side_by_side_b_model").set_value("all-minilm-l6-v2").run()
+    assert not site.exception
+    assert [header["causal"] for header, _ in maps(site)[:2]] == [False, False]
+
+
+def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
+    open_page(site, SIDE)
+    site.select_slider("side_by_side_b_layer").set_value(29).run()
+    site.selectbox("side_by_side_b_model").set_value("all-minilm-l6-v2").run()
+    assert not site.exception
+    assert site.select_slider("side_by_side_b_layer").value == 5
+    assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
+
+
+def test_presets_fill_the_box(site: AppTest):
+    open_page(site, SIDE)
+    for name, sentence in controls.SENTENCES.items():
+        site.button_group("side_by_side_text_preset").set_value(name).run()
+        assert site.text_area("side_by_side_text").value == sentence
+        assert not site.exception
+        assert site.button_group("side_by_side_text_preset").value is None
+
+
+def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
+    text = "word " * 270
+    open_page(site, SIDE)
+    site.text_area("side_by_side_text").set_value(text).run()
+    assert not site.exception
+    # 270 words and [CLS], [SEP]; 16 tokens over 256
+    assert any("272 tokens long, 16 over the limit of 256" in m for m in messages(site))
+    assert site.text_area("side_by_side_text").value == text
+
+
+def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
+    open_page(site, SIDE)
+    site.text_area("side_by_side_text").set_value("").run()
+    assert any("type a word or more" in m for m in messages(site))
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site,
+        SIDE,
+        side_by_side_text="A linked sentence",
+        side_by_side_a_layer="2",
+        side_by_side_a_head="7",
+        side_by_side_b_model="all-minilm-l6-v2",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert site.text_area("side_by_side_text").value == "A linked sentence"
+    titles = [header["title"] for header, _ in maps(site)[:2]]
+    assert titles[0].endswith("layer 2, head 7")
+    assert all(title.startswith("MiniLM") for title in titles)
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(
+        site,
+        SIDE,
+        side_by_side_a_layer="99",
+        side_by_side_a_head="x",
+        side_by_side_a_model="../../etc/passwd",
+        side_by_side_colours="maybe",
+        side_by_side_b_layer="4",
+    )
+    assert not site.exception
+    titles = [header["title"] for header, _ in maps(site)[:2]]
+    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
+    assert titles[1] == "SmolLM2 135M Instruct, layer 4, head 1"
+    labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
+    assert labels == ["Model", "Layer", "Head", "Colours"]
+
+
+TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
+
+
+def test_left_minus_right_over_shared_units(site: AppTest):
+    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
+    assert not site.exception
+    *_, (header, values) = maps(site)
+    units = matched(TEXT)
+    assert any(len(left) > 1 for left, _ in units)
+    left = merged(weights(ENCODER, TEXT, 2, 5), [unit[0] for unit in units])
+    right = merged(weights(DECODER, TEXT, 3, 1), [unit[1] for unit in units])
+    assert values.shape == (len(units), len(units))
+    ahead = np.triu(np.ones(values.shape, dtype=bool), 1)
+    assert np.isnan(values[ahead]).all()
+    np.testing.assert_allclose(values[~ahead], (left - right)[~ahead], atol=1e-6)
+    assert header["title"] == "Left minus right"
+    assert header["diverging"]
+    assert header["largest"] == pytest.approx(float(np.nanmax(np.abs(values))))
+    assert header["lowest"] == -header["largest"]
+    assert header["hiddenText"].startswith("not comparable")
+    said = " ".join(element.value for element in site.text)
+    special = weights(ENCODER, TEXT, 2, 5)[:, [0, -1]]
+    alone = sum(special[unit[0]].sum(1).mean() for unit in units) / len(units)
+    assert f"gives them {alone:.3f} of its weight on average" in said
+    beyond = left[ahead].sum() / len(units)
+    assert f"a row gives {beyond:.3f} on average to tokens behind it" in said
+    # the same numbers as a table
+    table = site.dataframe[0].value
+    assert len(table) == (~ahead).sum()
+    read = values[table["query unit"], table["key unit"]]
+    np.testing.assert_array_equal(read, table["left minus right"])
+    np.testing.assert_allclose(table["left"] - table["right"], read, atol=1e-7)
+    assert (table["left minus right"].abs().diff().dropna() <= 0).all()
+
+
+def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
+    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_rows="true")
+    table = site.dataframe[0].value
+    sums = table.groupby("query unit")[["left", "right"]].sum()
+    np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+    units = matched(TEXT)
+    left = np.tril(merged(weights(ENCODER, TEXT, 3, 1), [unit[0] for unit in units]))
+    left /= left.sum(1, keepdims=True)
+    np.testing.assert_allclose(
+        table["left"], left[table["query unit"], table["key unit"]], atol=1e-6
+    )
+
+
+def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
+    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_view="words")
+    (left, first), (right, second), (signed, _) = maps(site)
+    words = ["The", "lighthouse", "keeper's", "unfathomable", "daydreams", "didn't", "fade", "."]
+    assert left["labels"] == ["[CLS]", *words, "[SEP]"]
+    assert right["labels"] == signed["labels"] == words
+    for values in (first, second):
+        np.testing.assert_allclose(values.sum(1), 1.0, atol=1e-5)
+    assert left["rowUnits"] == [-1, *range(8), -1]
+    assert right["columnUnits"] == signed["rowUnits"] == list(range(8))
+    site.radio("side_by_side_view").set_value("shared units").run()
+    assert maps(site)[1][0]["labels"] == maps(site)[2][0]["labels"] != words
+
+
+def test_a_head_beside_itself_differs_nowhere(site: AppTest):
+    open_page(site, SIDE, side_by_side_b_model=ENCODER)
+    (left, _), (_, _), (header, values) = maps(site)
+    assert values.shape[0] == len(left["labels"])  # [CLS] and [SEP] are partners here
+    assert not values.any()
+    assert header["largest"] == 1.0
+    assert not any("have no partner" in element.value for element in site.text)
+
+
+def test_two_decoder_heads_hide_the_same_half(site: AppTest):
+    open_page(site, SIDE, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
+    *_, (header, values) = maps(site)
+    expected = weights(DECODER, controls.ANIMAL, 7, 1) - weights(DECODER, controls.ANIMAL, 3, 1)
+    lower = np.tril(np.ones_like(values, dtype=bool))
+    np.testing.assert_allclose(values[lower], expected[lower], atol=1e-6)
+    assert np.isnan(values[~lower]).all()
+    assert header["hiddenText"].startswith("masked on both sides")
+
+
+def test_another_sentence_on_the_right(site: AppTest):
+    open_page(site, SIDE, side_by_side_two="true", side_by_side_b_model=ENCODER)
+    assert site.text_area("side_by_side_text_b").value.endswith("too wide")
+    *_, (header, values) = maps(site)
+    assert header["labels"] == [
+        "[CLS]",
+        "The",
+        "animal",
+        "didn",
+        "'",
+        "t",
+        "cross",
+        "the",
+        "street",
+        "because",
+        "it",
+        "was",
+        "too",
+        "[SEP]",
+    ]
+    right = controls.ANIMAL.replace("tired", "wide")
+    expected = weights(ENCODER, controls.ANIMAL, 3, 1) - weights(ENCODER, right, 3, 1)
+    kept = [n for n in range(15) if n != 13]
+    np.testing.assert_allclose(values, expected[kept][:, kept], atol=1e-6)
+    said = re.sub("[\u2068\u2069]", "", " ".join(element.value for element in site.text))
+    assert "On the left, tired " in said
+    assert "On the right, wide " in said
+
+
+def test_sentences_without_a_common_token(site: AppTest):
+    open_page(
+        site,
+        SIDE,
+        side_by_side_two="true",
+        side_by_side_text="one",
+        side_by_side_text_b="two",
+        side_by_side_a_model=DECODER,
+    )
+    assert not site.exception
+    assert len(maps(site)) == 2
+    assert any("no token in common" in element.value for element in site.text)
+
+
+def test_the_core_beside_the_reference_model(site: AppTest):
+    text = "Five boats, one lamp"
+    open_page(
+        site,
+        SIDE,
+        side_by_side_text=text,
+        side_by_side_reference="true",
+        side_by_side_b_model=ENCODER,
+        side_by_side_b_layer="5",
+    )
+    assert not site.exception
+    (chart,) = site.get("vega_lite_chart")  # one model and text, shown once
+    model = bundled(ENCODER)
+    with torch.inference_mode():
+        ids = torch.tensor([model.tokenizer.encode(text).ids])
+        theirs = model.reference(ids, output_attentions=True, output_hidden_states=True)
+        ours = model.core(ids, record=True)
+    table = site.dataframe[-1].value
+    for layer in range(6):
+        row = table.iloc[layer]
+        difference = (ours.records[layer].weights - theirs.attentions[layer]).abs().max()
+        assert row["max |Δ weights|"] == pytest.approx(float(difference), abs=1e-9)
+        difference = (ours.hidden_states[layer + 1] - theirs.hidden_states[layer + 1]).abs().max()
+        assert row["max |Δ hidden|"] == pytest.approx(float(difference), abs=1e-9)
+    assert any("BertModel of transformers" in element.value for element in site.text)
+
+
+def test_maps_refuse_what_does_not_fit():
+    values, scale = np.zeros((2, 3), "f4"), ColourScale(1.0)
+    labels, rest = ["a", "b", "c"], {"title": "", "causal": False}
+    with pytest.raises(ValueError, match="3 row units for a map of 2 rows"):
+        pack(values, labels, scale=scale, link=Linked("x", [0, 1, 2], [0, 1, 2]), **rest)
+    with pytest.raises(ValueError, match="1 row labels"):
+        pack(values, labels, scale=scale, row_labels=["a"], **rest)
+    with pytest.raises(ValueError, match="begins at 0, not at -2"):
+        ColourScale(1.0, True, -2.0)
+    assert b'"lowest": -0.5' in pack(values, labels, scale=DivergingScale(0.5), **rest)
+
+
+@pytest.mark.parametrize(
+    ("said", "cell"),
+    [([3, 1], (3, 1)), ([3.0, 1], (3, 1)), ([3], None), (["3", 1], None), ([-1, 0], None),
+     ([True, 1], None), ([float("nan"), 1], None), (None, None), ("31", None), ([1e9, 1], None)],
+)  # fmt: skip
+def test_what_a_browser_may_say_was_picked(said: object, cell: object, monkeypatch):
+    from types import SimpleNamespace
+
+    import streamlit
+
+    monkeypatch.setattr(streamlit, "session_state", {"map": SimpleNamespace(cell=said)})
+    assert picked("map") == cell
+    assert picked("other") is None

@@ -1,0 +1,233 @@
+"""Word pairs: what the lectures say of their sentences, found by the search, and the yardstick."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from pages.compare.word_pairs import search as word_pairs
+from serving import runs
+from tests.helpers.apptest import messages, open_page
+from ui.widgets import controls
+
+PAGE = "pages/compare/word_pairs/page.py"
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+
+
+@cache
+def weights(name: str, text: str) -> tuple[np.ndarray, pretrained.Tokens]:
+    """(layers, heads, T, S) without any of the site's code."""
+    model = pretrained.load(name)
+    tokens = model.tokenizer.encode(text)
+    with torch.inference_mode():
+        records = model.core(torch.tensor([tokens.ids]), record=True).records
+    return torch.cat([record.weights for record in records]).numpy(), tokens
+
+
+def holding(tokens: pretrained.Tokens, text: str) -> list[int]:
+    """The tokens that hold a part of the first occurrence of some text."""
+    start = tokens.text.index(text)
+    spans = enumerate(tokens.spans)
+    return [i for i, (left, right) in spans if left < start + len(text) and start < right]
+
+
+def search(name: str, text: str, *picked: str) -> word_pairs.Search:
+    run = runs.run(name, text)
+    found = word_pairs.units(run.tokens)
+    labels = [unit.label for unit in found]
+    return word_pairs.search(run, found, *(labels.index(word) for word in picked))
+
+
+def metrics(site: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in site.metric}
+
+
+def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
+    open_page(site, PAGE)
+    assert not site.exception
+    table = site.dataframe[0].value
+    top = [(int(row["layer"]), int(row["head"])) for _, row in table.head(2).iterrows()]
+    assert (3, 1) in top  # 0.64 of `it` on `animal`
+    row = table[(table["layer"] == 3) & (table["head"] == 1)].iloc[0]
+    assert row["weight on A"] == pytest.approx(0.640, abs=0.0005)
+    assert row["place of A in its row"] == 1
+    site.selectbox("word_pairs_a").set_value("tired").run()
+    first = site.dataframe[0].value.iloc[0]
+    assert (first["layer"], first["head"]) == (2, 1)
+    assert first["weight on A"] == pytest.approx(0.694, abs=0.0005)
+
+
+def test_the_numbers_are_those_of_the_tensors(site: AppTest):
+    """Words of several tokens: "didn't" is three here, and one of them in the query."""
+    open_page(site, PAGE, word_pairs_query="didn't", word_pairs_a="street", word_pairs_b="animal")
+    w, tokens = weights(ENCODER, controls.ANIMAL)
+    query, a, b = (holding(tokens, word) for word in ("didn't", "street", "animal"))
+    assert len(query) == 3
+    # sum over keys, mean over queries
+    on_a, on_b = (w[:, :, query][..., key].sum(-1).mean(-1) for key in (a, b))
+    table = site.dataframe[0].value
+    for _, row in table.iterrows():
+        layer, head = int(row["layer"]), int(row["head"])
+        assert row["weight on A"] == pytest.approx(on_a[layer, head], abs=1e-5)
+        assert row["weight on B"] == pytest.approx(on_b[layer, head], abs=1e-5)
+    found = metrics(site)
+    assert found["Largest weight on A"] == f"{on_a.max():.3f}"
+    difference = on_a - on_b
+    margin = word_pairs.MARGIN
+    counts = (difference >= margin).sum(), (difference <= -margin).sum()
+    assert found["Heads more on A, more on B"] == "{}, {}".format(*counts)
+
+
+def test_the_key_s_tokens_are_summed():
+    result = search(ENCODER, controls.ANIMAL, "it", "didn't", "animal")
+    w, tokens = weights(ENCODER, controls.ANIMAL)
+    query, key = tokens.pieces.index("it"), holding(tokens, "didn't")
+    np.testing.assert_allclose(result.weights, w[:, :, query][..., key].sum(-1), atol=1e-5)
+    run = runs.run(ENCODER, controls.ANIMAL)
+    lengths = (w * run.value_norms[:, :, None, :])[:, :, query][..., key].sum(-1)
+    np.testing.assert_allclose(result.contributions, lengths, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
+    text = controls.GOVERNMENT
+    result = search(name, text, "speech", "regulate", "free")
+    w, tokens = weights(name, text)
+    words = ["The", "government", "should", "regulate", "free", "speech", "."]
+    places = [holding(tokens, word) for word in words]
+    largest = [
+        max(
+            float(w[layer, head][np.ix_(query, key)].sum(1).mean())
+            for layer in range(w.shape[0])
+            for head in range(w.shape[1])
+        )
+        for i, query in enumerate(places)
+        for j, key in enumerate(places)
+        if i != j and (i, j) != (5, 3) and (name == ENCODER or j < i)
+    ]
+    assert len(result.others) == (41 if name == ENCODER else 20)
+    np.testing.assert_allclose(sorted(result.others), sorted(largest), atol=1e-5)
+    assert result.beaten == sum(value < result.weights.max() for value in largest)
+
+
+def test_the_two_readings_of_the_artist(site: AppTest):
+    open_page(site, PAGE)
+    site.button_group("word_pairs_question").set_value("brush: artist or woman?").run()
+    assert not site.exception
+    assert site.text_area("word_pairs_text").value == controls.ARTIST
+    picked = [
+        site.selectbox(key).value for key in ("word_pairs_query", "word_pairs_a", "word_pairs_b")
+    ]
+    assert picked == ["brush", "artist", "woman"]
+    w, tokens = weights(ENCODER, controls.ARTIST)
+    brush, artist, woman = (holding(tokens, word)[0] for word in ("brush", "artist", "woman"))
+    assert metrics(site)["Largest weight on A"] == f"{w[:, :, brush, artist].max():.3f}"
+    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    assert f"To B, “woman”: at most {w[:, :, brush, woman].max():.3f}" in sentence
+    assert site.button_group("word_pairs_question").value is None
+
+
+def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
+    open_page(
+        site,
+        PAGE,
+        word_pairs_text=controls.ARTIST,
+        word_pairs_model=DECODER,
+        word_pairs_query="woman",
+        word_pairs_a="brush",
+        word_pairs_b="portrait",
+    )
+    assert any("cannot look at" in message for message in messages(site))
+    assert not site.metric
+    site.button[0].click().run()
+    assert not messages(site)
+    assert site.selectbox("word_pairs_query").value == "brush"
+    assert site.selectbox("word_pairs_a").value == "woman"
+    first = site.dataframe[0].value.iloc[0]
+    assert (first["layer"], first["head"]) == (27, 8)
+
+
+def test_a_second_word_that_comes_later_is_said(site: AppTest):
+    open_page(
+        site,
+        PAGE,
+        word_pairs_text=controls.GOVERNMENT,
+        word_pairs_model=DECODER,
+        word_pairs_query="regulate",
+        word_pairs_a="government",
+        word_pairs_b="speech",
+    )
+    assert any("B is all zeros" in message for message in messages(site))
+    assert (site.dataframe[0].value["weight on B"] == 0).all()
+
+
+def test_every_question_asks_for_words_of_its_sentence():
+    for question in word_pairs.QUESTIONS.values():
+        for name in (ENCODER, DECODER):
+            tokens = runs.run(name, question.text).tokens
+            labels = [unit.label for unit in word_pairs.units(tokens) if unit.is_word]
+            assert {question.query, question.key, question.other} <= set(labels)
+
+
+@pytest.mark.parametrize("text", ["", "word", " \n "])
+def test_fewer_than_two_words(site: AppTest, text: str):
+    open_page(site, PAGE)
+    site.text_area("word_pairs_text").set_value(text).run()
+    assert not site.exception
+    assert any("at least two words" in message for message in messages(site))
+    assert site.text_area("word_pairs_text").value == text
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
+        "naïve 👩‍👧 日本語 \x00 \u202e rtl don't",
+        "a a a a a",
+        "word " * 250,
+    ],
+)
+def test_hostile_text(site: AppTest, name: str, text: str):
+    open_page(site, PAGE, word_pairs_model=name)
+    site.text_area("word_pairs_text").set_value(text).run()
+    assert not site.exception
+    assert site.metric or messages(site)
+    for element in [*site.markdown, *site.warning]:
+        assert "onerror=alert" not in element.value
+        assert "://" not in element.value
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site,
+        PAGE,
+        word_pairs_text="Two lamps and two kettles",
+        word_pairs_model=DECODER,
+        word_pairs_query="two",
+        word_pairs_a="lamps",
+        word_pairs_b="Two",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert [site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b")] == [
+        "two",
+        "lamps",
+        "Two",
+    ]
+    assert "of 270" in metrics(site)["Heads in which A comes first"]
+
+
+def test_a_word_that_the_new_sentence_lacks_is_let_go(site: AppTest):
+    open_page(site, PAGE, word_pairs_query="it", word_pairs_a="animal")
+    site.text_area("word_pairs_text").set_value("seven small ships").run()
+    assert not site.exception
+    assert [site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b")] == [
+        "ships",
+        "seven",
+        "small",
+    ]

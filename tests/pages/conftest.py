@@ -1,0 +1,61 @@
+"""The site under AppTest, on the bundled weights, without background work."""
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.testing.v1 import AppTest
+
+from pages.compare.ablate import ranking
+from pages.kv_cache.timing import sections as timing
+from pretrained import sources
+from serving import models, runs
+from serving.cache import BoundedCache
+from tests.helpers.apptest import FRAME
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed_components_are_looked_for_once() -> Iterator[None]:
+    """Every AppTest reads the metadata of every installed package, a tenth of a second each."""
+    patch = pytest.MonkeyPatch()
+    scan = functools.cache(manifest_scanner.scan_component_manifests)
+    patch.setattr(manifest_scanner, "scan_component_manifests", scan)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+
+
+@pytest.fixture(autouse=True)
+def _no_ranking_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ablate ranks the heads on a short text unasked, seconds of work that few tests look at."""
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
+
+
+@pytest.fixture(autouse=True)
+def _no_timing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Timing measures a tiny model when it opens, beside whatever a test measures."""
+    monkeypatch.setattr(timing, "OPENING", None)
+
+
+@pytest.fixture
+def site() -> AppTest:
+    """The frame, not yet run."""
+    return AppTest.from_file(FRAME, default_timeout=60)
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine on which no package carries weights and no model was ever downloaded."""
+    monkeypatch.setattr(sources, "package_folder", lambda package: None)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    # nor was anything loaded before; what other tests loaded is put aside, not thrown away
+    nothing: BoundedCache[Any] = BoundedCache(0, lambda value: 1)
+    monkeypatch.setattr(models, "_loaded", nothing)
+    monkeypatch.setattr(runs, "_runs", nothing)

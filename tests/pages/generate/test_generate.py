@@ -1,0 +1,313 @@
+"""The generation job and its page: equal runs, the queue, stopping, limits."""
+
+import dataclasses
+import math
+import threading
+import time
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core import Step, generate
+from pages.generate.generate import live
+from pages.generate.generate.job import CacheSize, Job, Request, StepTime, submit
+from pretrained import Pretrained
+from serving import models
+from serving.jobs import JobQueue, Stopped
+from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
+from tests.helpers.apptest import messages, open_page
+from ui.charts.style import CACHED, UNCACHED, time_per_token
+
+PAGE = "pages/generate/generate/page.py"
+MODEL = "smollm2-135m-instruct"
+DEADLINE = 120.0
+
+
+def request(n_new: int = 5, prompt: str = "The next day is bright", **options: object) -> Request:
+    return Request(MODEL, prompt, n_new, **options)  # type: ignore[arg-type]
+
+
+def finish(job: Job) -> Job:
+    assert job.finished.wait(DEADLINE), f"still {job.state}"
+    return job
+
+
+@pytest.fixture
+def queue() -> JobQueue:
+    return JobQueue(max_waiting=3)
+
+
+class Held:
+    """A first job that holds the worker until it is let go."""
+
+    def __init__(self, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.running, self.release = threading.Event(), threading.Event()
+        ordinary = Job.work
+
+        def generate_when_released(job: Job) -> None:
+            if job is self.job:
+                self.running.set()
+                assert self.release.wait(DEADLINE)
+            ordinary(job)
+
+        monkeypatch.setattr(Job, "work", generate_when_released)
+        self.job: Job | None = None
+        original_init = Job.__init__
+
+        def remember_first(job: Job, asked: Request) -> None:
+            original_init(job, asked)
+            self.job = self.job or job
+
+        monkeypatch.setattr(Job, "__init__", remember_first)
+        submit(queue, request(1))
+        assert self.running.wait(DEADLINE)
+
+
+def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
+    job = finish(submit(queue, request(6)))
+    model = models.get(MODEL)
+    ids = model.tokenizer.encode("The next day is bright").ids
+    expected = generate(model.core, ids, max_new_tokens=6)
+    assert job.state == "done"
+    assert job.cached.token_ids == job.uncached.token_ids == expected
+    assert job.text(job.cached) == model.tokenizer.decode(expected)
+    assert job.largest_difference is not None
+    assert 0 < job.largest_difference < 1e-3
+    assert [step.n_new for step in job.cached.steps] == [len(ids), 1, 1, 1, 1, 1]
+    assert job.cached.prefill_seconds == job.cached.steps[0].seconds
+    assert job.speed_up == pytest.approx(job.uncached.seconds / job.cached.seconds)
+
+
+def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    model = models.get(MODEL)
+    ids = model.tokenizer.encode("The next day is bright").ids
+    config = dataclasses.replace(model.core.config, context_length=len(ids) + 3)
+    monkeypatch.setattr(model.core, "config", config)
+    job = finish(submit(queue, request(9)))
+    assert (job.state, job.error) == ("done", "")
+    # the last new token needs no position
+    assert len(job.cached.steps) == 4
+    assert "has room for 4 new tokens only" in job.notice
+
+
+def test_runs_are_compared_as_far_as_both_have_come():
+    job = Job(request())
+    assert (job.same_tokens, job.speed_up) == (None, None)
+
+    def step(token_id: int) -> StepTime:
+        return StepTime("decode", token_id, 0.0, 0.5, 1, 1, 1, 1)
+
+    job.uncached.steps.append(step(7))
+    assert job.same_tokens is None
+    job.cached.steps.append(step(7))
+    assert (job.same_tokens, job.speed_up) == (True, None)  # a prefill alone is no comparison
+    job.uncached.steps.append(step(8))
+    assert job.same_tokens is True
+    job.cached.steps.append(step(9))
+    assert (job.same_tokens, job.speed_up) == (False, 1.0)
+
+
+def test_a_difference_that_is_no_number_stays_visible():
+    job = Job(request())
+    for other in (1.0, math.nan, 2.0):
+        one, two = (
+            Step("decode", 1, 0.0, 0.1, 1, 1, 1, 1, torch.tensor([0.0, value]))
+            for value in (0.0, other)
+        )
+        job._keep(one, two)
+    assert job.largest_difference is not None
+    assert math.isnan(job.largest_difference)
+
+
+def test_a_job_stopped_while_its_model_loads_is_over_at_once(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+):
+    loading, loaded = threading.Event(), threading.Event()
+    original = models.get
+
+    def get(name: str) -> Pretrained:
+        loading.set()
+        assert loaded.wait(DEADLINE)
+        return original(name)
+
+    monkeypatch.setattr(models, "get", get)
+    job = submit(queue, request())
+    assert loading.wait(DEADLINE)
+    job.stop()
+    assert (job.state, job.live) == ("stopped", False)
+    after = submit(queue, request(1))
+    assert queue.ahead(after) == 0  # nobody waits for a visitor who has left
+    loaded.set()
+    assert finish(job).state == "stopped"
+    assert job.cached.steps == []
+    assert finish(after).state == "done"
+
+
+def test_a_full_queue_keeps_the_visitor_s_earlier_job(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+):
+    held = Held(queue, monkeypatch)
+    waiting = [submit(queue, request(1)) for _ in range(3)]
+    assert held.job is not None
+    with pytest.raises(OverLimit, match="already waiting"):
+        submit(queue, request(1), instead_of=held.job)
+    assert held.job.live
+    instead = submit(queue, request(1), instead_of=waiting[0])  # its own place becomes free
+    assert waiting[0].state == "stopped"
+    held.release.set()
+    assert finish(instead).state == "done"
+
+
+def test_the_settings_in_a_line():
+    assert request(5).summary == f"{MODEL}, 5 new tokens, the likeliest token each time"
+    drawn = request(5, temperature=0.7, top_k=40, top_p=0.9, seed=3)
+    assert drawn.summary == f"{MODEL}, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
+
+
+def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
+    options = {"temperature": 1.2, "top_k": 50, "top_p": 0.9}
+    first = finish(submit(queue, request(8, seed=3, **options)))
+    again = finish(submit(queue, request(8, seed=3, **options)))
+    assert first.cached.token_ids == first.uncached.token_ids == again.cached.token_ids
+
+
+def test_jobs_wait_in_line(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    held = Held(queue, monkeypatch)
+    second, third, fourth = (submit(queue, request(1)) for _ in range(3))
+    assert [queue.ahead(job) for job in (second, third, fourth)] == [1, 2, 3]
+    with pytest.raises(OverLimit, match="3 visitors are already waiting"):
+        submit(queue, request(1))
+    third.stop()  # who leaves the line moves the others up
+    assert [queue.ahead(job) for job in (second, fourth)] == [1, 2]
+    assert finish(third).state == "stopped"
+    held.release.set()
+    assert [finish(job).state for job in (second, fourth)] == ["done", "done"]
+    assert queue.ahead(fourth) == 0
+
+
+def test_stops_within_a_second_in_the_middle_of_a_long_pass(queue: JobQueue):
+    job = submit(queue, request(200, prompt="many words " * 250))
+    while not job.device and job.live:
+        job.finished.wait(0.01)
+    begin = time.monotonic()
+    job.stop()
+    finish(job)
+    assert time.monotonic() - begin < 1.0
+    assert job.state == "stopped"
+
+
+def test_a_job_nobody_watches_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("serving.jobs.UNWATCHED_SECONDS", 0.0)
+    assert finish(submit(queue, request(200))).state == "stopped"
+
+
+def test_a_failing_model_is_a_message_and_the_queue_goes_on(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "get", lambda name: 1 / 0)
+        assert "see the server log" in finish(submit(queue, request(1))).error
+    assert finish(submit(queue, Request("no-such-model", "x", 1))).state == "failed"
+    assert finish(submit(queue, request(1))).state == "done"
+
+
+@pytest.mark.parametrize("n_new", [0, 201, -3])
+def test_the_number_of_tokens_is_bounded(queue: JobQueue, n_new: int):
+    with pytest.raises(OverLimit, match=f"1 to 200 new tokens, not {n_new}"):
+        submit(queue, request(n_new))
+
+
+def test_a_prompt_over_the_limit(queue: JobQueue):
+    job = finish(submit(queue, request(1, prompt="a " * MAX_PROMPT_TOKENS)))
+    assert job.state == "failed"
+    assert "over the limit of 512 for a prompt" in job.error
+    assert "type a word" in finish(submit(queue, request(1, prompt=""))).error
+
+
+def test_stopping_is_not_a_failure():
+    job = Job(request(1))
+    job.stop()
+    with pytest.raises(Stopped):
+        job.check_stop(0)
+    job.run()
+    assert (job.state, job.error) == ("stopped", "")
+
+
+def test_the_chart_keeps_its_axis_while_it_fills():
+    decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
+    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39, ink="#123456")
+    assert chart["encoding"]["x"]["scale"]["domain"] == [0, 39]
+    rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
+    assert rows == [("prefill", 0, 9.0), ("decode", 1, 1.0), ("decode", 2, 2.0), ("decode", 1, 3.0)]
+
+
+def run_job(site: AppTest) -> Job:
+    site.button("generate_start").click().run()
+    assert not site.exception
+    job = site.session_state[live._JOB]
+    finish(job)
+    site.run()
+    assert not site.exception
+    return job
+
+
+def test_the_page_shows_what_the_job_measured(site: AppTest):
+    open_page(site, PAGE)
+    site.slider("generate_tokens").set_value(4).run()
+    job = run_job(site)
+    assert site.success[0].value.startswith("Done: 4 tokens.")
+    shown = {metric.label: metric.value for metric in site.metric}
+    assert shown["Speed-up in total"] == f"{job.speed_up:.2f} ×"
+    assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
+    assert shown["Same tokens"] == "yes"
+    assert shown["Device"] == job.device
+    # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
+    assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
+    assert shown["Cache now"] == "0.37 MB"
+    text = "The next day is bright" + job.text(job.cached)
+    assert [element.value for element in site.text][1:3] == [text, text]
+    assert site.button("generate_stop").disabled
+    steps = site.dataframe[0].value
+    assert len(steps) == 8
+    assert list(steps["token id"][:4]) == job.cached.token_ids
+    assert list(steps["kind"][:4]) == ["prefill", "decode", "decode", "decode"]
+
+
+def test_a_new_run_replaces_the_old_one(site: AppTest):
+    open_page(site, PAGE)
+    site.slider("generate_tokens").set_value(200).run()
+    site.button("generate_start").click().run()
+    first = site.session_state[live._JOB]
+    site.slider("generate_tokens").set_value(1).run()
+    second = run_job(site)
+    assert finish(first).state == "stopped"
+    assert second.state == "done"
+
+
+def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
+    prompt = "a " * 600
+    open_page(site, PAGE)
+    site.text_area("generate_prompt").set_value(prompt).run()
+    run_job(site)
+    assert any("over the limit of 512 for a prompt" in m for m in messages(site))
+    assert site.text_area("generate_prompt").value == prompt
+
+
+def test_controls_at_their_extremes(site: AppTest):
+    open_page(site, PAGE)
+    site.slider("generate_tokens").set_value(1)
+    assert site.slider("generate_top_k").disabled
+    site.slider("generate_temperature").set_value(2.0).run()
+    site.slider("generate_top_k").set_value(200)
+    site.slider("generate_top_p").set_value(0.05)
+    site.number_input("generate_seed").set_value(MAX_SEED).run()
+    assert run_job(site).state == "done"
+
+
+def test_model_text_is_never_markdown(site: AppTest):
+    prompt = "# <b>loud</b> ![x](http://example.invalid/x.png)"
+    open_page(site, PAGE, generate_prompt=prompt, generate_tokens="1")
+    run_job(site)
+    assert site.text[1].value.startswith(prompt)
+    assert not any("example.invalid" in element.value for element in site.markdown)

@@ -1,0 +1,117 @@
+"""The page "Calculator": figures against plain arithmetic, the lecture's examples, bad shapes."""
+
+import json
+import math
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import messages, open_page
+
+VIEW = "pages/kv_cache/calculator/page.py"
+
+
+def formula(site: AppTest) -> str:
+    return next(block.value for block in site.code if "layers ×" in block.value)
+
+
+def table(site: AppTest) -> dict[str, str]:
+    """The page's first table: what, and how much."""
+    frame = site.table[0].value
+    return dict(zip(frame["What"], frame["How much"], strict=True))
+
+
+def preset(site: AppTest, name: str) -> AppTest:
+    return site.button_group("calculator_preset").set_value(name).run()
+
+
+def rows(site: AppTest, place: int) -> list[dict[str, Any]]:
+    """The numbers that a chart was given, which Streamlit sends apart from its description."""
+    data = site.get("vega_lite_chart")[place].proto.data.data
+    table: list[dict[str, Any]] = pa.ipc.open_stream(data).read_all().to_pylist()
+    return table
+
+
+def test_the_numbers_are_those_of_the_shapes(site: AppTest):
+    open_page(site, VIEW)
+    assert not site.exception
+    # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits; 8 sequences of 32,768 tokens
+    cache = 32 * 8 * 128 * 2 * 2 * 32_768 * 8
+    assert site.subheader[0].value == f"{cache / 1e9:.4g} GB of cache"
+    left, right = formula(site).split(" = ")
+    factors = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", left)]
+    assert math.prod(factors) == cache
+    assert right == f"{cache:,} bytes"
+    shown = table(site)
+    assert shown["Each further token of a sequence"] == "131,072 bytes"
+    assert shown["As plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
+    free = 80e9 - 2 * 8_029_995_008
+    assert shown["Sequences of 32,768 tokens in that"] == str(int(free // (cache // 8)))
+    assert shown["Longest context for 8 at once"] == f"{int(free // (8 * 131_072)):,} tokens"
+    frame = site.dataframe[0].value.set_index("model")
+    assert len(frame) >= 12
+    assert frame.loc["Llama-3.1 8B", "cache, bytes"] == cache
+    assert frame.loc["DeepSeek-V3", "cache, bytes"] == 61 * 576 * 2 * 32_768 * 8
+    assert frame.loc["Mistral 7B v0.1", "cache, bytes"] == cache // 8  # its window: 4,096
+    assert frame["source"].str.startswith("https://").all()
+    assert "0.64" in next(m.value for m in site.markdown if "power" in m.value)
+
+
+def test_the_lecture_s_examples_come_out(site: AppTest):
+    open_page(site, VIEW)
+    preset(site, "Lecture: 30B")
+    assert site.subheader[0].value == "180.4 GB of cache"
+    assert formula(site).endswith("= 180,388,626,432 bytes")
+    assert any("it prints 180 GB" in m.value for m in site.markdown)
+    preset(site, "Lecture: DeepSeek")
+    assert site.subheader[0].value == "399.8 GB of cache"
+    assert formula(site).endswith("= 399,769,600,000 bytes")
+    said = next(m.value for m in site.markdown if "it prints 400 GB" in m.value)
+    assert "**7.027 GB** here, a 57th" in said
+    preset(site, "DeepSeek as it is")
+    assert formula(site).endswith("(512 latent + 64 rotary key) × 2 bytes = 7,027,200,000 bytes")
+    assert not site.exception
+
+
+def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
+    open_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
+    parts = formula(site).splitlines()
+    assert parts[0].startswith("10 layers × 8 sequences × 32,768 tokens × ")
+    assert parts[1].startswith("52 layers × 8 sequences × 1,024 tokens kept, of a window of 1,024")
+    total = (10 * 32_768 + 52 * 1024) * 16 * 128 * 2 * 2 * 8
+    assert parts[2] == f"together {total:,} bytes"
+    shown = table(site)
+    assert shown["Each further token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
+    assert shown["Left of 24 GB by the weights"].startswith("nothing: 30.0")
+    assert shown["Sequences of 32,768 tokens in that"] == "0"
+    preset(site, "Mistral's window")
+    assert table(site)["Longest context for 8 at once"] == "any: every layer has a window"
+    assert not site.exception
+
+
+def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: AppTest):
+    own = {"model": "My own shapes", "n_layers": "3", "n_heads": "10", "n_kv_heads": "5",
+           "head_size": "7", "batch": "2", "context": "128", "cache": "float32"}  # fmt: skip
+    open_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
+    assert formula(site).endswith(f"= {3 * 2 * 128 * 5 * 7 * 2 * 4:,} bytes")
+    site.number_input("calculator_n_kv_heads").set_value(4.0).run()
+    assert messages(site) == ["10 query heads do not divide among 4 key/value heads"]
+    assert not site.exception
+    assert site.number_input("calculator_n_kv_heads").value == 4
+
+
+def test_charts_hold_what_the_tables_hold(site: AppTest):
+    open_page(site, VIEW, calculator_model="DeepSeek-V2")
+    lines = json.loads(site.get("vega_lite_chart")[0].proto.spec)["layer"][0]["data"]["values"]
+    assert {row["what"] for row in lines} == {"as it is", "as plain multi-head"}
+    at = {row["what"]: row["GB"] for row in lines if row["tokens"] == 32_768}
+    assert at["as it is"] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
+    assert at["as plain multi-head"] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
+    real = {row["model"]: row["GB"] for row in rows(site, 1) if row["what"] == "as it is"}
+    frame = site.dataframe[0].value.set_index("model")["cache, bytes"] / 1e9
+    assert real == pytest.approx(frame.to_dict())
+    caches = [row["GB"] for row in rows(site, 2) if row["what"] == "KV cache"]
+    assert caches[-1] == pytest.approx(96 * 2 * 12_288 * 2 * 2048 * 8 / 1e9)

@@ -1,0 +1,287 @@
+"""The page "Inside the cache": what it shows equals tensors computed without the page's code."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core import generate
+from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
+from serving import models
+from serving.cache import BoundedCache
+from serving.limits import OverLimit
+from tests.helpers.apptest import maps, messages, open_page
+from tests.helpers.bundled_models import bundled
+from ui.canvas.heatmap import DivergingScale, pack
+
+PAGE = "pages/kv_cache/inside_the_cache/page.py"
+MODEL = "smollm2-135m-instruct"
+PROMPT = "Two cats sat. Two"
+N_NEW, STEP, LAYER, HEAD, ROOM, KEPT = 5, 3, 17, 2, 6, 3
+OTHER = " grey mice ran"
+LINK = {
+    "inside_the_cache_prompt": PROMPT,
+    "inside_the_cache_tokens": str(N_NEW),
+    "inside_the_cache_step": str(STEP),
+    "inside_the_cache_layer": str(LAYER),
+    "inside_the_cache_kv_head": str(HEAD),
+    "inside_the_cache_crop": str(KEPT),
+    "inside_the_cache_other": OTHER,
+    "inside_the_cache_room": str(ROOM),
+    "inside_the_cache_full_step": str(N_NEW),
+}
+TOKEN_BYTES = 30 * 3 * 64 * 2 * 4  # of one row in all layers
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tensor]:
+    """Prompt, new ids, keys and values (S, D) of the head, logits (S, V): from one pass."""
+    model = bundled(MODEL)
+    prompt = list(model.tokenizer.encode(PROMPT).ids)
+    new = generate(model.core, prompt, max_new_tokens=N_NEW)
+    with torch.inference_mode():
+        output = model.core(torch.tensor([prompt + new[:-1]]), record=True)
+    record = output.records[LAYER]
+    assert output.logits is not None
+    return prompt, new, record.k[0, HEAD].numpy(), record.v[0, HEAD].numpy(), output.logits[0]
+
+
+def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
+    prompt, new, keys, values, logits = expected
+    open_page(site, PAGE, **LINK)
+    assert not site.exception
+    assert not site.toast
+    assert not messages(site)
+    n_rows, length = len(prompt) + N_NEW - 1, len(prompt) + STEP - 1
+    shown = maps(site)
+    for (header, drawn), tensor in zip(shown[:2], (keys, values), strict=True):
+        assert drawn.shape == (n_rows, 64)
+        np.testing.assert_allclose(drawn[:length], tensor[:length], atol=1e-4)
+        assert np.isnan(drawn[length:]).all()
+        assert header["largest"] == pytest.approx(np.abs(tensor).max(), abs=1e-4)
+        assert header["framedRows"] == [length - 1]
+        assert [" Wr " in label for label in header["rowLabels"]].index(True) == length - 1
+        assert header["rowLabels"][length:] == [str(row) for row in range(length, n_rows)]
+    formula = site.code[0].value
+    assert f"{n_rows} tokens × 3 KV heads × 64 × 2 (K and V) × 4 bytes" in formula
+    assert f"= {n_rows * TOKEN_BYTES:,} bytes; cache.nbytes measures {n_rows * TOKEN_BYTES:,}" in (
+        formula
+    )
+    assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
+    steps, uncached, cropped, summary = (element.value for element in site.dataframe)
+    assert list(steps["written"]) == [
+        f"rows 0 to {len(prompt) - 1}",
+        *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
+    ]
+    held = [(len(prompt) + i) * TOKEN_BYTES for i in range(N_NEW)]
+    assert list(steps["bytes held"]) == list(steps["by formula"]) == list(steps["bytes read"])
+    assert list(steps["bytes held"]) == held
+    assert list(uncached["of them again"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
+    assert list(uncached["same token"]) == ["yes"] * N_NEW
+    assert uncached["logit difference"].max() < 1e-3
+    assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - 3]
+    # from here on the text does not fit
+    assert site.code[1].value.endswith(f"holds {ROOM} of at most {ROOM} tokens: no room for 1 more")
+    assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
+
+    after_crop, continued, ring = (drawn for _, drawn in shown[2:])
+    np.testing.assert_allclose(after_crop, keys, atol=1e-4)  # nothing is erased
+    model = bundled(MODEL)
+    other = [*prompt[:KEPT], *model.tokenizer.encode(OTHER).ids]
+    with torch.inference_mode():
+        fresh = model.core(torch.tensor([other]), record=True).records[LAYER].k[0, HEAD].numpy()
+    np.testing.assert_allclose(continued[: len(other)], fresh, atol=1e-4)
+    np.testing.assert_allclose(continued[len(other) :], keys[len(other) :], atol=1e-4)
+    # in the first layer, rows of the ring are those of the full context, in other places
+    site.select_slider("inside_the_cache_layer").set_value(0).run()
+    with torch.inference_mode():
+        first = model.core(torch.tensor([prompt + new[:-1]]), record=True).records[0].k[0, HEAD]
+    ring = maps(site)[4][1]
+    for row in range(ROOM):
+        position = max(p for p in range(n_rows) if p % ROOM == row)
+        np.testing.assert_allclose(ring[row], first[position].numpy(), atol=1e-4)
+
+
+def test_what_each_way_costs_and_how_far_it_is_off(expected):
+    prompt, new, _, _, logits = expected
+    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    assert [step.token_id for step in made.steps] == new
+    found = full.full(made, ROOM)
+    text, model = prompt + new[:-1], bundled(MODEL)
+    past = full.summary(made, found).set_index("way")
+    for step, taken in enumerate(found.ways[full.AGAIN]):
+        end = len(prompt) + step
+        first = 0 if end <= ROOM else end - taken.n_held
+        with torch.inference_mode():
+            output = model.core(torch.tensor([text[first:end]]), last_only=True).logits
+        assert output is not None
+        largest = float((output[0, -1] - logits[end - 1]).abs().max())
+        assert taken.drift.largest == pytest.approx(largest, abs=1e-2)
+    assert all(t.nbytes == ROOM * TOKEN_BYTES for way in found.ways.values() for t in way)
+    assert past.loc[full.WHOLE, "allocated, bytes"] == f"{len(text) * TOKEN_BYTES:,}"
+    # losing the first token moves the logits far, keeping it does not
+    lost, kept = (found.ways[way][-1].drift.largest for way in (full.RING, full.FIRST))
+    assert lost > kept > 0
+    with pytest.raises(ValueError, match="a room of 40 must hold"):
+        full.full(made, 40)
+
+
+def test_downloads_and_snippet(expected):
+    prompt, new, keys, values, logits = expected
+    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    stored = take_away.arrays(made)
+    np.testing.assert_allclose(stored["keys"][LAYER, HEAD], keys, atol=1e-4)
+    np.testing.assert_allclose(stored["values"][LAYER, HEAD], values, atol=1e-4)
+    np.testing.assert_allclose(stored["logits"], logits[len(prompt) - 1 :].numpy(), atol=1e-3)
+    assert [*stored["prompt_ids"], *stored["new_ids"]] == prompt + new
+    table = pd.read_csv(io.BytesIO(take_away._csv(made)), keep_default_na=False)
+    assert len(table) == N_NEW
+    names: dict[str, Any] = {}
+    exec(take_away.snippet(made, STEP), names)
+    assert np.array_equal(names["keys"].numpy(), made.keys)
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ({"inside_the_cache_prompt": ""}, "type a word or more"),
+        ({"inside_the_cache_prompt": "a " * 200}, "over the limit of 64 for a prompt on this page"),
+        (
+            {
+                "inside_the_cache_prompt": PROMPT,
+                "inside_the_cache_tokens": "2",
+                "inside_the_cache_other": "",
+            },
+            "continue with",
+        ),
+        (
+            {
+                "inside_the_cache_prompt": PROMPT,
+                "inside_the_cache_tokens": "2",
+                "inside_the_cache_other": "a " * 60,
+            },
+            "over the limit of 32 for a text to continue with",
+        ),
+    ],
+)
+def test_bad_input_says_why_and_stays(site: AppTest, link: dict[str, str], message: str):
+    open_page(site, PAGE, **link)
+    assert not site.exception
+    assert any(message in m for m in messages(site))
+    assert site.text_area("inside_the_cache_prompt").value == link["inside_the_cache_prompt"]
+
+
+def test_hostile_text(site: AppTest):
+    hostile = "<img src=x> ![x](http://example.invalid/x.png) **b** \u202e"
+    open_page(
+        site,
+        PAGE,
+        inside_the_cache_prompt=hostile,
+        inside_the_cache_tokens="2",
+        inside_the_cache_other=hostile,
+    )
+    assert not site.exception
+    assert not messages(site)
+    assert not any("example.invalid" in m.value or "<img" in m.value for m in site.markdown)
+
+
+def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    nothing: BoundedCache[Any] = BoundedCache(0, lambda made: 1)
+    monkeypatch.setattr(run, "_kept", nothing)
+    asked = []
+
+    def make(settings: run.Settings, reporter: run.Reporter) -> run.Run:
+        asked.append(settings)
+        raise ValueError("ran")
+
+    monkeypatch.setattr(run, "_make", make)
+    settings = run.Settings(MODEL, PROMPT, 4)
+    site.session_state["inside_the_cache_run_stopped"] = settings
+    open_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
+    assert asked == []
+    site.button("inside_the_cache_run_start").click().run()
+    assert asked == [settings]
+    assert messages(site) == ["ran"]
+
+
+def test_a_run_reports_and_can_be_abandoned():
+    counts: list[int] = []
+
+    def report(count: int) -> None:
+        counts.append(count)
+        if count == 2:
+            raise InterruptedError
+
+    settings = run.Settings(MODEL, "Nobody else runs this", 3)
+    with pytest.raises(InterruptedError):
+        run.run(settings, report)
+    assert max(counts) == 2
+    assert run.run(settings).n_steps == 3  # nothing was left locked
+    with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
+        run.run(run.Settings(MODEL, PROMPT, 41))
+
+
+def test_a_model_with_a_short_context(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path / "tiny-gpt2"
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(n_positions=9, n_embd=12, n_layer=2, n_head=3)
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    open_page(
+        site,
+        PAGE,
+        inside_the_cache_model="tiny-gpt2",
+        inside_the_cache_prompt="The cat sat",
+        inside_the_cache_layer="1",
+        inside_the_cache_kv_head="2",
+        inside_the_cache_crop="9",
+        inside_the_cache_other="a b",
+    )
+    assert not site.exception
+    (message,) = messages(site)
+    assert message.startswith("9 kept and 2 new tokens are more than the 9 of this model's context")
+    header, drawn = maps(site)[0]
+    assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
+    assert header["title"] == "Keys, layer 1, KV head 2"
+    made = run.run(run.Settings("tiny-gpt2", "The cat sat", 16))
+    assert made.ended == "The context of this model has room for 7 new tokens only."
+    assert numbers.formula_bytes(made, made.n_rows) == made.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
+    assert "rows 0 to 2" in pictures.sentence(made, 0)
+    assert crop.cropped(made, 7, "a b").n_after == 9
+
+
+def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
+    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 49152 * 4
+    with pytest.raises(ValueError, match="read-only"):
+        made.keys[0, 0, 0, 0] = 1
+
+
+def test_a_causal_map_cannot_have_rows_of_another_height():
+    square = np.zeros((3, 3), dtype=np.float32)
+    with pytest.raises(ValueError, match="square cells, not rows of 15 pixels"):
+        pack(square, "abc", title="", causal=True, scale=DivergingScale(1), row_height=15)
+
+
+def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    prompt = "Two cats sat.  Two"  # a run of its own: what is kept knows no other end of text
+    tokenizer = models.get(MODEL).tokenizer
+    ids = tokenizer.encode(prompt).ids
+    ends = generate(bundled(MODEL).core, ids, max_new_tokens=1)
+    monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
+    open_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
+    assert not site.exception
+    _, drawn = maps(site)[0]
+    assert drawn.shape[0] == len(ids) + 8  # allocated for the nine that were asked for
+    assert np.isnan(drawn[len(ids) :]).all()
+    assert not np.isnan(drawn[: len(ids)]).any()

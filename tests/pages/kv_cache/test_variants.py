@@ -1,0 +1,226 @@
+"""The page "Variants": bytes, sharing, drift and times against tensors made without its code."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core import mean_pooled_kv_heads
+from pages.kv_cache.variants import drift, looks, timing
+from pages.kv_cache.variants.timing import TimeJob
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+from ui.widgets import controls
+
+VIEW = "pages/kv_cache/variants/page.py"
+TEXT = "The next day is bright"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    timing.clear()
+
+
+def frame(site: AppTest, column: str) -> Any:
+    """The page's first table that has this column."""
+    return next(table.value for table in site.dataframe if column in table.value.columns)
+
+
+def picture(site: AppTest) -> list[dict[str, Any]]:
+    """What the picture of heads and keys draws: one dataset a layer that has its own."""
+    spec = json.loads(site.get("vega_lite_chart")[0].proto.spec)
+    return [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
+
+
+def said(site: AppTest, words: str) -> str:
+    return next(text.value for text in [*site.text, *site.markdown] if words in text.value)
+
+
+def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
+    open_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
+    assert not site.exception
+    n = len(TEXT)
+    table = frame(site, "measured, B").set_index("form")
+    assert list(table.index) == ["MHA", "GQA 3", "MQA", "MLA", "MHA, window 16"]
+    # 4 layers, float32, heads of 64; MLA: 4 x 64 and 64 / 2
+    expected = {"MHA": 2 * 9 * 64, "GQA 3": 2 * 3 * 64, "MQA": 2 * 64, "MLA": 256 + 32}
+    for form, numbers in expected.items():
+        assert table.loc[form, "measured, B"] == 4 * n * numbers * 4
+        assert table.loc[form, "B per token kept"] == 4 * numbers * 4
+    assert table.loc["MHA, window 16", "measured, B"] == 4 * 16 * 1152 * 4
+    assert (table["measured, B"] == table["formula, B"]).all()
+    assert (table["measured, B"] == 2 * table["in 16 bits, B"]).all()
+    links = picture(site)[0]
+    assert [(row["head"], row["reads"]) for row in links] == [
+        (head, f"KV head {head // 3}") for head in range(9)
+    ]
+    assert frame(site, "read by query heads")["read by query heads"].tolist() == [
+        "0, 1, 2",
+        "3, 4, 5",
+        "6, 7, 8",
+    ]
+    assert "384 numbers a token and layer, 3 times less than MHA" in said(site, "3 query heads")
+    assert float(said(site, "Largest difference").rsplit("**", 2)[1]) < 1e-5
+    site.select_slider("variants_form").set_value("MLA").run()
+    assert not site.exception
+    parts = frame(site, "read by query heads")
+    assert parts["numbers of a token"].tolist() == [256, 32]
+    assert len(picture(site)[0]) == 18  # every head reads both
+    assert len(picture(site)[1]) == 9
+    site.select_slider("variants_heads").set_value(8).run()
+    assert site.select_slider("variants_form").value == "MLA"
+    assert "2.25 groups" in said(site, "2.25 groups")
+
+
+def test_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
+    open_page(site, VIEW, variants_form="GQA 6")
+    assert site.select_slider("variants_form").value == "GQA 6"
+    site.select_slider("variants_heads").set_value(9).run()
+    assert not site.exception
+    assert site.select_slider("variants_form").value == "MHA"
+
+
+def test_cached_keys_are_those_of_the_models():
+    look = looks.look(TEXT, 12)
+    model = looks.family(12)["GQA 4"]
+    record = model(torch.tensor([list(TEXT.encode())]), record=True).records[0]
+    for group, part in enumerate(look.forms["GQA 4"].parts):
+        assert part.read_by == (3 * group, 3 * group + 1, 3 * group + 2)
+        torch.testing.assert_close(torch.from_numpy(part.values), record.k[0, group])
+    assert look.mean_difference < 1e-5
+    assert look.form_difference < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("model", "heads"), [("all-minilm-l6-v2", 2), ("smollm2-135m-instruct", 1)]
+)
+def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int):
+    open_page(site, VIEW, variants_text=TEXT, variants_model=model)
+    assert not site.exception
+    own = bundled(model)
+    ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
+    with torch.inference_mode():
+        a = own.core(ids, record=True)
+        b = mean_pooled_kv_heads(own.core, heads)(ids, record=True)
+    table = frame(site, "attention moved").set_index("key/value heads")
+    assert table.index[0] == own.core.config.kv_heads
+    assert table.iloc[0]["mean difference"] == 0.0
+    x, y = a.hidden[0].double(), b.hidden[0].double()
+    relative = (y - x).norm(dim=-1) / x.norm(dim=-1)
+    assert table.loc[heads, "mean difference"] == pytest.approx(float(relative.mean()), rel=1e-4)
+    moved = [
+        (p.weights - q.weights).abs().sum(-1).mean() / 2
+        for p, q in zip(a.records, b.records, strict=True)
+    ]
+    mean = float(torch.stack(moved).mean())
+    assert table.loc[heads, "attention moved"] == pytest.approx(mean, rel=1e-4)
+    if a.logits is not None and b.logits is not None:
+        p, q = (out.logits[0, -1].double().log_softmax(-1) for out in (a, b))
+        kl = float((p.exp() * (p - q)).sum())
+        assert table.loc[heads, "divergence, nats"] == pytest.approx(kl, rel=1e-4)
+        assert bool(table.loc[heads, "as before"]) == bool(p.argmax() == q.argmax())
+
+
+def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
+    open_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
+    own = bundled("smollm2-135m-instruct")
+    ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
+    with torch.inference_mode():
+        record = own.core(ids, record=True).records[7]
+    weights = record.weights[0, 6:9]
+    pairs = [
+        (weights[i] - weights[j]).abs().sum(-1).mean() / 2 for i, j in ((0, 1), (0, 2), (1, 2))
+    ]
+    line = said(site, "read key/value head 2")
+    assert "query heads 6, 7, 8" in line
+    shown = int(re.findall(r"two of them differ in (\d+)%", line)[0])
+    assert shown == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
+    table = frame(site, "head 8 weight")
+    assert table["head 8 weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
+
+
+def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(timing, "REPEATS", 3)
+    open_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
+    assert said(site, "Times are not measured yet")
+    counted = frame(site, "operations, MHA = 1").set_index("form")
+    # one step of 4 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
+    rest = 4 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
+    mha, mqa = (rest + 4 * 576 * (576 + 2 * 72 * heads) for heads in (8, 1))
+    assert counted.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)
+    assert counted.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
+    site.button("variants_measure").click().run()
+    job: TimeJob = site.session_state["variants_job"]
+    for _ in range(120):  # a page that looks keeps the job going
+        job.watch()
+        if job.finished.wait(0.25):
+            break
+    assert job.state == "done", job.error
+    site.run()
+    assert not site.exception
+    times = timing.kept(job.setting, job.round)
+    assert times is not None
+    table = frame(site, "ms a step").set_index("form")
+    assert list(table.index) == ["MHA", "GQA 4", "GQA 2", "MQA", "MLA absorbed", "MLA expanded"]
+    assert (table["ms a step"] > 0).all()
+    assert table.loc["MHA", "MHA = 1"] == 1.0
+    assert table.loc["GQA 2", "cache, MB"] == pytest.approx(4 * 256 * 2 * 2 * 72 * 4 / 1e6)
+    assert times.difference < 1e-5
+    assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
+    assert f"{times.ratios['MLA absorbed'][0]:.2f} absorbed" in said(site, "absorbed and")
+    site.select_slider("variants_context").set_value(512).run()
+    assert said(site, "Times are not measured yet")
+
+
+def test_the_sentence_names_every_form_that_is_clearly_faster():
+    """The smallest median may be unclear beside a form that is not."""
+    spread = {"MHA": 1.0, "GQA 2": 0.8, "MQA": 0.5, "MLA absorbed": 1.0, "MLA expanded": 3.0}
+    seconds = {name: (value,) * 9 for name, value in spread.items()}
+    seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4
+    ones = dict.fromkeys(spread, 1)
+    asked = timing.setting(TEXT, 8, 256)
+    times = timing.Times(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
+    assert "Clearly faster than MHA: GQA 2. GQA 2 takes 0.80 of its time" in timing.said(times)
+    times.seconds["GQA 2"] = times.seconds["MHA"]
+    assert "that of MQA, 0.50 of MHA's time" in timing.said(times)
+    assert "no clear difference" in timing.said(times)
+
+
+def test_a_stopped_measurement_ends_and_keeps_nothing():
+    job = TimeJob(timing.setting(TEXT, 8, 4096), 0)
+    job.stop()
+    job.run()
+    assert job.state == "stopped"
+    assert timing.kept(job.setting, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "type a word"), ("é" * 300, "600 bytes, 88 over the limit of 512"), ("a" * 5000, "over")],
+)
+def test_prompts_that_cannot_be_run_are_named(site: AppTest, text: str, said: str):
+    open_page(site, VIEW)
+    site.text_area("variants_text").set_value(text).run()
+    assert not site.exception
+    assert said in messages(site)[0]
+    assert site.text_area("variants_text").value == text
+
+
+def test_the_page_opens_on_the_lectures_sentence_with_a_group_of_three(site: AppTest):
+    open_page(site, VIEW)
+    assert site.text_area("variants_text").value == controls.ANIMAL
+    assert site.select_slider("variants_form").value == "GQA 4"
+    assert not messages(site)
+
+
+def test_a_model_with_one_shared_key_has_nothing_to_pool():
+    none = np.zeros((1, 2))
+    found = drift.Pooled(
+        "mqa", 4, (1,), ("a", "b"), none, none, np.zeros((1, 3, 4)), (0.0,), ("x",), (True,)
+    )
+    assert drift.said(found) == "mqa has a single key/value head: there is nothing to pool."

@@ -1,0 +1,257 @@
+"""The page "What is recomputed": what it shows equals tensors computed without the page's code."""
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from attention_core import generate
+from attention_core.costs.formulas import forward_flops
+from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
+from serving.cache import BoundedCache
+from serving.limits import OverLimit
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+
+PAGE = "pages/kv_cache/what_is_recomputed/page.py"
+MODEL, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
+PROMPT = "Two cats sat."
+N_NEW, STEP, LAYER, HEAD, COLUMN = 3, 3, 7, 4, 2
+LINK = {
+    "what_is_recomputed_prompt": PROMPT,
+    "what_is_recomputed_tokens": str(N_NEW),
+    "what_is_recomputed_step": str(STEP),
+    "what_is_recomputed_layer": str(LAYER),
+    "what_is_recomputed_head": str(HEAD),
+    "what_is_recomputed_column": str(COLUMN),
+    "what_is_recomputed_scope": counts.MODEL,
+}
+NAMES = ["queries", "keys", "values", "scores", "weights", "context"]
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[list[int], int, Any, Any]:
+    """All ids, how many are the prompt's, and the outputs of the last step and the one before."""
+    model = bundled(MODEL)
+    prompt = list(model.tokenizer.encode(PROMPT).ids)
+    ids = prompt + generate(model.core, prompt, max_new_tokens=N_NEW)
+    with torch.inference_mode():
+        now, before = (
+            model.core(torch.tensor([ids[: len(ids) - back]]), record=True) for back in (1, 2)
+        )
+    return ids, len(prompt), now, before
+
+
+def head_of(output: Any) -> dict[str, np.ndarray]:
+    """The six matrices of the head that the link names."""
+    record, shared = output.records[LAYER], HEAD // 3
+    parts = [record.q[0, HEAD], record.k[0, shared], record.v[0, shared], record.scores[0, HEAD],
+             record.weights[0, HEAD], record.context[0, HEAD]]  # fmt: skip
+    return {name: part.numpy() for name, part in zip(NAMES, parts, strict=True)}
+
+
+def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """Each panel of a picture and the part of its values that is there."""
+    data = site.get("bidi_component")[which].proto.bytes
+    at = 4 + int.from_bytes(data[:4], "little")
+    found = []
+    for panel in json.loads(data[4:at])["panels"]:
+        rows, columns = panel["shape"]
+        values = np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns)
+        at += 4 * rows * columns
+        n_rows, n_columns = panel["there"] or panel["shape"]
+        found.append((panel, values[:n_rows, :n_columns]))
+    return found
+
+
+def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
+    ids, n_prompt, now, before = expected
+    open_page(site, PAGE, **LINK)
+    assert not site.exception
+    assert not site.toast
+    n = n_prompt + STEP - 1
+    window = slice(COLUMN, COLUMN + 6)
+    matrices, old = head_of(now), head_of(before)
+    for (panel, values), (name, matrix) in zip(panels(site, 0), matrices.items(), strict=True):
+        square = name in ("scores", "weights")
+        assert panel["name"] == name
+        assert panel["box"] == [n - 1, n - 1 if square else 6]
+        shown = matrix if square else matrix[:, window]
+        np.testing.assert_allclose(values, shown, atol=1e-4, rtol=1e-5)
+        moved = float(np.abs(matrix[: n - 1, : old[name].shape[1]] - old[name]).max())
+        said = panel["note"].split("Largest difference: ")[1].split(". ")[0].rstrip(".")
+        assert (0.0 if said == "exactly 0" else float(said)) == pytest.approx(moved, abs=2e-5)
+    logits = now.logits[0]
+    ((panel, values),) = panels(site, 1)
+    top = logits[-1].topk(8).indices
+    np.testing.assert_allclose(values, logits[:, top], atol=1e-3)
+    assert panel["box"] == [n - 1, 8]
+    way = [values for _, values in panels(site, 2)]
+    assert [values.shape for values in way] == [
+        (1, 8),
+        (1, 6),
+        (1, n),
+        (1, n),
+        (1, 6),
+        (n, 6),
+        (n, 6),
+    ]
+    for values, name in zip(way[1:5], ("context", "weights", "scores", "queries"), strict=True):
+        row = matrices[name][-1:]
+        wanted = row if name in ("scores", "weights") else row[:, window]
+        np.testing.assert_allclose(values, wanted, atol=1e-3)
+    predictions = next(d.value for d in site.dataframe if "predicts" in d.value)
+    np.testing.assert_allclose(predictions["probability"], logits.softmax(-1).amax(-1), atol=1e-4)
+    assert list(predictions["used"]) == ["no"] * (n - 1) + ["yes"]
+    right = int((logits.argmax(-1)[:-1] == torch.tensor(ids[1:n])).sum())
+    assert any(f"{right} of {n - 1} right" in element.value for element in site.text)
+
+
+def test_the_counts_are_those_of_the_model(site: AppTest, expected):
+    _, n_prompt, _, _ = expected
+    open_page(site, PAGE, **LINK)
+    config, n = bundled(MODEL).core.config, n_prompt + STEP - 1
+    total = next(d.value for d in site.dataframe if "there a step ago" in d.value).iloc[-1]
+    assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
+    assert 2 * total["with the cache"] == forward_flops(config, 1, n)
+    assert any(
+        f"**{total['there a step ago']:,} of {total['entries']:,} entries**" in m.value
+        for m in site.markdown
+    )
+    every = next(d.value for d in site.dataframe if "all rows with" in d.value)
+    assert list(every["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
+    assert list(every["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
+    reads = next(d.value for d in site.dataframe if "query read later" in d.value)
+    later = [STEP - 1] * n_prompt + [1, 0]  # the steps after the one that first ran a token
+    assert not reads["query read later"].any()
+    assert list(reads["key read later"]) == list(reads["value read later"]) == later
+    spoiled = next(d.value for d in site.dataframe if "spoiled" in d.value)
+    said = list(spoiled["last context row"])
+    assert said[:2] == ["unchanged, to the last bit"] * 2
+    assert all(text.startswith("off by") for text in (said[2], said[4]))
+    assert said[3] == said[5] == "not a number either"
+
+    # the first step has nothing to compare with
+    site.slider("what_is_recomputed_step").set_value(1).run()
+    assert not site.exception
+    assert all(panel["box"][0] == 0 for panel, _ in panels(site, 0))
+    assert any("A cache saves nothing in the first step" in m.value for m in site.markdown)
+
+
+def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
+    ids, _, _, _ = expected
+    made = run.growth(run.Settings(MODEL, PROMPT, N_NEW))
+    assert made.ids == tuple(ids)
+    found = counts.contrast(made)
+    encoder, text = bundled(ENCODER), bundled(MODEL).tokenizer.decode(ids[:-1])
+    whole = list(encoder.tokenizer.encode(text).ids)
+    shorter = whole[:-2] + whole[-1:]
+    with torch.inference_mode():
+        long, short = (
+            encoder.core(torch.tensor([one]), record=True).records for one in (whole, shorter)
+        )
+    rows, layer = len(whole) - 2, 2
+    old, new = (torch.cat((r[layer].k, r[layer].v))[:, :, :rows] for r in (short, long))
+    moved, most = (new - old).abs().max(), old.abs().max()
+    assert found.encoder[layer] == pytest.approx(float(moved / most), rel=1e-4)
+    assert found.encoder[1:].min() > 1e-3
+    assert found.decoder.max() < 1e-5
+    assert "MiniLM" in counts.contrast_summary(made, found)
+    deeper = dataclasses.replace(found, decoder=found.decoder[:2])  # than the decoder
+    chart = counts.contrast_chart(made, deeper, "#000")
+    assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(found.encoder) - 0.5]
+    nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
+    found = counts.contrast(nothing)
+    assert found.n_old == len(found.encoder) == 0
+    assert "no old token" in counts.contrast_summary(nothing, found)
+    assert set(counts.contrast_table(nothing, found)["model"]) == {made.title}
+
+
+def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
+    ids, n_prompt, now, _ = expected
+    made = run.growth(run.Settings(MODEL, PROMPT, N_NEW))
+    look = pictures.Look(made, STEP - 1, LAYER, HEAD, COLUMN)
+    stored = take_away.arrays(look)
+    assert list(stored["token_ids"]) == ids[:-1]
+    for name, matrix in head_of(now).items():
+        np.testing.assert_allclose(stored[name], matrix, atol=1e-4, rtol=1e-5)
+    assert stored["cached_queries"].shape == (1, 64)
+    assert stored["before_scores"].shape == (n_prompt + 1, n_prompt + 1)
+    rows = pd.read_csv(io.BytesIO(take_away._csv(look, counts.HEAD)))
+    assert list(rows["matrix"]) == [*NAMES, "sum"]
+    names: dict[str, Any] = {}
+    monkeypatch.setattr(pretrained, "load", bundled)  # the same weights, loaded before
+    exec(take_away.snippet(look), names)
+    np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
+    assert set(take_away._charts(look, counts.contrast(made), "#000", "#fff")) == {
+        "rows_so_far",
+        "decoder_and_encoder",
+    }
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [("", "type a word or more"), ("a " * 40, "over the limit of 16 for a page that draws")],
+)
+def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: str, message: str):
+    open_page(site, PAGE, what_is_recomputed_prompt=prompt)
+    assert not site.exception
+    assert any(message in m for m in messages(site))
+    assert site.text_area("what_is_recomputed_prompt").value == prompt
+
+
+def test_hostile_text(site: AppTest):
+    prompt = "<img/> ![x](y) \u202e**b"
+    open_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")
+    assert not site.exception
+    assert not messages(site)
+    assert not any("<img" in m.value or "![x]" in m.value for m in site.markdown)
+
+
+def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    settings = run.Settings(MODEL, PROMPT, 2)
+    nothing: BoundedCache[run.Growth] = BoundedCache(0, lambda made: 1)
+    monkeypatch.setattr(run, "_kept", nothing)
+    with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
+        run.growth(run.Settings(MODEL, PROMPT, 9))
+
+    def abandon(_: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run.growth(settings, abandon)
+    monkeypatch.setattr(run, "MAX_GROWN_BYTES", 1_000_000)
+    with pytest.raises(OverLimit, match="over the limit of 1. Choose fewer tokens"):
+        run.growth(settings)
+    site.session_state["what_is_recomputed_stopped"] = settings
+    open_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")
+    assert not site.exception
+    assert not site.get("bidi_component")
+    assert site.button("what_is_recomputed_start").label == "Run"
+
+
+def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One head of 4 columns in one layer, and a context that ends the text early."""
+    import transformers
+
+    config = transformers.GPT2Config(vocab_size=50257, n_positions=4, n_embd=4, n_layer=1, n_head=1)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "short")
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    small = {"what_is_recomputed_model": "short", "what_is_recomputed_tokens": "8"}
+    open_page(site, PAGE, what_is_recomputed_prompt="it saw it", **small)
+    assert not site.exception
+    assert not messages(site)
+    assert site.session_state["what_is_recomputed_model"] == "short"
+    made = run.growth(run.Settings("short", "it saw it", 8))
+    assert [step.n_tokens for step in made.steps] == [3, 4]
+    assert panels(site, 0)[0][1].shape == (4, 4)
+    site.text_area("what_is_recomputed_prompt").set_value("it saw it and it").run()
+    assert any("over the limit of 4 for this model's context" in m for m in messages(site))

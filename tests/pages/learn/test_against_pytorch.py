@@ -1,0 +1,192 @@
+"""Against PyTorch: the page's numbers beside a comparison made here, its controls and its times."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import nn
+
+from attention_core.ladder import MultiHeadAttention
+from pages.learn.against_pytorch import comparison as lesson
+from serving import measure
+from serving.limits import MAX_SEED
+from tests.helpers.apptest import messages, open_page
+
+VIEW = "pages/learn/against_pytorch/page.py"
+KEY = "against_pytorch_"
+
+
+def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
+    """Every panel on the page by its name and axes, as the browser receives it."""
+    found = {}
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        length = int.from_bytes(data[:4], "little")
+        at = 4 + length
+        for panel in json.loads(data[4:at])["panels"]:
+            count = int(np.prod(panel["shape"]))
+            assert panel["cells"]
+            assert not panel["groups"]
+            values = np.frombuffer(data, "<f4", count, at).reshape(panel["shape"])
+            found[f"{panel['name']} {panel['axes'][0]}"] = (panel, values)
+            at += 8 * count  # its values and its cells
+    return found
+
+
+def peers(
+    width: int, heads: int, tokens: int, batch: int, seed: int, causal: bool, bias: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Output of ours, output and averaged weights of PyTorch's module, without the page's code."""
+    torch.manual_seed(seed)
+    ours = MultiHeadAttention(width, width, tokens, 0.0, heads, bias, causal=causal).eval()
+    x = torch.randn(batch, tokens, width, generator=torch.Generator().manual_seed(seed))
+    theirs = nn.MultiheadAttention(width, heads, batch_first=True).eval()
+    stacked = [layer.weight for layer in (ours.W_query, ours.W_key, ours.W_value)]
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat(stacked))
+        theirs.in_proj_bias.zero_()
+        if bias:
+            theirs.in_proj_bias.copy_(
+                torch.cat([layer.bias for layer in (ours.W_query, ours.W_key, ours.W_value)])
+            )
+        theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+        mask = torch.ones(tokens, tokens, dtype=torch.bool).triu(1) if causal else None
+        output, weights = theirs(x, x, x, attn_mask=mask)
+        return ours(x), output, weights
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "tokens", "batch", "seed", "causal", "bias"),
+    [
+        (24, 4, 10, 2, 123, True, False),
+        (48, 6, 3, 1, 7, False, True),
+        (96, 96, 17, 3, 0, True, True),
+        (2, 1, 1, 4, 9999, False, False),
+    ],
+)
+def test_the_windows_are_those_of_torch(
+    site: AppTest,
+    width: int,
+    heads: int,
+    tokens: int,
+    batch: int,
+    seed: int,
+    causal: bool,
+    bias: bool,
+):
+    setting = {"width": width, "heads": heads, "tokens": tokens, "batch": batch, "seed": seed}
+    query = {KEY + name: str(value) for name, value in setting.items()}
+    open_page(site, VIEW, **query, **{KEY + "causal": str(causal), KEY + "bias": str(bias)})
+    assert not site.exception
+    assert not messages(site)
+    ours, theirs, weights = peers(width, heads, tokens, batch, seed, causal, bias)
+    shown = panels(site)
+    n = lesson.WINDOW
+    header, values = shown["ours (weight splits) token"]
+    np.testing.assert_allclose(values, ours[0, :n, :n], rtol=0, atol=1e-6)
+    for name in ("nn.MultiheadAttention token", "with scaled_dot_product_attention token"):
+        np.testing.assert_allclose(shown[name][1], theirs[0, :n, :n], rtol=0, atol=1e-6)
+    for name in ("ours, mean over heads query", "nn.MultiheadAttention query"):
+        np.testing.assert_allclose(shown[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
+    # rounding only: the four others against the weight splits
+    differences = site.table[0].value["largest difference"].astype(float)
+    assert len(differences) == 4
+    assert (differences < 1e-5).all()
+
+
+def test_products_and_memory_are_counted(site: AppTest):
+    open_page(site, VIEW, **{KEY + "heads": "12", KEY + "tokens": "20", KEY + "batch": "3"})
+    products, memory = site.table[1].value, site.table[2].value
+    assert products["counted"].tolist() == [37, 4, 2, 2, 4]
+    assert products["q, k, v + output"].tolist() == ["36 + 1", "3 + 1", "1 + 1", "1 + 1", "3 + 1"]
+    assert products["kernel calls"].tolist() == [0, 0, 0, 1, 1]
+    square = 3 * 12 * 20 * 20 * 4
+    assert any(f"**{square:,}** bytes" in text.value for text in site.markdown)
+    kept = [int(text.replace(",", "")) for text in memory["of it (T, T), bytes"]]
+    assert kept[3:] == [0, 0]
+    assert all(count >= square for count in kept[:3])
+
+
+def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
+    open_page(site, VIEW, **{KEY + "width": "64", KEY + "heads": "12"})
+    assert not site.exception
+    (message,) = messages(site)
+    assert "d_out (64) must be divisible by num_heads (12)" in message
+    assert "take 1, 2, 4, 8, 16, 32, 64 heads" in message
+    assert len(site.get("arrow_vega_lite_chart") + site.get("vega_lite_chart")) == 1
+    site.select_slider(KEY + "heads").set_value(16).run()
+    assert not messages(site)
+    assert panels(site)
+
+
+@pytest.mark.parametrize("end", [0, -1])
+def test_every_control_at_its_ends(site: AppTest, end: int):
+    open_page(site, VIEW)
+    site.select_slider(KEY + "width").set_value(lesson.WIDTHS[end])
+    site.select_slider(KEY + "heads").set_value(lesson.HEADS[end])
+    site.slider(KEY + "tokens").set_value((1, lesson.MAX_TOKENS)[end])
+    site.slider(KEY + "batch").set_value((1, lesson.MAX_BATCH)[end])
+    site.number_input(KEY + "seed").set_value((0, MAX_SEED)[end])
+    site.toggle(KEY + "causal").set_value(bool(end))
+    site.toggle(KEY + "bias").set_value(bool(end)).run()
+    assert not site.exception
+    assert not messages(site)
+    assert panels(site)
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    names = ("width", "heads", "tokens", "batch", "seed", "causal", "bias", "time_width")
+    open_page(site, VIEW, **{KEY + name: "<b>x" for name in names})
+    assert not site.exception
+    assert site.select_slider(KEY + "width").value == 24
+    assert site.slider(KEY + "tokens").value == 10
+    assert len(site.toast) == len(names)
+
+
+def test_times_are_measured_on_the_button_only(site: AppTest):
+    measure.clear()
+    open_page(site, VIEW)
+    status = [text.value for text in site.text if text.value.startswith("Measured")]
+    assert re.match(r"Measured at \d\d:\d\d:\d\d UTC: width 192, 32 tokens, batch 1", status[0])
+    assert site.dataframe[0].value["heads"].tolist() == [1, 8, 32, 96]
+    first = site.dataframe[0].value
+    # neither another setting of the comparison nor sizes to time measure anything
+    site.slider(KEY + "tokens").set_value(5)
+    site.select_slider(KEY + "time_width").set_value(192)
+    site.select_slider(KEY + "time_tokens").set_value(16).run()
+    assert site.dataframe[0].value.equals(first)
+    site.button(KEY + "measure").click().run()
+    assert not site.exception
+    table = site.dataframe[0].value
+    assert table["heads"].tolist() == [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96]
+    (status,) = [text.value for text in site.text if text.value.startswith("Measured")]
+    assert "width 192, 16 tokens" in status
+    assert "Press Measure" not in status
+    # the result stays when something else is moved
+    site.slider(KEY + "tokens").set_value(6).run()
+    assert site.dataframe[0].value.equals(table)
+
+
+def test_the_chart_and_the_table_are_one_measurement():
+    found = lesson.series(lesson.request(192, 16), lambda _: None).value
+    values = found.chart("#000000")["data"]["values"]
+    assert len(values) == 11 * 5
+    rows = found.rows
+    assert len(rows) == 11 * 5 * lesson.REPEATS
+    for value in values:
+        own = rows[(rows["way"] == value["way"]) & (rows["heads"] == value["heads"])]
+        milliseconds = own["milliseconds"]
+        assert value["median"] == pytest.approx(milliseconds.median())
+        assert value["low"] == pytest.approx(milliseconds.min())
+        assert value["high"] == pytest.approx(milliseconds.max())
+        shown = found.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
+        assert shown.startswith(f"{value['median']:.2f} (")
+
+
+def test_the_lecture_s_count_is_the_answer():
+    (question, *_) = lesson.questions()
+    assert question.right == str(3 * 96)

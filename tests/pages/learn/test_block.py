@@ -1,0 +1,309 @@
+"""The page "Block": its numbers against tensors computed without its code, extremes, links."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.learn.block import orders, originals, parameters, prediction, sections, stream
+from serving.limits import MAX_TEXT_CHARACTERS
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+
+VIEW = "pages/learn/block/page.py"
+DECODER, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
+TEXT = "Nine grey geese fly over the frozen lake"
+
+
+KEPT = (
+    originals.kept_layers,
+    stream.kept_runs,
+    orders.kept_orders,
+    parameters.kept_counts,
+    prediction.kept_lenses,
+    prediction.kept_next_tokens,
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept():
+    for kept in KEPT:
+        kept.clear()
+    yield
+    for kept in KEPT:
+        kept.clear()
+
+
+def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
+    """Description and values of every panel of the first picture, as the browser gets them."""
+    (element, *_) = site.get("bidi_component")
+    data = element.proto.bytes
+    length = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + length])
+    offset, found = 4 + length, []
+    for panel in header["panels"]:
+        count = int(np.prod(panel["shape"]))
+        values = np.frombuffer(data, "<f4", count=count, offset=offset).reshape(panel["shape"])
+        found.append((panel, values))
+        offset += 4 * count * (1 + panel["cells"] + panel["groups"])
+    return found
+
+
+def frame(site: AppTest, number: int = 0):
+    return site.dataframe[number].value
+
+
+def chart(site: AppTest) -> pd.DataFrame:
+    """The rows of the first chart, as the browser gets them."""
+    return pa.ipc.open_stream(site.get("vega_lite_chart")[0].proto.data.data).read_pandas()
+
+
+def run_of(name: str, text: str):
+    model = bundled(name)
+    ids = torch.tensor([model.tokenizer.encode(text).ids])
+    with torch.inference_mode():
+        return model, model.core(ids, record=True)
+
+
+def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
+    open_page(site, VIEW)
+    table = frame(site)
+    assert list(table["tensor"])[1:4] == [
+        "outputs of the heads",
+        "concatenated per word",
+        "out projection",
+    ]
+    assert table["shape"][1] == "(head 8, token 5, column 64)"
+    assert table["shape"][2] == "(token 5, heads x column 512)"
+    assert table["shape"][6] == "(token 5, hidden 2048)"
+    assert "8 heads of 64" in site.text[-1].value
+    (heads, values), (merged, side_by_side) = panels(site)
+    assert heads["shape"] == [3, 5, 3]
+    assert merged["columns"] == ["0", "1", "2", "64", "65", "66", "128", "129", "130"]
+    for head in range(3):
+        np.testing.assert_array_equal(side_by_side[:, 3 * head : 3 * head + 3], values[head])
+
+
+@pytest.mark.parametrize(("name", "layer"), [(DECODER, 17), (ENCODER, 4), (DECODER, 0)])
+def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
+    open_page(
+        site, VIEW, block_layer_of=name, block_layer=str(layer), block_text=TEXT, block_step="9"
+    )
+    assert not site.exception
+    model, output = run_of(name, TEXT)
+    after = output.hidden_states[layer + 1][0]
+    table = frame(site)
+    assert table["shape"][9] == f"(token {len(after)}, width {model.core.config.d_model})"
+    assert table["mean norm"][0] == pytest.approx(
+        float(output.hidden_states[layer][0].norm(dim=-1).mean()), rel=1e-5
+    )
+    _, values = panels(site)[-1]
+    np.testing.assert_array_equal(values, after[:6, :6].numpy())
+    np.testing.assert_allclose(chart(site)["value"], after.norm(dim=-1).numpy(), rtol=1e-5)
+    for step in range(10):  # each shows the statement that made it
+        site.select_slider("block_step").set_value(step).run()
+        assert not site.exception
+        assert len(site.code) == 1
+
+
+@pytest.mark.parametrize("heads", originals.HEADS_2017)
+@pytest.mark.parametrize("kind", [originals.ENCODER_2017, originals.DECODER_2017])
+def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
+    open_page(site, VIEW, block_layer_of=kind)
+    site.select_slider("block_heads").set_value(heads)
+    site.select_slider("block_hidden").set_value(512 if heads < 8 else 4096).run()
+    assert not site.exception
+    n_steps = 15 if kind == originals.DECODER_2017 else 10
+    assert len(frame(site)) == n_steps
+    for step in range(n_steps):
+        site.select_slider("block_step").set_value(step).run()
+        assert not site.exception
+        assert len(site.code) == 1
+    # the step that only the longer layer has becomes the last of the shorter one
+    site.selectbox("block_layer_of").set_value(originals.ENCODER_2017).run()
+    assert site.select_slider("block_step").value == 9
+
+
+def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
+    open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
+    assert frame(site)["shape"][0] == "(token 4, width 512)"
+    assert "Its memory: 8 encoder tokens" in site.text[-1].value
+    site.select_slider("block_step").set_value(6).run()
+    (_, queries), (memory, _), (_, heads) = panels(site)
+    assert queries.shape == (4, 6)
+    assert memory["rows"] == ["Nine", "grey", "geese", "fly", "over", "the"]
+    assert memory["note"] == "of (token 8, width 512)"
+    assert heads.shape == (2, 4, 6)
+
+
+def test_parts_seen_in_another_order(site: AppTest):
+    section = {"block_section": sections.ORDER, "block_text": TEXT}
+    open_page(site, VIEW, **section)
+    for choice in (originals.ENCODER_2017, originals.DECODER_2017, DECODER, ENCODER):
+        site.selectbox("block_layer_of").set_value(choice).run()
+        for how in orders.ORDERS:
+            site.selectbox("block_order").set_value(how).run()
+            assert not site.exception
+            table = frame(site)
+            assert list(table["order does not matter"]) == [True, True, True, False, False]
+    (_, first), (_, second) = panels(site)
+    assert first.shape == second.shape
+    assert np.abs(first - second).max() > 1e-3  # with a causal mask, the part that opens
+    site.selectbox("block_part").set_value("feed-forward").run()
+    (_, first), (_, second) = panels(site)
+    np.testing.assert_allclose(first, second, atol=1e-5)
+
+
+def test_the_order_is_the_one_that_was_asked_for(site: AppTest):
+    open_page(site, VIEW, block_section=sections.ORDER, block_order="rotated", block_text="a b c d")
+    assert "b c d a" in site.text[0].value.replace("\u2068", "").replace("\u2069", "")
+    site.selectbox("block_order").set_value("shuffled").run()
+    site.slider("block_seed").set_value(7).run()
+    shuffled = torch.randperm(4, generator=torch.Generator().manual_seed(7)).tolist()
+    words = " ".join("abcd"[i] for i in shuffled)
+    assert words in site.text[0].value.replace("\u2068", "").replace("\u2069", "")
+
+
+def test_parameters_are_those_of_the_models(site: AppTest):
+    open_page(site, VIEW, block_section=sections.COUNTS)
+    table = frame(site).set_index("part")["parameters"]
+    assert table["feed-forward"] == f"{12 * (2 * 512 * 2048 + 2048 + 512):,}"
+    for choice in parameters.countable():
+        site.selectbox("block_count").set_value(choice).run()
+        assert not site.exception
+        numbers = [int(number.replace(",", "")) for number in frame(site)["parameters"]]
+        assert sum(numbers[:-1]) == numbers[-1]
+        assert list(chart(site)["value"]) == numbers[:-1]
+        if choice in (DECODER, ENCODER):
+            core = bundled(choice).core
+            assert numbers[-1] == sum(p.numel() for p in core.parameters())
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_the_residual_stream(site: AppTest, name: str):
+    open_page(site, VIEW, block_section=sections.STREAM, block_model=name, block_text=TEXT)
+    assert not site.exception
+    _, output = run_of(name, TEXT)
+    norms = torch.cat(output.hidden_states).norm(dim=-1)
+    table = frame(site)
+    np.testing.assert_allclose(table["stream, mean"], norms.mean(-1), rtol=1e-5)
+    np.testing.assert_allclose(table["stream, smallest"], norms.amin(-1), rtol=1e-5)
+    np.testing.assert_allclose(table["stream, largest"], norms.amax(-1), rtol=1e-5)
+    added = [float(record.output[0].norm(dim=-1).mean()) for record in output.records]
+    np.testing.assert_allclose(table["attention adds, mean"][1:], added, rtol=1e-5)
+    site.select_slider("block_back").set_value(norms.shape[1] - 1).run()
+    rows = chart(site)
+    first = rows["token"][rows["series"] == "stream"]
+    np.testing.assert_allclose(first, norms[:, 0], rtol=1e-3)
+
+
+def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
+    open_page(site, VIEW, block_section=sections.LENS)
+    model, output = run_of(DECODER, prediction.PARIS)
+    probabilities = output.logits[0, -1].softmax(-1)
+    best = int(probabilities.argmax())
+    table = frame(site)
+    assert model.tokenizer.decode([best]) == " Paris"
+    assert table["1."].iloc[-1] == f"␣Paris {float(probabilities[best]):.3f}"
+    assert table["rank of the final token"].iloc[-1] == 1
+    assert table["its probability"].iloc[-1] == pytest.approx(float(probabilities[best]), rel=1e-4)
+    with torch.inference_mode():
+        middle = model.core.final_norm(output.hidden_states[20][0, -1]) @ model.core.unembedding
+    expected = middle.softmax(-1)
+    assert table["its probability"][20] == pytest.approx(float(expected[best]), rel=1e-3)
+    assert table["rank of the final token"][20] == 1 + int((expected > expected[best]).sum())
+    assert "first after 30 layers" in site.text[-1].value
+
+
+def test_the_next_token(site: AppTest):
+    open_page(site, VIEW, block_section=sections.NEXT)
+    _, output = run_of(DECODER, prediction.PARIS)
+    top = output.logits[0, -1].softmax(-1).topk(10)
+    rows = chart(site)
+    np.testing.assert_allclose(rows["value"], top.values, rtol=1e-4)
+    assert rows["label"][0] == "␣Paris"
+    found = prediction.next_token(DECODER, prediction.PARIS)
+    assert found.difference < 1e-3
+    assert f"{found.difference:.1e}" in site.text[0].value
+    gflop = [float(number) for number in frame(site)["GFLOP"]]
+    assert gflop == sorted(gflop, reverse=True)
+    # a multiply and an add for each weight and row, the tied output matrix too; scores add little
+    n_parameters = sum(p.numel() for p in bundled(DECODER).core.parameters())
+    assert gflop[0] == pytest.approx(5 * 2 * n_parameters / 1e9, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "section", [sections.STEPS, sections.ORDER, sections.STREAM, sections.LENS, sections.NEXT]
+)
+def test_bad_texts_are_explained(site: AppTest, section: str):
+    choice = {"block_layer_of": DECODER} if section in (sections.STEPS, sections.ORDER) else {}
+    open_page(site, VIEW, block_section=section, **choice)
+    for text, says in (
+        ("", "type one or more"),
+        ("word " * 500, "over the limit of 128"),
+        ("<script>alert(1)</script> ![x](http://example.invalid/x.png)", ""),
+        ("\U0001f99c مرحبا \u202e", ""),
+        ("one", ""),
+    ):
+        site.text_area("block_text").set_value(text).run()
+        assert not site.exception
+        assert site.text_area("block_text").value == text
+        assert [says in message for message in messages(site)] == ([True] if says else [])
+    assert MAX_TEXT_CHARACTERS >= site.text_area("block_text").proto.max_chars > 0
+
+
+@pytest.mark.parametrize("text", ["", "   ", "word " * 500])
+def test_bad_texts_for_the_layers_of_2017(site: AppTest, text: str):
+    open_page(site, VIEW, block_text=text or " ")
+    site.text_area("block_text").set_value(text).run()
+    assert not site.exception
+    assert len(messages(site)) == 1
+
+
+@pytest.mark.parametrize("section", sections.READ)
+def test_every_section_is_short_and_restored_by_its_link(site: AppTest, section: str):
+    from tests.helpers.apptest import MAX_WORDS, words
+
+    open_page(site, VIEW, block_section=section)
+    assert not site.exception
+    assert site.segmented_control("block_section").value == section
+    assert words(site) < MAX_WORDS
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        block_section="Nothing",
+        block_layer_of="no such",
+        block_heads="7",
+        block_step="99",
+        block_hidden="x",
+    )
+    assert not site.exception
+    assert site.segmented_control("block_section").value == sections.STEPS
+    assert site.selectbox("block_layer_of").value == originals.ENCODER_2017
+    assert site.select_slider("block_heads").value == 8
+    assert site.select_slider("block_step").value == 2
+    assert len(site.toast) == 5
+
+
+@pytest.mark.parametrize("section", sections.READ)
+def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, section: str):
+    open_page(site, VIEW, block_section=section)
+    assert not site.exception
+    needs = section in (sections.STREAM, sections.LENS, sections.NEXT)
+    assert ["make run" in message for message in messages(site)] == ([True] if needs else [])
+    assert len(site.dataframe) == (not needs)
+
+
+def test_what_is_kept_is_bounded():
+    done = stream.run(ENCODER, TEXT)
+    assert stream._bytes_of(done) >= done.stream.states.numel() * 4
+    assert stream.run(ENCODER, TEXT) is done
+    assert stream.kept_runs.nbytes == stream._bytes_of(done)

@@ -1,0 +1,285 @@
+"""The ladder page: the lectures' numbers as shown, every control, bad input, links."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.learn.ladder import stages
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+from tests.helpers.drawn_tensors import described, panels
+from tests.helpers.lectures import LECTURE_NUMBERS
+
+VIEW = "pages/learn/ladder/page.py"
+NUMBERS = LECTURE_NUMBERS
+FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0}
+ENCODER = "all-minilm-l6-v2"
+
+
+def choose(site: AppTest, rung: str, kind: str = "six tokens") -> None:
+    site.button_group("ladder_rung").set_value(rung)
+    site.button_group("ladder_input").set_value(kind).run()
+    assert not site.exception
+
+
+def check(site: AppTest) -> str:
+    return str(site.metric[0].value)
+
+
+@pytest.mark.parametrize(
+    ("rung", "kind", "block", "names"),
+    [
+        ("simplified", "six tokens", "002_simplified_self_attention",
+         ("x", "scores", "weights", "context")),
+        ("v1", "six tokens", "002_self_attention_v1_seed123",
+         ("x", "scores", "weights", "context")),
+        ("v2", "six tokens", "002_self_attention_v2_seed789",
+         ("x", "W_query", "W_key", "W_value", "weights", "context")),
+        ("v2", "nine tokens", "001_simple_attention_seed123",
+         ("x", "W_query", "W_key", "W_value", "context")),
+    ],
+)  # fmt: skip
+def test_the_page_shows_the_lectures_numbers(
+    site: AppTest, rung: str, kind: str, block: str, names: tuple[str, ...]
+):
+    open_page(site, VIEW)
+    choose(site, rung, kind)
+    shown = panels(site)
+    for name in names:
+        np.testing.assert_allclose(shown[name], NUMBERS[block][name], **FOUR_DECIMALS)
+    assert described(site)["x"]["rows"] == list(
+        NUMBERS[block].get("tokens", stages.example("journey").labels)
+    )
+
+
+def test_the_wrapper_and_the_weight_splits_of_the_article(site: AppTest):
+    open_page(site, VIEW, ladder_causal="false")
+    choose(site, "wrapper", "nine tokens")
+    site.toggle("ladder_causal").set_value(False).run()
+    expected = NUMBERS["001_multi_head_wrapper_seed123"]["context"]
+    np.testing.assert_allclose(panels(site)["output"], expected, **FOUR_DECIMALS)
+    choose(site, "splits", "nine tokens")
+    block = NUMBERS["001_multi_head_fused_seed123"]
+    for causal, key in ((False, "output"), (True, "output_causal")):
+        site.toggle("ladder_causal").set_value(causal).run()
+        np.testing.assert_allclose(panels(site)["output"], block[key], **FOUR_DECIMALS)
+        assert ("masked" in panels(site)) == causal
+
+
+@pytest.mark.parametrize("rung", stages.RUNGS)
+def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest, rung: str):
+    open_page(site, VIEW)
+    choose(site, rung, "nine tokens")
+    shown = panels(site)
+    # both sides are float32 sums of the same few products
+    assert check(site) == "exactly 0" or float(check(site)) < 1e-6
+    q, k, v = (shown[name] for name in "qkv")
+    scores = q @ np.swapaxes(k, -1, -2)
+    np.testing.assert_allclose(shown["scores"], scores, atol=1e-6)
+    np.testing.assert_allclose(shown["context"], shown["weights"] @ v, atol=1e-6)
+    if rung != "dropout":
+        np.testing.assert_allclose(shown["weights"].sum(-1), 1, atol=1e-6)
+    if "masked" in shown:
+        assert (np.isneginf(shown["masked"]) == np.triu(np.ones((9, 9)), 1).astype(bool)).all()
+    code = [block.value for block in site.code]
+    assert any("return q @ k.transpose" in text for text in code)
+    assert any(stages.CLASSES[rung] in text for text in code)
+
+
+def test_dropout_drops_and_another_seed_drops_others(site: AppTest):
+    open_page(site, VIEW)
+    choose(site, "dropout")
+    first = panels(site)["weights"]
+    np.testing.assert_allclose(
+        first, np.where(first == 0, 0, 2 * panels(site)["attention"]), atol=1e-6
+    )
+    site.number_input("ladder_draw").set_value(7).run()
+    assert (panels(site)["weights"] != first).any()
+    site.slider("ladder_p").set_value(0.0).run()
+    np.testing.assert_array_equal(panels(site)["weights"], panels(site)["attention"])
+
+
+def test_a_score_by_hand(site: AppTest):
+    open_page(site, VIEW)
+    choose(site, "v1")
+    site.select_slider("ladder_i").set_value(5)
+    site.select_slider("ladder_j").set_value(2).run()
+    shown = panels(site)
+    terms = site.dataframe[1].value
+    np.testing.assert_allclose(terms["product"], shown["q"][5] * shown["k"][2], atol=1e-7)
+    cell = float(shown["scores"][5, 2])
+    assert terms["product"].sum() == pytest.approx(cell, abs=1e-6)
+    text = " ".join(element.value for element in site.markdown)
+    assert f"cell of the tensor **{cell:.6f}**" in text
+    back = float(shown["scores"][2, 5])
+    assert f"Token 5 for token 2: **{cell:.4f}**. Token 2 for token 5: **{back:.4f}**" in text
+    assert cell != pytest.approx(back, abs=1e-3)
+    # the matrix between the two tokens, from the matrices shown
+    np.testing.assert_allclose(shown["M"], shown["W_query"] @ shown["W_key"].T, atol=1e-6)
+    assert described(site)["scores"]["mark"] == [[5, 2]]
+    largest = float(np.abs(shown["M"] - shown["M"].T).max())
+    assert f"reaches **{largest:.4f}**" in text
+
+
+@pytest.mark.parametrize("rung", ["simplified", "causal", "wrapper"])
+def test_a_query_is_a_search(site: AppTest, rung: str):
+    open_page(site, VIEW)
+    choose(site, rung)
+    site.select_slider("ladder_i").set_value(2).run()
+    shown, found = panels(site), site.dataframe[0].value
+    # one head, or head 0
+    weights, scores, values = (
+        shown[name].reshape(-1, *shown[name].shape[-2:])[0] for name in ("weights", "scores", "v")
+    )
+    assert sorted(found["position"]) == list(range(6))
+    assert (found["weight"].diff().dropna() <= 0).all()
+    np.testing.assert_array_equal(found["weight"], weights[2][found["position"]])
+    np.testing.assert_array_equal(found["score"], scores[2][found["position"]])
+    handed = np.array([[float(v) for v in cell.split()] for cell in found["value"]])
+    np.testing.assert_allclose(handed, values[found["position"]], atol=5e-4)
+    assert list(found["key"]) == [stages.example("journey").labels[j] for j in found["position"]]
+
+
+def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
+    open_page(site, VIEW)
+    by_sum = NUMBERS["002_simplified_self_attention"]["weights_by_sum_row2"]
+    for times, broken in ((1, 0), (50, 0), (60, 1), (100, 4), (10_000, 6)):
+        site.select_slider("ladder_times").set_value(times).run()
+        table = site.dataframe[2].value
+        scores = panels(site)["scores"][1] * np.float32(times)
+        stable = torch.softmax(torch.tensor(scores), -1).numpy()
+        shown = table["stable softmax"].astype(float)
+        np.testing.assert_allclose(shown, stable, rtol=1e-3, atol=1e-44)
+        assert (table["naive softmax"] == "nan").sum() == broken
+        shown = table["score / sum"].astype(float)
+        np.testing.assert_allclose(shown, by_sum, atol=1e-4)
+        sentences = [element.value for element in site.markdown if "naive" in element.value.lower()]
+        said = f"{broken} of 6 naive weights are nan" if broken else "Naive and stable agree"
+        assert any(said in sentence for sentence in sentences)
+
+
+def test_an_own_matrix_and_what_is_refused(site: AppTest):
+    open_page(site, VIEW)
+    choose(site, "simplified", "my matrix")
+    box = site.text_area("ladder_matrix")
+    box.set_value("3 0; 0 4; 1 1").run()
+    np.testing.assert_array_equal(panels(site)["x"], [[3, 0], [0, 4], [1, 1]])
+    np.testing.assert_array_equal(panels(site)["scores"], [[9, 0, 3], [0, 16, 4], [3, 4, 2]])
+    for bad in ("nan 1", "1 inf", "1e9", "1 2; 3", "<b>x</b> 1", "", "1 ;" * 40, "0 " * 9):
+        site.text_area("ladder_matrix").set_value(bad).run()
+        assert not site.exception
+        assert messages(site)
+        assert site.text_area("ladder_matrix").value == bad
+        assert "scores" not in panels(site)
+    for extreme in ("0", "100 -100", "-100", ";".join(["100 " * 8] * 12)):
+        site.text_area("ladder_matrix").set_value(extreme).run()
+        for rung in stages.RUNGS:
+            choose(site, rung, "my matrix")
+            assert not messages(site)
+            assert np.isfinite(panels(site)["context"]).all()
+
+
+def test_positions_that_are_gone_become_the_last(site: AppTest):
+    open_page(site, VIEW)
+    choose(site, "wrapper", "nine tokens")
+    site.select_slider("ladder_i").set_value(8)
+    site.slider("ladder_heads").set_value(4)
+    site.run()
+    site.select_slider("ladder_head").set_value(3).run()
+    assert described(site)["scores"]["mark"] == [[3, 8, 3]]
+    site.slider("ladder_heads").set_value(1).run()
+    choose(site, "wrapper", "my matrix")
+    assert described(site)["scores"]["mark"] == [[0, 3, 3]]
+    choose(site, "v1", "my matrix")
+    site.text_area("ladder_matrix").set_value("1 2").run()
+    assert not site.exception
+    assert described(site)["scores"]["mark"] == [[0, 0]]
+
+
+def test_heads_that_do_not_divide_the_width(site: AppTest):
+    open_page(site, VIEW)
+    choose(site, "splits")
+    site.slider("ladder_heads").set_value(3).run()
+    assert any("d_out (2) must be divisible by num_heads (3)" in m for m in messages(site))
+    site.slider("ladder_d_out").set_value(6).run()
+    assert not messages(site)
+    assert panels(site)["q"].shape == (3, 6, 2)
+
+
+def test_rows_of_a_real_sentence(site: AppTest):
+    text = "Two kettles sing"
+    open_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
+    assert not site.exception
+    model = bundled(ENCODER)
+    ids = torch.tensor(model.tokenizer.encode(text).ids)
+    table = model.core.embedding
+    assert table is not None
+    rows = table[ids].detach()
+    shown = panels(site)
+    np.testing.assert_array_equal(shown["x"], rows[:, :8].numpy())
+    assert "384" in described(site)["x"]["note"]
+    # all columns are used, not the drawn ones
+    torch.manual_seed(789)
+    w_query = torch.nn.Linear(384, 2, bias=False).weight.detach()
+    np.testing.assert_allclose(shown["q"], (rows @ w_query.T).numpy(), atol=1e-6)
+    assert len(site.dataframe[1].value) == 2
+
+
+@pytest.mark.parametrize("text", ["", "word " * 40, "<img src=x onerror=alert(1)> **b**", "\u202e"])
+def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
+    open_page(site, VIEW, ladder_input="my sentence")
+    site.text_input("ladder_text").set_value(text).run()
+    assert not site.exception
+    assert "scores" in panels(site) or messages(site)
+    assert not any("onerror" in element.value for element in site.markdown)
+
+
+def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights: None):
+    open_page(site, VIEW, ladder_input="my sentence")
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+    choose(site, "splits")
+    assert "output" in panels(site)
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        ladder_rung="splits",
+        ladder_input="my matrix",
+        ladder_matrix="1 2; 3 4; 5 6",
+        ladder_d_out="8",
+        ladder_heads="4",
+        ladder_head="2",
+        ladder_i="2",
+        ladder_j="0",
+        ladder_causal="false",
+        ladder_seed="7",
+        ladder_times="500",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert panels(site)["x"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert panels(site)["q"].shape == (4, 3, 2)
+    assert described(site)["scores"]["mark"] == [[2, 2, 0]]
+    assert "masked" not in panels(site)
+    assert site.select_slider("ladder_times").value == 500
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        ladder_rung="v9",
+        ladder_input="../x",
+        ladder_i="77",
+        ladder_times="3",
+    )
+    assert not site.exception
+    labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
+    assert labels == ["Rung", "Input", "Row i (query)", "Multiply row i of the scores by"]
+    assert described(site)["scores"]["mark"] == [[1, 3]]

@@ -1,0 +1,61 @@
+"""A visitor's own matrix: as text, as a table, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pages.learn.ladder.matrix import apply, parse, written
+from serving.limits import MAX_MATRIX_COLUMNS, MAX_MATRIX_ROWS
+
+
+@pytest.mark.parametrize(
+    "text", ["1 2; 3 -4.5", "1,2\n3,-4.5", " 1, 2 ;\n 3   -45e-1 ;", "1 2 \r\n 3 -4.5"]
+)
+def test_ways_to_write_the_same_numbers(text: str):
+    values = parse(text)
+    np.testing.assert_array_equal(values, np.array([[1, 2], [3, -4.5]], dtype="f4"))
+    assert values.dtype == np.float32
+
+
+def test_text_and_table_are_the_same_float32():
+    values = np.random.default_rng(0).uniform(-100, 100, (12, 8)).astype("f4")
+    text = written(pd.DataFrame(values))
+    np.testing.assert_array_equal(parse(text), values)
+    assert written(pd.DataFrame(parse(text))) == text
+    assert len(text) < 1_500  # what the text box and the address take
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        (" ; \n ", "empty"),
+        ("1 2; 3", "Row 1 has 1 numbers, row 0 has 2"),
+        ("1 two", "Row 0, column 1 is not a number: “two”"),
+        ("1; nan", "Row 1, column 0 is nan"),
+        ("inf", "is inf"),
+        ("-Infinity", "is -Infinity"),
+        ("1e39", "is 1e39"),
+        ("100.5", "is 100.5"),
+        ("1 ?", "column 1 is empty"),
+        (" ".join("1" * (MAX_MATRIX_COLUMNS + 1)), f"{MAX_MATRIX_COLUMNS + 1} columns"),
+        (";".join("1" * (MAX_MATRIX_ROWS + 1)), f"{MAX_MATRIX_ROWS + 1} rows"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(text: str, message: str):
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        parse(text)
+
+
+def test_edits_of_the_table_become_text():
+    frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], columns=["0", "1"])
+    changes = {
+        "edited_rows": {0: {"1": -7.25}, 2: {"0": None}},
+        "deleted_rows": [1],
+        "added_rows": [{"0": 8}, {}],
+    }
+    text = written(apply(frame, changes))
+    assert text == "1 -7.25; ? 6; 8 ?; ? ?"
+    with pytest.raises(ValueError, match="Row 1, column 0 is empty"):
+        parse(text)
+    assert written(apply(frame, {"edited_rows": {}, "deleted_rows": [0, 1, 2]})) == ""

@@ -1,0 +1,146 @@
+"""The lectures' numbers that no single page's test reads, through the functions the pages call.
+
+Most blocks are read in the test of the page that shows them; the last test here sees to it that
+none is forgotten.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
+from pages.generate.generate.job import cache_size
+from pages.learn.block.originals import ENCODER_2017
+from pages.learn.block.steps import layer_2017
+from pages.learn.shapes.example import walk as shape_walk
+from pages.learn.shapes.example import words
+from tests.helpers.lectures import LECTURE_NUMBERS
+from ui.widgets import controls
+
+HERE = Path(__file__).parent
+NUMBERS: dict[str, Any] = LECTURE_NUMBERS
+# Words about the file, and seconds of another machine: benchmarks/decode.py takes their ratio as
+# its target.
+NOT_NUMBERS = {"note", "003_generation_timing"}
+
+
+@pytest.mark.parametrize(
+    "example", NUMBERS["003_kv_cache_size"]["examples"], ids=lambda e: e["name"]
+)
+def test_the_lecture_s_cache_sizes(example: dict[str, Any]):
+    """Caches of these sizes, on a device without memory, measured as the page measures its own."""
+    heads = (example.get("n_heads", 1), example.get("head_dim", example.get("d_model")))
+    cache = KVCache(
+        example["n_layers"],
+        example["batch"],
+        example["seq_len"],
+        key_shape=heads,
+        dtype=torch.float16,
+        device="meta",
+    )
+    full = torch.empty(
+        example["batch"], heads[0], example["seq_len"], heads[1], dtype=torch.float16, device="meta"
+    )
+    for layer in range(example["n_layers"]):
+        cache.update(layer, full, full)
+    config = TransformerConfig(
+        vocab_size=1,
+        context_length=1,
+        d_model=1,
+        d_ff=1,
+        n_layers=example["n_layers"],
+        n_heads=heads[0],
+        head_size=heads[1],
+    )
+    size = cache_size(cache, config)
+    assert size.measured == size.formula == example["bytes"]
+    assert f"{example['bytes'] / 1e9:.0f} GB" == example["printed"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"n_kv_heads": 3},
+        {"n_kv_heads": 3, "window": 5},
+        {"latent": LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7)},
+    ],
+)
+def test_the_size_of_shared_heads_windows_and_latents(parts: dict[str, Any]):
+    config = TransformerConfig(
+        vocab_size=13,
+        context_length=40,
+        d_model=24,
+        d_ff=8,
+        n_layers=2,
+        n_heads=6,
+        positions="rotary",
+        **parts,
+    )
+    model = Transformer(config).eval()
+    cache = model.new_cache(1, 40)
+    for _ in range(9):
+        with torch.inference_mode():
+            model(torch.tensor([[1]]), cache=cache)
+    row = 11 + 2 if config.latent else 3 * 4 * 2
+    expected = 2 * row * min(9, config.window or 9) * 4
+    size = cache_size(cache, config)
+    assert size.measured == size.formula == expected
+
+
+def test_the_course_s_sentences_are_offered():
+    offered = controls.SENTENCES.values()
+    course = NUMBERS["003_sentences"]
+    assert {course["two_heads"], course["ambiguous"], NUMBERS["004_sentence"]["text"]} <= {*offered}
+
+
+def test_two_heads_on_the_course_s_sentence():
+    course = NUMBERS["003_sentences"]
+    assert len(words(course["two_heads"])) == course["tokens"]
+    walk = shape_walk(
+        (course["two_heads"],),
+        d_in=course["d_in"],
+        d_out=course["d_out"],
+        n_heads=course["heads"],
+        context_length=11,
+        causal=False,
+        dropout=0.0,
+        dropout_seed=0,
+        seed=123,
+    )
+    n, d = course["tokens"], course["d_out"] // course["heads"]
+    sizes = {number: walk.after(number)[0].values.shape for number in (1, 4, 6, 7, 11)}
+    assert sizes == {
+        1: (1, n, course["d_in"]),
+        4: (1, n, course["d_out"]),
+        6: (1, course["heads"], n, d),
+        7: (1, course["heads"], n, n),
+        11: (1, n, course["d_out"]),
+    }
+
+
+def test_the_layer_of_2017_has_the_lecture_s_sizes():
+    encoder = NUMBERS["004_sentence"]["encoder"]
+    text = NUMBERS["004_sentence"]["text"]
+    n, d_ff = len(text.split()), 2048
+    layer = layer_2017(ENCODER_2017, text, encoder["heads"], d_ff)
+    sizes = [step.values.shape for step in layer.steps]
+    assert (layer.n_heads, layer.head_size) == (encoder["heads"], encoder["head_dim"])
+    assert (encoder["heads"], n, encoder["head_dim"]) in sizes
+    # 512 -> hidden -> 512, and back to a word's own width at the end
+    places = [sizes.index(size) for size in ((n, encoder["d_model"]), (n, d_ff))]
+    assert places == sorted(places)
+    assert sizes[-1] == (n, encoder["d_model"])
+
+
+def test_two_heads_of_the_2017_layer_are_laid_side_by_side():
+    layer = layer_2017(ENCODER_2017, "one two three", 2, 2048)
+    assert NUMBERS["004_sentence"]["two_head_example"].startswith("512 -> 256 per head")
+    assert (layer.n_heads, layer.head_size) == (2, 256)
+
+
+def test_every_block_is_read_by_some_test():
+    texts = [file.read_text(encoding="utf-8") for file in HERE.glob("test_*.py")]
+    missing = [name for name in NUMBERS if not any(name in text for text in texts)]
+    assert [name for name in missing if name not in NOT_NUMBERS] == []

@@ -1,0 +1,262 @@
+"""The masking page: the article's numbers as shown, every control, bad input, links."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.learn.masking import numbers
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+from tests.helpers.drawn_tensors import described, panels
+from tests.helpers.lectures import LECTURE_NUMBERS
+
+VIEW = "pages/learn/masking/page.py"
+NUMBERS = LECTURE_NUMBERS
+FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0}
+DECODER = "smollm2-135m-instruct"
+LABELS = NUMBERS["001_simple_attention_seed123"]["tokens"]
+
+
+def triangle(n: int) -> np.ndarray:
+    return np.tril(np.ones((n, n), dtype=bool))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    return torch.softmax(torch.tensor(scores), -1).numpy()
+
+
+def test_the_article_s_masks(site: AppTest):
+    open_page(site, VIEW)
+    assert not site.exception
+    shown, block = panels(site), NUMBERS["001_masking"]
+    scores = np.array(block["scores"])
+    np.testing.assert_allclose(
+        shown["scores, filled"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
+    )
+    np.testing.assert_allclose(shown["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS)
+    for name in ("−∞ before the softmax", "divided by the row's sum"):
+        np.testing.assert_allclose(
+            shown[name], block["softmax_masked_with_minus_inf"], **FOUR_DECIMALS
+        )
+    ahead = np.where(triangle(9), 0, block["softmax_masked_with_zero"]).sum(1)
+    # nine numbers rounded to six decimals are added up
+    np.testing.assert_allclose(shown["leaked"][:, 0], ahead, atol=1e-5)
+    assert float(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
+    # two softmaxes of the same scores in another order: float32 rounding
+    assert 0 <= float(site.metric[0].value) < 1e-6
+    assert described(site)["weights"]["rows"] == LABELS
+
+
+def test_zeroing_breaks_the_sums_and_dividing_repairs_them(site: AppTest):
+    open_page(site, VIEW)
+    shown, table = panels(site), site.dataframe[1].value
+    np.testing.assert_array_equal(
+        shown["future set to 0"], np.where(triangle(9), shown["softmax over all"], 0)
+    )
+    sums = shown["future set to 0"].sum(1)
+    assert (sums[:-1] < 0.99).all()
+    np.testing.assert_allclose(table["sum after zeroing"], sums, atol=1e-6)
+    for name in ("renormalised", "−∞ before"):
+        np.testing.assert_allclose(table[name], 1, atol=1e-6)
+
+
+def test_the_triangle_grows_token_by_token(site: AppTest):
+    open_page(site, VIEW, masking_tokens="1")
+    seen = []
+    for count in range(1, 10):
+        scores = panels(site)["scores with the mask"]
+        assert scores.shape == (count, count)
+        assert (np.isneginf(scores) == ~triangle(count)).all()
+        seen.append(scores)
+        said = re.sub("[\u2068\u2069]", "", site.text[0].value)
+        assert f"“{LABELS[count - 1]}” arrives and may see positions 0 to {count - 1}" in said
+        site.button("masking_next").click().run()
+    for before, after in zip(seen, seen[1:], strict=False):
+        np.testing.assert_array_equal(after[:-1, :-1], before)
+    # after the last token, from the first again
+    assert site.select_slider("masking_tokens").value == 1
+    words = site.dataframe[0].value
+    assert list(words["may see"]) == [" ".join(LABELS[: n + 1]) for n in range(9)]
+
+
+def test_every_fill_and_what_it_lets_through(site: AppTest):
+    open_page(site, VIEW)
+    scores = numbers.example("boy").values
+    totals = []
+    for fill in ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf"):
+        site.select_slider("masking_fill").set_value(fill).run()
+        assert not site.exception
+        weights = softmax(np.where(triangle(9), scores, np.float32(fill)))
+        np.testing.assert_allclose(panels(site)["weights"], weights, atol=1e-6)
+        leaked = np.where(triangle(9), 0, weights).sum(1)
+        table = site.dataframe[2].value
+        np.testing.assert_allclose(table["leaked"], leaked, atol=1e-6)
+        assert list(table["keys ahead"]) == list(range(8, -1, -1))
+        totals.append(float(site.metric[1].value))
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] == 0.0
+    assert float(fill) == -math.inf
+
+
+def test_the_articles_dropout(site: AppTest):
+    open_page(site, VIEW)
+    shown, block = panels(site), NUMBERS["001_dropout_seed123"]
+    np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
+    np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
+    np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
+    kept = int((np.array(block["dropped"]) > 0).sum())
+    assert any(f"Kept **{kept}** of 15 cells, times **2**" in e.value for e in site.markdown)
+
+
+def test_draw_again_is_another_seed_in_the_address(site: AppTest):
+    open_page(site, VIEW, masking_what="the masked weights")
+    first = panels(site)
+    np.testing.assert_array_equal(first["before"], first["−∞ before the softmax"])
+    site.button("masking_redraw").click().run()
+    assert site.number_input("masking_seed").value == 124
+    assert float(site.query_params["masking_seed"]) == 124
+    second = panels(site)
+    assert (second["after"] != first["after"]).any()
+    np.testing.assert_array_equal(second["before"], first["before"])
+    torch.manual_seed(124)
+    expected = torch.nn.functional.dropout(torch.tensor(second["before"]), 0.5)
+    np.testing.assert_array_equal(second["after"], expected.numpy())
+
+
+@pytest.mark.parametrize("p", [0.1, 0.9])
+def test_the_average_nears_the_weights(site: AppTest, p: float):
+    open_page(site, VIEW, masking_what="the masked weights")
+    site.slider("masking_p").set_value(p).run()
+    assert not site.exception
+    table = site.dataframe[3].value
+    assert list(table["draws"])[:4] == [1, 2, 5, 10]
+    assert table["draws"].iloc[-1] == numbers.MAX_DRAWS
+    weights = panels(site)["before"]
+    mean = float(weights[weights > 0].mean())
+    expected = math.sqrt(2 / math.pi * p / (1 - p) / numbers.MAX_DRAWS) * mean
+    last = table.iloc[-1]
+    assert last["mean expected, ∝ 1/√n"] == pytest.approx(expected, rel=1e-5)
+    # 45 cells of unlike size: their mean half-normal deviation scatters by some 20 %
+    assert last["mean deviation"] == pytest.approx(expected, rel=0.6)
+    assert last["largest deviation"] < table["largest deviation"].iloc[0] / 20
+
+
+def test_scores_of_a_real_head(site: AppTest):
+    text = "Two kettles sing loudly"
+    open_page(
+        site,
+        VIEW,
+        masking_input="my sentence",
+        masking_text=text,
+        masking_layer="29",
+        masking_head="8",
+        masking_tokens="2",
+    )
+    assert not site.exception
+    assert not site.toast
+    model = bundled(DECODER)
+    tokens = model.tokenizer.encode(text)
+    with torch.inference_mode():
+        record = model.core(torch.tensor([tokens.ids]), record=True).records[29]
+    shown = panels(site)
+    # what the page masks itself is what the model's own mask made of these scores
+    np.testing.assert_allclose(
+        shown["−∞ before the softmax"], record.weights[0, 8].numpy(), atol=1e-6
+    )
+    n = len(tokens.ids)
+    filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
+    np.testing.assert_allclose(shown["scores, filled"], filled, rtol=1e-5, atol=1e-5)
+    assert described(site)["weights"]["rows"] == list(tokens.labels)
+    assert float(site.metric[0].value) < 1e-6
+    site.selectbox("masking_model").set_value("all-minilm-l6-v2").run()
+    assert not site.exception
+    assert described(site)["weights"]["rows"][0] == "[CLS]"
+
+
+@pytest.mark.parametrize("text", ["", "word " * 40, "<img src=x onerror=alert(1)> **b**", "\u202e"])
+def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
+    open_page(site, VIEW, masking_input="my sentence")
+    site.text_input("masking_text").set_value(text).run()
+    assert not site.exception
+    assert "weights" in panels(site) or messages(site)
+    assert site.text_input("masking_text").value == text
+    assert not any("onerror" in element.value for element in site.markdown)
+
+
+def test_fewer_tokens_than_the_slider_had(site: AppTest):
+    open_page(site, VIEW)
+    site.select_slider("masking_tokens").set_value(9).run()
+    site.button_group("masking_input").set_value("six tokens").run()
+    assert not site.exception
+    assert site.select_slider("masking_tokens").value == 6
+    site.button_group("masking_input").set_value("my sentence").run()
+    site.text_input("masking_text").set_value("word").run()
+    assert not site.exception
+    assert panels(site)["scores with the mask"].shape == (1, 1)
+    assert float(site.metric[1].value) == 0.0
+
+
+def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights: None):
+    open_page(site, VIEW, masking_input="my sentence")
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+    site.button_group("masking_input").set_value("six tokens").run()
+    assert panels(site)["weights"].shape == (6, 6)
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        masking_input="six tokens",
+        masking_tokens="3",
+        masking_fill="-5",
+        masking_what="the masked weights",
+        masking_p="0.3",
+        masking_seed="77",
+    )
+    assert not site.exception
+    assert not site.toast
+    shown = panels(site)
+    assert shown["scores with the mask"].shape == (3, 3)
+    assert shown["scores, filled"][0, 5] == -5
+    torch.manual_seed(77)
+    expected = torch.nn.functional.dropout(torch.tensor(shown["before"]), 0.3)
+    np.testing.assert_array_equal(shown["after"], expected.numpy())
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        masking_input="ten",
+        masking_tokens="12",
+        masking_fill="7",
+        masking_p="2",
+        masking_seed="-4",
+    )
+    assert not site.exception
+    labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
+    assert labels == [
+        "Scores of",
+        "Tokens so far",
+        "Write this into forbidden scores",
+        "Probability p",
+        "Seed",
+    ]
+    np.testing.assert_allclose(
+        panels(site)["after"], NUMBERS["001_dropout_seed123"]["dropped"], **FOUR_DECIMALS
+    )
+
+
+def test_the_chart_keeps_its_scales():
+    one, other = (numbers.average(np.array([[0.5, 0.2]]), p, 1) for p in (0.1, 0.9))
+    charts = [numbers.convergence(table, ink="#000") for table in (one, other)]
+    assert charts[0]["encoding"] == charts[1]["encoding"]
+    assert charts[0]["data"] != charts[1]["data"]
+    assert all(row["deviation"] > 0 for row in charts[0]["data"]["values"])

@@ -1,0 +1,483 @@
+"""The shapes page: every step's numbers, identities that follow them, bad sizes, real layers."""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.nn import functional
+
+from attention_core import MultiHeadAttention
+from pages.learn.shapes.questions import questions
+from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, messages, open_page, words
+from tests.helpers.bundled_models import bundled
+from tests.helpers.lectures import LECTURE_NUMBERS
+
+VIEW = "pages/learn/shapes/page.py"
+LECTURE = LECTURE_NUMBERS["000_weight_splits"]
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+WORDS = "The cat sleeps on the warm mat"
+T, D_IN, D_OUT, H = 3, 6, 6, 2
+D = D_OUT // H
+
+
+class Drawn(NamedTuple):
+    about: dict[str, Any]
+    values: np.ndarray
+    cells: np.ndarray | None
+    groups: np.ndarray | None
+
+
+def drawn(site: AppTest) -> dict[str, Drawn]:
+    """Every tensor on the page, as the browser receives it, by name."""
+    found = {}
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        at = 4 + int.from_bytes(data[:4], "little")
+        for panel in json.loads(data[4:at])["panels"]:
+            parts: list[np.ndarray | None] = []
+            for present, kind in ((True, "<f4"), (panel["cells"], "<i4"), (panel["groups"], "<i4")):
+                if not present:
+                    parts.append(None)
+                    continue
+                count = int(np.prod(panel["shape"]))
+                parts.append(np.frombuffer(data, kind, count, at).reshape(panel["shape"]))
+                at += 4 * count
+            assert parts[0] is not None
+            found[panel["name"]] = Drawn(panel, parts[0], parts[1], parts[2])
+    return found
+
+
+def open_step(site: AppTest, number: int, **query: str) -> dict[str, Drawn]:
+    open_page(site, VIEW, shapes_step=str(number), **query)
+    assert not site.exception
+    return drawn(site)
+
+
+def the_example() -> tuple[MultiHeadAttention, torch.Tensor]:
+    """The page's tensors at its defaults, drawn here with torch alone."""
+    x = torch.randn(T, D_IN, generator=torch.Generator().manual_seed(123))[None]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        attention = MultiHeadAttention(D_IN, D_OUT, 6, 0.0, H).eval()
+    return attention.requires_grad_(False), x
+
+
+def expected() -> dict[str, torch.Tensor]:
+    """All tensors of the example, in plain torch, by the names on the page."""
+    attention, x = the_example()
+    found = {"step 1: input": x, "step 2: columns": torch.arange(6).view(2, 3)}
+    projections = {
+        "queries": attention.W_query,
+        "keys": attention.W_key,
+        "values": attention.W_value,
+    }
+    for name, linear in projections.items():
+        found[f"step 3: W_{'query' if name == 'queries' else name[:-1]}"] = linear.weight.T
+        flat = functional.linear(x, linear.weight)
+        found[f"step 4: {name}"] = flat
+        found[f"step 5: {name}"] = flat.reshape(1, T, H, D)
+        found[f"step 6: {name}"] = torch.stack(flat.split(D, dim=-1), dim=1)
+    q, k, v = (found[f"step 6: {name}"] for name in projections)
+    scores = torch.einsum("bhid,bhjd->bhij", q, k)
+    future = torch.ones(T, T).triu(1).bool()
+    found["step 7: scores"] = scores
+    found["step 8: masked"] = scores.masked_fill(future, -torch.inf)
+    found["step 8: scaled"] = found["step 8: masked"] / D**0.5
+    found["step 8: weights"] = found["step 8: scaled"].softmax(-1)
+    found["step 9: context"] = found["step 8: weights"] @ v
+    found["step 10: context"] = found["step 9: context"].permute(0, 2, 1, 3)
+    merged = torch.cat(list(found["step 9: context"].unbind(1)), dim=-1)
+    found["step 11: merged"] = merged
+    found["step 11: output"] = functional.linear(
+        merged, attention.out_proj.weight, attention.out_proj.bias
+    )
+    return found
+
+
+def test_each_step_shows_its_tensors_and_those_they_are_made_from(site: AppTest):
+    wanted = expected()
+    seen = set()
+    open_page(site, VIEW)
+    for number in range(1, 12):
+        site.slider("shapes_step").set_value(number).run()
+        assert not site.exception
+        for name, panel in drawn(site).items():
+            if not name.startswith("step "):
+                continue  # the two views of step 6
+            seen.add(name)
+            # float32, computed in another order
+            np.testing.assert_allclose(panel.values, wanted[name], atol=1e-6, rtol=1e-5)
+        assert {name for name in wanted if name.startswith(f"step {number}:")} <= set(drawn(site))
+        assert words(site) < MAX_WORDS
+    assert seen == set(wanted)
+    attention, x = the_example()
+    np.testing.assert_allclose(
+        drawn(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
+    )
+
+
+def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):
+    open_step(site, 8)
+    lines = site.code[0].value.splitlines()
+    assert len(lines) == 11
+    for line, (title, shape) in zip(lines, LECTURE["shape_steps"], strict=True):
+        assert line.endswith(f"  {shape}")
+        assert line.split()[1 if "▶" in line else 0] == title.split()[0]
+    assert [i for i, line in enumerate(lines, start=1) if "▶" in line] == [8]
+    (box,) = [box for box in site.text_input if box.key == "shapes_text"]
+    assert box.value == LECTURE["sentence"]
+
+
+def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
+    open_page(site, VIEW)
+    followed: dict[str, dict[int, float]] = {}
+    for number in range(4, 12):
+        site.slider("shapes_step").set_value(number).run()
+        palettes = set()
+        for element in site.get("bidi_component"):
+            data = element.proto.bytes
+            header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+            assert header["colour"] == "identity"
+            assert header["link"] == "shapes"
+            palettes.add(tuple(header["palette"]))
+        assert palettes == {(T, D_OUT + 1)}
+        for name, panel in drawn(site).items():
+            if panel.cells is None or not name.startswith("step "):
+                continue
+            what = name.partition(": ")[2].replace("merged", "context")
+            now = dict(zip(panel.cells.flat, panel.values.flat, strict=True))
+            assert len(now) == panel.values.size  # no two cells are one
+            assert followed.setdefault(what, now) == now
+    assert set(followed) == {"queries", "keys", "values", "context"}
+
+
+def test_scores_belong_to_the_token_and_head_that_ask(site: AppTest):
+    panels = open_step(site, 9)
+    weights, context = panels["step 8: weights"], panels["step 9: context"]
+    assert weights.cells is None
+    assert weights.groups is not None
+    assert context.groups is not None
+    for head in range(H):
+        for token in range(T):
+            (group,) = set(weights.groups[0, head, token])
+            assert set(context.groups[0, head, token]) == {group}
+    assert len(np.unique(weights.groups)) == H * T
+
+
+def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
+    panels = open_step(site, 5)
+    assert panels["step 5: keys"].about["rows"] == ["head 0", "head 1"]
+    assert panels["step 5: keys"].about["blocks"] == [["The", "cat", "sleeps"]]
+    site.slider("shapes_step").set_value(2).run()
+    assert drawn(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert b'"decimals": 0' in site.get("bidi_component")[0].proto.bytes
+
+
+def test_colours_by_value(site: AppTest):
+    open_step(site, 5, shapes_colour="its value")
+    data = site.get("bidi_component")[0].proto.bytes
+    assert b'"colour": "value"' in data
+    site.selectbox("shapes_colour").set_value("where a number comes from").run()
+    assert b'"colour": "identity"' in site.get("bidi_component")[0].proto.bytes
+
+
+@pytest.mark.parametrize("kind", [None, ENCODER, DECODER])
+@pytest.mark.parametrize("number", range(1, 12))
+def test_every_step_shows_lines_that_ran(site: AppTest, kind: str | None, number: int):
+    open_step(site, number, **({"shapes_of": kind} if kind else {}))
+    place, *shown = site.code[1].value.splitlines()
+    file, first = re.fullmatch(r"# (.*?), lines? (\d+)(?: to \d+)?", place).groups()  # type: ignore[union-attr]
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    assert lines[int(first) - 1].strip() == shown[0].strip()
+    assert words(site) < MAX_WORDS
+
+
+def test_dropout_acts_with_its_own_seed(site: AppTest):
+    panels = open_step(site, 8, shapes_dropout="0.5", shapes_draw="7")
+    weights = torch.tensor(panels["step 8: weights"].values)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        dropped = functional.dropout(weights, 0.5)
+    np.testing.assert_array_equal(panels["step 8: after dropout"].values, dropped)
+    assert 0 < int((dropped == 0).sum()) < dropped.numel()
+    site.number_input("shapes_draw").set_value(8).run()
+    other = drawn(site)
+    np.testing.assert_array_equal(other["step 8: weights"].values, weights)
+    assert not np.array_equal(other["step 8: after dropout"].values, dropped)
+
+
+def test_without_the_mask_no_score_is_hidden(site: AppTest):
+    panels = open_step(site, 8, shapes_causal="false")
+    assert "step 8: masked" not in panels
+    weights = panels["step 8: weights"].values
+    assert (weights > 0).all()
+    np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
+
+
+def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
+    panels = open_step(site, 6)
+    attention, x = the_example()
+    flat = attention.W_query(x)
+    wrong = panels["queries: view(B, H, T, D) at once"]
+    np.testing.assert_allclose(wrong.values, flat.view(1, H, T, D), atol=1e-6, rtol=1e-5)
+    right = panels["queries: view, then transpose(1, 2)"]
+    np.testing.assert_array_equal(right.values, panels["step 6: queries"].values)
+    assert wrong.cells is not None
+    assert right.cells is not None
+    assert dict(zip(wrong.cells.flat, wrong.values.flat, strict=True)) == dict(
+        zip(right.cells.flat, right.values.flat, strict=True)
+    )
+    # by hand: six pieces in memory, two of each token; head 0 gets The The cat, head 1 the rest
+    tokens = ["The", "The", "cat", "cat", "sleeps", "sleeps"]
+    (table,) = [e.value for e in site.dataframe if "should hold" in e.value]
+    assert table["holds"].tolist() == tokens
+    assert table["should hold"].tolist() == ["The", "cat", "sleeps"] * 2
+    assert table["mixed up"].tolist() == ["no", "yes", "yes", "yes", "yes", "no"]
+    assert {tuple(index[:3]) for index in wrong.about["mark"]} == {
+        (0, 0, 1),
+        (0, 0, 2),
+        (0, 1, 0),
+        (0, 1, 1),
+    }
+    text = " ".join(e.value for e in site.markdown)
+    assert "4 of 6 rows hold another token's numbers (framed), 2 of them a later token's" in text
+
+
+def test_torch_s_real_message_about_view(site: AppTest):
+    open_step(site, 11)
+    with pytest.raises(RuntimeError) as raised:
+        torch.zeros(1, H, T, D).transpose(1, 2).view(1, T, H * D)
+    assert str(raised.value) in [block.value for block in site.code]
+    site.slider("shapes_heads").set_value(1).run()
+    assert str(raised.value) not in [block.value for block in site.code]
+    assert any("no error" in e.value for e in site.markdown)
+
+
+def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
+    open_page(site, VIEW)
+    site.slider("shapes_heads").set_value(4).run()
+    assert not site.exception
+    (said,) = messages(site)
+    assert said.startswith("d_out (6) must be divisible by num_heads (4)")
+    assert "With d_out 6, take 1, 2, 3 or 6 heads." in said
+    assert "With 4 heads, take a d_out of 4, 8, 12 or 16." in said
+    assert site.slider("shapes_d_out").value == 6
+    assert drawn(site) == {}
+    site.slider("shapes_d_out").set_value(8).run()
+    assert messages(site) == []
+    assert drawn(site)["step 6: queries"].values.shape == (1, 4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"shapes_context": "2"}, "3 tokens do not fit the context length of 2"),
+        ({"shapes_text": " "}, "There is no word"),
+        ({"shapes_text": "a " * 13}, "13 words, 1 over the limit of 12"),
+        ({"shapes_second": "one dog barks loudly"}, "the sentences have 3 and 4 tokens"),
+        ({"shapes_of": ENCODER, "shapes_words": "x " * 200}, "over the limit of 128"),
+        ({"shapes_of": DECODER, "shapes_words": ""}, "There is no token"),
+    ],
+)
+def test_bad_input_is_said_and_stays(site: AppTest, query: dict[str, str], said: str):
+    open_page(site, VIEW, **query)
+    assert not site.exception
+    (message,) = messages(site)
+    assert said in message
+    for key, value in query.items():
+        boxes = [box for box in site.text_input if box.key == key]
+        assert all(box.value == value for box in boxes)
+
+
+def test_a_batch_of_two_has_the_words_of_both(site: AppTest):
+    panels = open_step(site, 6, shapes_second="A dog barks")
+    panel = panels["step 6: keys"]
+    assert panel.values.shape == (2, H, T, D)
+    assert panel.about["rows"] == [["The", "cat", "sleeps"], ["A", "dog", "barks"]]
+    x = torch.randn(6, D_IN, generator=torch.Generator().manual_seed(123)).view(2, T, D_IN)
+    flat = the_example()[0].W_key(x)
+    np.testing.assert_allclose(
+        panel.values, flat.view(2, T, H, D).transpose(1, 2), atol=1e-6, rtol=1e-5
+    )
+
+
+def test_hostile_words_are_only_text(site: AppTest):
+    hostile = "<img/src=x> ![x](http://example.invalid) **b**"
+    panels = open_step(site, 6, shapes_text=hostile)
+    assert panels["step 6: queries"].about["rows"] == [hostile.split()]
+    assert not [e for e in site.markdown if "example.invalid" in e.value]
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 6, 8, 11])
+def test_controls_at_their_ends(site: AppTest, number: int):
+    twelve = " ".join("abcdefghijkl")
+    low = {"shapes_d_in": "1", "shapes_d_out": "1", "shapes_heads": "1", "shapes_context": "1",
+           "shapes_text": "one", "shapes_dropout": "0.9"}  # fmt: skip
+    high = {"shapes_d_in": "12", "shapes_d_out": "16", "shapes_heads": "8", "shapes_context": "12",
+            "shapes_text": twelve, "shapes_second": twelve, "shapes_seed": "99999"}  # fmt: skip
+    open_step(site, number, **low)
+    assert messages(site) == []
+    other = AppTest.from_file(FRAME, default_timeout=60)
+    panels = open_step(other, number, **high)
+    assert messages(other) == []
+    first = panels[
+        f"step {number}: "
+        + {1: "input", 2: "columns", 4: "keys", 6: "keys", 8: "weights", 11: "output"}[number]
+    ]
+    assert (
+        first.values.shape
+        == {
+            1: (2, 12, 12),
+            2: (8, 2),
+            4: (2, 12, 16),
+            6: (2, 8, 12, 2),
+            8: (2, 8, 12, 12),
+            11: (2, 12, 16),
+        }[number]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "first", "kv_heads"), [(ENCODER, 2, 9, [9, 10, 11]), (DECODER, 7, 2, [0, 1])]
+)
+def test_a_real_layer_is_its_record(
+    site: AppTest, name: str, layer: int, first: int, kv_heads: list[int]
+):
+    query = {"shapes_of": name, "shapes_layer": str(layer), "shapes_head": str(first)}
+    model = bundled(name)
+    tokens = model.tokenizer.encode(WORDS)
+    with torch.inference_mode():
+        record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
+    assert record.output is not None
+    heads, t, d = slice(first, first + 3), slice(0, 6), slice(0, 8)
+    wanted = {
+        7: ("scores", record.scores[:, heads, t, t]),
+        8: ("weights", record.weights[:, heads, t, t]),
+        9: ("context", record.context[:, heads, t, d]),
+        11: ("output", record.output[:, t, d]),
+    }
+    panels = open_step(site, 6, **query)
+    turned = ", turned" if name == DECODER else ""
+    np.testing.assert_array_equal(
+        panels[f"step 6: queries{turned}"].values, record.q[:, heads, t, d]
+    )
+    np.testing.assert_array_equal(
+        panels[f"step 6: keys{turned}"].values, record.k[:, kv_heads, t, d]
+    )
+    np.testing.assert_array_equal(panels["step 6: values"].values, record.v[:, kv_heads, t, d])
+    assert panels["step 6: values"].about["positions"][1] == kv_heads
+    assert panels["step 6: queries"].about["rows"] == [list(tokens.labels[:6])]
+    for number, (tensor, values) in wanted.items():
+        site.slider("shapes_step").set_value(number).run()
+        assert not site.exception
+        panel = drawn(site)[f"step {number}: {tensor}"]
+        np.testing.assert_array_equal(panel.values, values)
+    full = tuple(record.output.shape)
+    said = panel.about["shapeText"]
+    assert said == f"(batch 1, token {full[1]}, column {full[2]}), drawn: (1, 6, 8)"
+    (window,) = [e.value for e in site.text if e.value.startswith("Drawn:")]
+    config = model.core.config
+    assert f"tokens 0 to 5 of {len(tokens.ids)}" in window
+    assert f"heads {first} to {first + 2} of {config.n_heads}" in window
+    shares = config.kv_heads < config.n_heads
+    assert (f"key/value heads 0 to 1 of {config.kv_heads}" in window) == shares
+    site.slider("shapes_step").set_value(7).run()
+    text = " ".join(e.value for e in site.markdown)
+    assert ("3 query heads share each" in text) == shares
+
+
+def test_a_window_s_identities_are_one_numbering(site: AppTest):
+    panels = open_step(site, 6, shapes_of=DECODER, shapes_head="3")
+    queries, keys = panels["step 6: queries"], panels["step 6: keys"]
+    before = panels["step 5: queries"]
+    assert queries.cells is not None
+    assert keys.cells is not None
+    assert before.cells is not None
+    assert sorted(queries.cells.flat) == sorted(before.cells.flat)
+    assert len(set(queries.cells.flat)) == 3 * 6 * 8
+    assert not set(queries.cells.flat) & set(keys.cells.flat)
+    for token in range(6):  # a token is one row of the palette, 3 query heads, 1 key head, itself
+        width = 3 * 8 + 8 + 1
+        assert set(queries.cells[0, :, token].flat) < set(range(token * width, (token + 1) * width))
+    # of the wrong view, numbers of tokens and heads that are not drawn have no identity
+    wrong = panels["queries: view(B, H, T, D) at once"]
+    assert wrong.cells is not None
+    assert -1 in wrong.cells
+    assert set(wrong.cells.flat) - {-1} <= set(queries.cells.flat)
+
+
+def test_a_layer_the_next_model_does_not_have(site: AppTest):
+    open_step(site, 9, shapes_of=DECODER, shapes_layer="29")
+    site.selectbox("shapes_of").set_value(ENCODER).run()
+    assert not site.exception
+    assert site.select_slider("shapes_layer").value == 5
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_step(
+        site,
+        10,
+        shapes_text="a b c d",
+        shapes_d_in="3",
+        shapes_d_out="10",
+        shapes_heads="5",
+        shapes_causal="false",
+        shapes_seed="5",
+        shapes_dropout="0.2",
+        shapes_draw="3",
+    )
+    assert drawn(site)["step 10: context"].values.shape == (1, 4, 5, 2)
+    assert site.slider("shapes_dropout").value == pytest.approx(0.2)
+    assert site.toggle("shapes_causal").value is False
+    assert not site.toast
+
+
+def test_nonsense_in_a_link_falls_back(site: AppTest):
+    open_page(site, VIEW, shapes_step="99", shapes_of="no-such-model", shapes_d_out="many")
+    assert not site.exception
+    assert site.slider("shapes_step").value == 6
+    assert site.slider("shapes_d_out").value == 6
+    assert site.selectbox("shapes_of").value == "the example"
+    assert len(site.toast) == 3
+
+
+def test_the_table_holds_what_is_drawn(site: AppTest):
+    panels = open_step(site, 9, shapes_of=DECODER, shapes_head="4")
+    context = panels["step 9: context"]
+    table = site.dataframe[-1].value
+    assert list(table.columns) == ["tensor", "batch", "head", "token", "column", "value"]
+    np.testing.assert_array_equal(table["value"], context.values.ravel())
+    assert sorted(set(table["head"])) == [4, 5, 6]
+
+
+def test_without_weights_the_example_is_there(site: AppTest, no_weights: None):
+    panels = open_step(site, 6)
+    assert site.selectbox("shapes_of").options == ["the example"]
+    assert "step 6: keys" in panels
+
+
+def test_play_and_pause(site: AppTest):
+    open_step(site, 11)
+    assert site.button("shapes_step_play").label == "Play"
+    site.button("shapes_step_play").click().run()
+    assert site.slider("shapes_step").value == 1  # from the end it begins anew
+    assert site.button("shapes_step_play").label == "Pause"
+    site.slider("shapes_step").set_value(5).run()
+    assert site.button("shapes_step_play").label == "Play"
+    assert site.slider("shapes_step").value == 5
+
+
+def test_the_questions_are_answered_by_arithmetic():
+    first, second, third = questions()
+    assert first.right == str((2, 4, 5, 12 // 4))
+    # pieces in memory: two of each token; head 1 begins at piece 4, the first one of token 2
+    assert second.right == "starts"
+    assert third.right == str(1600 // 25)
+    models = LECTURE["models"]
+    assert third.ask.startswith("GPT-2 XL is 1600 wide and has 25 heads")
+    small = models["gpt2_small"]
+    assert f"{small['width']} / {small['heads']} = 64" in third.because

@@ -1,0 +1,254 @@
+"""Tokens: tables beside the tokenizers, the steps of a word, the vectors of a model, links."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.learn.tokens import cuts, embeddings, tokenizers
+from pretrained.tokenization import gpt2
+from serving.limits import MAX_TOKENIZER_CHARACTERS
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import bundled
+from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
+
+VIEW = "pages/learn/tokens/page.py"
+HOSTILE = "<img src=x onerror=alert(1)> [a](http://b.c) $x$ :red[y] `z`"
+
+
+def rows(site: AppTest) -> dict[str, dict[str, Any]]:
+    """Every row of chips by its title."""
+    found = {}
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        if data[:1] == b"{":
+            row = json.loads(data)
+            found[row["title"]] = row
+    return found
+
+
+def panels(site: AppTest) -> dict[str, np.ndarray]:
+    """The vectors of the embedding, by name."""
+    found = {}
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        if data[:1] == b"{":
+            continue
+        length = int.from_bytes(data[:4], "little")
+        at = 4 + length
+        for panel in json.loads(data[4:at])["panels"]:
+            count = int(np.prod(panel["shape"]))
+            found[panel["name"]] = np.frombuffer(data, "<f4", count, at)
+            at += 8 * count if panel["cells"] else 4 * count
+    return found
+
+
+def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
+    open_page(site, VIEW)
+    assert not site.exception
+    table = site.dataframe[0].value
+    assert table["id"].tolist() == [464, 1306, 1110, 318, 6016, 290, 27737]
+    assert table["token"].tolist()[1] == "␣next"
+    row = rows(site)["GPT-2 (BPE): 7 tokens"]
+    assert [chip[0] for chip in row["chips"]] == table["token"].tolist()
+    assert row["chips"][6][1] == "token 6: id 27737, characters 26 to 32, bytes 20 73 75 6e 6e 79"
+    # MiniLM adds two of its own
+    assert site.dataframe[2].value["token"].tolist()[::8] == ["[CLS]", "[SEP]"]
+    assert site.table[0].value["of them added"].tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "text", [*tokenizers.PRESETS.values(), HOSTILE, "x", " ", "\U0010ffff" * 40]
+)
+def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
+    open_page(site, VIEW)
+    site.text_area("tokens_text").set_value(text).run()
+    assert not site.exception
+    own = [
+        gpt2.gpt2(),
+        *(bundled(n).tokenizer for n in ("smollm2-135m-instruct", "all-minilm-l6-v2")),
+    ]
+    for frame, tokenizer in zip(site.dataframe, own, strict=False):
+        tokens = tokenizer.encode(text)
+        assert frame.value["id"].tolist() == list(tokens.ids)
+        spans = zip(frame.value["from"], frame.value["to"], strict=True)
+        assert list(spans) == list(tokens.spans)
+        data = [bytes.fromhex(cell) for cell in frame.value["bytes"]]
+        if tokens.raw:
+            assert b"".join(data) == text.encode()
+        else:
+            assert data == [text[start:end].encode() for start, end in tokens.spans]
+    # what was typed is nowhere in the page's Markdown
+    assert not any("onerror" in element.value for element in site.markdown)
+
+
+def test_no_text_no_token(site: AppTest):
+    open_page(site, VIEW)
+    site.text_area("tokens_text").set_value("").run()
+    assert not site.exception
+    assert any("no word in this text" in message for message in messages(site))
+    assert site.table[0].value["tokens"].tolist() == [0, 0, 2]
+    assert site.table[0].value["tokens a word"].tolist() == ["–", "–", "–"]
+    # a decoder has nothing to embed
+    site.selectbox("tokens_model").set_value("smollm2-135m-instruct").run()
+    assert not site.exception
+    assert any("no token in this text" in message for message in messages(site))
+
+
+def test_a_long_text_is_refused_and_kept(site: AppTest):
+    text = "word " * MAX_TOKENIZER_CHARACTERS
+    with pytest.raises(ValueError, match=f"limit of {MAX_TOKENIZER_CHARACTERS}"):
+        tokenizers.read(text)
+    open_page(site, VIEW, tokens_text=text)
+    assert not site.exception
+    assert len(site.get("bidi_component")) > 3
+
+
+def test_a_text_of_many_tokens_has_no_embedding_picture(site: AppTest):
+    open_page(site, VIEW)
+    site.text_area("tokens_text").set_value("a b " * 100).run()
+    assert not site.exception
+    assert any("for this picture" in message for message in messages(site))
+
+
+def test_presets_fill_the_box(site: AppTest):
+    open_page(site, VIEW)
+    for name, text in tokenizers.PRESETS.items():
+        site.button_group("tokens_preset").set_value(name).run()
+        assert not site.exception
+        assert site.text_area("tokens_text").value == text
+
+
+@pytest.mark.parametrize("method", tokenizers.METHODS)
+@pytest.mark.parametrize("text", ["unbelievably Zürich 2024", tokenizers.PRESETS["Emoji"]])
+def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, text: str):
+    readings = tokenizers.read(text)
+    reading = readings.found[method]
+    found = cuts.words(reading)
+    ids = []
+    for word in found:
+        cut = cuts.cut(reading, word)
+        assert cut.same
+        ids += cut.ids
+        assert len(cut.table) in (len(cut.steps), len(cut.steps) - 1)
+    tokens = reading.tokens
+    assert ids == [i for i, s in zip(tokens.ids, tokens.special, strict=True) if not s]
+    open_page(site, VIEW, tokens_text=text, tokens_method=method, tokens_word="0", tokens_step="0")
+    assert not site.exception
+    cut = cuts.cut(reading, found[0])
+    assert [c[0] for c in rows(site)["Parts"]["chips"]] == [c.label for c in cut.steps[0].chips]
+    shown = f"Ids at the end: {', '.join(map(str, cut.ids))}; the same as the tokenizer's own."
+    assert shown in [element.value for element in site.markdown]
+
+
+def test_stepping_through_sunny(site: AppTest):
+    open_page(site, VIEW, tokens_step="5")
+    row = rows(site)["Parts"]
+    assert [chip[0] for chip in row["chips"]] == ["␣sunny"]
+    assert "merge 27,481 of the list" in row["hint"]
+    site.select_slider("tokens_step").set_value(2).run()
+    row = rows(site)["Parts"]
+    assert [chip[0] for chip in row["chips"]] == ["␣s", "un", "n", "y"]
+    assert [chip[3] for chip in row["chips"]] == [False, True, False, False]
+    # a shorter word has fewer steps: the step is its last one
+    site.select_slider("tokens_step").set_value(5)
+    site.select_slider("tokens_word").set_value(3).run()
+    assert not site.exception
+    assert (
+        site.select_slider("tokens_step").value
+        == len(cuts.cut(tokenizers.read(tokenizers.NEXT_DAY).found[tokenizers.GPT2], " is").steps)
+        - 1
+    )
+
+
+def test_a_word_that_is_too_long_to_step_through(site: AppTest):
+    open_page(site, VIEW, tokens_word="0")
+    site.text_area("tokens_text").set_value("x" * 200).run()
+    assert not site.exception
+    (message,) = messages(site)
+    assert "200 bytes" in message
+    assert "Choose another word" in message
+
+
+@pytest.mark.parametrize("name", ["all-minilm-l6-v2", "smollm2-135m-instruct"])
+def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
+    open_page(site, VIEW, tokens_model=name, tokens_place="5")
+    assert not site.exception
+    model = bundled(name)
+    ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
+    shown = panels(site)
+    n = embeddings.COLUMNS
+    with torch.inference_mode():
+        entered = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
+    token = shown["token embedding"]
+    if name == "smollm2-135m-instruct":
+        assert set(shown) == {"token embedding", "= sum"}
+        np.testing.assert_array_equal(token, entered)
+        assert any("adds no position vector" in element.value for element in site.markdown)
+    else:
+        position = model.core.positions[5, :n].detach().numpy()
+        np.testing.assert_array_equal(shown["+ position embedding"], position)
+        total = token + shown["+ segment embedding"] + position
+        # float32 sums in another order differ by rounding
+        np.testing.assert_allclose(shown["= sum"], total, rtol=0, atol=1e-7)
+        np.testing.assert_array_equal(shown["after LayerNorm: enters layer 0"], entered)
+    (sentence,) = [e.value for e in site.markdown if "over all tokens and columns" in e.value]
+    assert float(re.findall(r"\*\*(.+?)\*\*", sentence)[0]) < 1e-5
+
+
+def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        tokens_text="Ein Satz",
+        tokens_method=tokenizers.WORDPIECE,
+        tokens_word="1",
+        tokens_step="1",
+        tokens_model="smollm2-135m-instruct",
+        tokens_place="0",
+    )
+    assert not site.toast
+    assert site.radio("tokens_method").value == tokenizers.WORDPIECE
+    assert [site.select_slider(f"tokens_{n}").value for n in ("word", "step", "place")] == [1, 1, 0]
+    assert site.selectbox("tokens_model").value == "smollm2-135m-instruct"
+
+
+def test_nonsense_in_a_link(site: AppTest):
+    names = ("method", "word", "step", "model", "place")
+    open_page(site, VIEW, **{f"tokens_{name}": "<b>99" for name in names})
+    assert not site.exception
+    assert len(site.toast) == len(names)
+    assert site.radio("tokens_method").value == tokenizers.GPT2
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_the_vocabulary_that_is_here_still_cuts(site: AppTest):
+    open_page(site, VIEW)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+
+
+def test_without_any_tokenizer_the_page_says_so(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    def missing(method: str) -> None:
+        raise LookupError(f"nothing for {method}")
+
+    monkeypatch.setattr(tokenizers, "tokenizer_of", missing)
+    open_page(site, VIEW)
+    assert not site.exception
+    assert len(messages(site)) == 3
+
+
+def test_chips_are_packed_as_text_and_bounded():
+    item = Chip("</script><b>", "d\u202e", quiet=True, line_after=True)
+    packed = json.loads(pack([item], title="t", hint="h"))
+    assert packed == {
+        "title": "t",
+        "hint": "h",
+        "chips": [["</script><b>", "d\u202e", True, False, True]],
+    }
+    with pytest.raises(ValueError, match=f"{MAX_CHIPS + 1} chips"):
+        chips([item] * (MAX_CHIPS + 1), title="t", key="k")

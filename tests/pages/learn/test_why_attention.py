@@ -1,0 +1,237 @@
+"""Why attention: the page's numbers against autograd's own, its controls' extremes, its links."""
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch import nn
+
+from attention_core import SelfAttentionV2
+from attention_core.experiments.learn.why_attention import word_vectors
+from pages.learn.why_attention import influence, reading, timing
+from serving import measure
+from serving.limits import MAX_WORDS
+from tests.helpers.apptest import messages, open_page
+from tests.helpers.lectures import LECTURE_NUMBERS
+
+VIEW = "pages/learn/why_attention/page.py"
+NUMBERS = LECTURE_NUMBERS
+TEXT = "a kite and a boat"
+
+
+def metrics(site: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in site.metric}
+
+
+def notebook(layer: str, state: int, seed: int) -> influence.Reach:
+    return influence.reach(
+        influence.setting(
+            "ignored", notebook=True, width=16, state=state, hold=0.0, layer=layer, seed=seed
+        )
+    )
+
+
+def test_the_notebook_s_weights():
+    found = notebook(influence.PLAIN, 4, 0)
+    expected = NUMBERS["002_simplified_self_attention"]
+    np.testing.assert_allclose(found.weights, expected["weights"][-1], atol=5e-5)
+    assert list(found.words) == expected["tokens"]
+    found = notebook(influence.TRAINABLE, 2, 789)
+    expected = NUMBERS["002_self_attention_v2_seed789"]
+    np.testing.assert_allclose(found.weights, expected["weights"][-1], atol=5e-5)
+    assert found.numbers == (18, 2)
+
+
+def test_the_notebook_s_weights_on_the_page(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        why_attention_notebook="true",
+        why_attention_state="2",
+        why_attention_seed="789",
+    )
+    assert not site.exception
+    table = site.dataframe[0].value
+    expected = NUMBERS["002_self_attention_v2_seed789"]["weights"][-1]
+    np.testing.assert_allclose(table["attention: weight"], expected, atol=5e-5)
+    assert site.text_area("why_attention_text").disabled
+    assert metrics(site)["The sentence: 6 × 3 numbers"] == "18"
+
+
+def test_gradients_are_those_of_autograd(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        why_attention_text=TEXT,
+        why_attention_width="4",
+        why_attention_state="8",
+        why_attention_hold="1.5",
+        why_attention_seed="3",
+    )
+    torch.manual_seed(3)
+    gru = nn.GRU(4, 8, batch_first=True)
+    with torch.no_grad():
+        gru.bias_ih_l0[8:16] += 1.5
+    torch.manual_seed(3)
+    layer = SelfAttentionV2(4, 8)
+    gru, layer = gru.double(), layer.double()
+    x = word_vectors(TEXT.split(), 4, 3).double()
+    table = site.dataframe[0].value
+    for name, last in (
+        ("GRU", lambda one: gru(one[None])[1][0, 0]),
+        ("attention", lambda one: layer(one[None])[0, -1]),
+    ):
+        jacobian = torch.autograd.functional.jacobian(last, x)
+        expected = jacobian.norm(dim=(0, 2))
+        np.testing.assert_allclose(table[f"{name}: gradient"], expected, rtol=1e-6)
+        shares = expected / expected.mean()
+        np.testing.assert_allclose(table[f"{name}: × equal share"], shares, rtol=1e-6)
+        inside = "in the GRU" if name == "GRU" else "in attention"
+        assert metrics(site)[f"Word 0 {inside} (share)"] == f"{shares[0]:.2g}"
+    assert metrics(site)["Numbers in the last state"] == "8"
+    assert list(table["word"]) == TEXT.split()
+
+
+def test_growth_ends_where_the_whole_sentence_does():
+    words = " ".join(f"w{i}" for i in range(64))
+    asked = influence.setting(
+        words, notebook=False, width=8, state=16, hold=0.0, layer=influence.TRAINABLE, seed=0
+    )
+    grown, found = influence.growth(asked), influence.reach(asked)
+    assert grown[influence.GRU].iloc[-1] == pytest.approx(found.gru_share[0], rel=1e-6)
+    assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(found.attention_share[0], rel=1e-6)
+    assert grown[influence.GRU].iloc[0] == 1.0
+
+
+def test_the_state_reads_back_what_least_squares_finds():
+    found = reading.reading(4, 8, 0.0, 2)
+    torch.manual_seed(2)
+    gru = nn.GRU(4, 8, batch_first=True)
+    generator = torch.Generator().manual_seed(2)
+    n = reading.READ_SEQUENCES
+    x = torch.randn(n, reading.READ_TOKENS, 4, generator=generator) / 2
+    with torch.no_grad():
+        state = np.c_[gru(x)[1][0].double().numpy(), np.ones(n)]
+    half = n // 2
+    for place in (0, 8, 15):
+        token = x[:, place].double().numpy()
+        reader = np.linalg.lstsq(state[:half], token[:half], rcond=None)[0]
+        error = ((state[half:] @ reader - token[half:]) ** 2).mean()
+        expected = 1 - error / token[half:].var(axis=0, ddof=1).mean()
+        assert found[place] == pytest.approx(expected, abs=1e-6)
+    assert 0 < reading.recovered(found, 4) <= 8
+
+
+def test_every_control_at_its_extremes(site: AppTest):
+    open_page(site, VIEW)
+    for width, state in ((influence.WIDTHS[0], influence.STATES[0]), (influence.WIDTHS[-1], 64)):
+        site.select_slider("why_attention_width").set_value(width)
+        site.select_slider("why_attention_state").set_value(state)
+        for hold in (0.0, influence.MAX_HOLD):
+            site.slider("why_attention_hold").set_value(hold)
+            for layer in influence.LAYERS:
+                site.selectbox("why_attention_layer").set_value(layer).run()
+                assert not site.exception
+                assert not messages(site)
+                table = site.dataframe[0].value
+                assert np.isfinite(table.select_dtypes("number")).all(axis=None)
+                assert table["GRU: × equal share"].mean() == pytest.approx(1.0)
+                assert table["attention: weight"].sum() == pytest.approx(1.0)
+    site.slider("why_attention_seed").set_value(influence.MAX_SEED).run()
+    assert not site.exception
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "word " * MAX_WORDS, "<b>**a**</b> ![i](http://example.invalid/x)", "日本 \u202e x"],
+)
+def test_sentences_of_all_kinds(site: AppTest, text: str):
+    open_page(site, VIEW, why_attention_text=text)
+    assert not site.exception
+    assert not messages(site)
+    assert list(site.dataframe[0].value["word"]) == text.split()
+    for element in site.markdown:
+        assert "example.invalid" not in element.value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "There is no word"),
+        (" \n\t ", "There is no word"),
+        ("word " * 70, "70 words long, 6 over the limit of 64"),
+    ],
+)
+def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
+    open_page(site, VIEW)
+    site.text_area("why_attention_text").set_value(text).run()
+    assert not site.exception
+    assert any(message in shown for shown in messages(site))
+    assert site.text_area("why_attention_text").value == text
+    assert len(site.get("vega_lite_chart")) == 2  # the sections that need no sentence stay
+
+
+def test_times_are_measured_on_demand_only(site: AppTest):
+    open_page(site, VIEW)
+    first = site.dataframe[1].value
+    assert list(first["tokens"]) == list(timing.FEW)
+    assert list(first["scores of attention"]) == [n**2 for n in timing.FEW]
+    kept = timing.times(measure.FIRST)
+    site.select_slider("why_attention_state").set_value(8).run()
+    assert timing.times(measure.FIRST) is kept
+    assert site.dataframe[1].value.equals(first)
+    assert any(f"{kept.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
+    site.button("why_attention_measure").click().run()
+    assert not site.exception
+    again = site.dataframe[1].value
+    assert list(again["tokens"]) == list(timing.MANY)
+    label = f"Loop over attention, {timing.RATIO_AT} tokens"
+    assert float(metrics(site)[label].split(" ")[0]) > 0
+
+
+def test_the_medians_are_those_of_the_samples():
+    found = timing.times(measure.FIRST).value
+    for samples in found.seconds.values():
+        for length in found.lengths:
+            assert 0 < samples[length].low <= samples[length].median <= samples[length].high
+            assert len(samples[length].values) == found.repeats
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_page(
+        site,
+        VIEW,
+        why_attention_text=TEXT,
+        why_attention_width="32",
+        why_attention_state="64",
+        why_attention_hold="3.5",
+        why_attention_seed="17",
+        why_attention_layer=influence.PLAIN,
+    )
+    assert not site.exception
+    assert not site.toast
+    assert site.text_area("why_attention_text").value == TEXT
+    assert site.select_slider("why_attention_width").value == 32
+    assert site.select_slider("why_attention_state").value == 64
+    assert site.slider("why_attention_hold").value == 3.5
+    assert site.slider("why_attention_seed").value == 17
+    assert site.selectbox("why_attention_layer").value == influence.PLAIN
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("why_attention_width", "Numbers per word (d)"),
+        ("why_attention_state", "Numbers in the state (h)"),
+        ("why_attention_hold", "Hold: added to the update gate"),
+        ("why_attention_seed", "Seed"),
+        ("why_attention_layer", "Attention layer"),
+        ("why_attention_notebook", "The notebook's six words"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_page(site, VIEW, **{parameter: value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert len(site.get("vega_lite_chart")) == 4

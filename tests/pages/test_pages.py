@@ -1,0 +1,223 @@
+"""Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from serving import models, runs
+from serving.limits import MAX_TEXT_CHARACTERS
+from tests.helpers.apptest import (
+    FRAME,
+    GENERATE,
+    HOME,
+    MODELS,
+    ROOT,
+    SIDE,
+    VIEWS,
+    maps,
+    messages,
+    open_page,
+    weights,
+)
+from ui.export import source
+from ui.widgets import controls
+from ui.widgets.linked import says
+from ui.widgets.messages import MAX_CHARACTERS, as_text
+
+LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
+          "text_area", "button_group")  # fmt: skip
+
+
+@functools.cache
+def opened(view: str) -> AppTest:
+    """The page as it opens, once for several tests, which only look at it."""
+    return open_page(AppTest.from_file(FRAME, default_timeout=60), view)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_page_opens(view: str):
+    site = opened(view)
+    assert not site.exception
+    assert not messages(site)
+    assert site.title[0].value
+
+
+WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py"}  # besides the lessons
+
+
+@pytest.mark.parametrize(
+    "view", [view for view in VIEWS if "/learn/" not in view and view not in WITHOUT_A_MODEL]
+)
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: str):
+    open_page(site, view)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+
+
+def test_home_shows_the_head_of_the_sentence(site: AppTest):
+    open_page(site, HOME)
+    ((header, values),) = maps(site)
+    expected = weights("all-minilm-l6-v2", controls.ANIMAL, 3, 1)
+    np.testing.assert_array_equal(values, expected)
+    assert header["labels"][0] == "[CLS]"
+    assert header["largest"] == pytest.approx(float(expected.max()))
+    # the labels stand between marks that keep right-to-left text in its place
+    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    assert "“it” gives 0.640 of its attention to “animal”" in sentence
+
+
+@pytest.mark.parametrize("view", [HOME, SIDE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   \n\t ",
+        "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
+        "naïve 👩‍👧 日本語 \x00 \u202e rtl",
+        "a" * MAX_TEXT_CHARACTERS,
+        "[MASK] <|im_end|> [SEP]",
+    ],
+)
+def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
+    key = "home_text" if view == HOME else "side_by_side_text"
+    open_page(site, view)
+    site.text_area(key).set_value(text).run()
+    assert not site.exception
+    assert maps(site) or messages(site)
+    for element in site.markdown:
+        assert "onerror" not in element.value
+        assert "example.invalid" not in element.value
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("nonsense", ["1e400", "-1", "../../etc/<b>passwd</b>"])
+def test_nonsense_everywhere_in_a_link(site: AppTest, view: str, nonsense: str):
+    """Every parameter of the page at once; text boxes may take it, no page may fail.
+
+    Numbers are no news to a text box: it would only run a model again.
+    """
+    usual = opened(view)
+    kinds = LINKED if "<b>" in nonsense else [k for k in LINKED if not k.startswith("text_")]
+    keys = [widget.key for kind in kinds for widget in usual.get(kind) if widget.key]
+    linked = [key for key in keys if "_quiz_" not in key]
+    open_page(site, view, **dict.fromkeys(linked, nonsense))
+    assert not site.exception
+    assert site.title[0].value == usual.title[0].value
+
+
+@pytest.mark.parametrize(
+    ("asked", "value", "expected"),
+    [
+        ("3", 3, True),
+        ("3.0", 3, True),
+        ("4", 3, False),
+        ("x", 3, False),
+        ("0.70", 0.7, True),
+        ("true", True, True),
+        ("1", True, False),
+        ("", None, True),
+        ("a", "a", True),
+        ("a", "b", False),
+    ],
+)
+def test_what_an_address_says(asked: str, value: object, expected: bool):
+    assert says(asked, value) is expected
+
+
+def test_runs_are_shared_and_read_only():
+    first = runs.run("all-minilm-l6-v2", "shared")
+    assert runs.run("all-minilm-l6-v2", "shared") is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.weights[0, 0, 0, 0] = 1
+
+
+def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
+    open_page(site, MODELS)
+    site.selectbox("models_download").set_value("Another model, by its hub id").run()
+    site.text_input("models_hub_id").set_value("![x](http://example.invalid/x.png)").run()
+    site.button("models_start").click().run()
+    assert not site.exception
+    message = site.warning[0].value
+    assert "no hub name" in message
+    assert "![x](" not in message
+    assert "://" not in message
+
+
+def test_messages_are_text():
+    hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
+    shown = as_text(hostile)
+    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", shown) is None
+    assert "\n" not in shown
+    assert "http\\:\u200b" in shown  # broken up, so that it does not become a link
+    assert "www\u200b" in shown
+    assert len(as_text("x" * 10_000)) == MAX_CHARACTERS
+
+
+def test_opening_the_pages_loads_no_torch():
+    """What a page shows first, its code included, must not wait for torch."""
+    code = (
+        "import sys\n"
+        "from streamlit.testing.v1 import AppTest\n"
+        f"for view in ({GENERATE!r}, {MODELS!r}):\n"
+        "    site = AppTest.from_file(view, default_timeout=60).run()\n"
+        "    assert site.title[0].value and not site.exception\n"
+        "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "ATTENTION_LAB_WARMUP": "off", "HF_HUB_CACHE": "/nonexistent"},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_code_shown_is_the_code_that_runs():
+    import inspect
+
+    from attention_core import attend
+
+    shown = source.read("attention_core/attend.py", "attend")
+    lines, first = inspect.getsourcelines(attend)
+    assert shown.text == "".join(lines).rstrip("\n")
+    assert shown.first_line == first
+    method = source.read("attention_core/cache.py", "KVCache.update")
+    assert method.text.lstrip().startswith("def update(")
+    with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
+        source.read("attention_core/cache.py", "KVCache.nothing")
+
+
+def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    asked = []
+
+    def get(name: str) -> None:
+        asked.append(name)
+        raise OSError("damaged")
+
+    monkeypatch.setattr(models, "get", get)
+    models.warm_up().join(60)
+    assert asked == ["all-minilm-l6-v2", "smollm2-135m-instruct"]
+
+
+def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    # a closed port of this machine: refused at once, as without a network
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    open_page(site, MODELS)
+    site.button("models_start").click().run()
+    assert not site.exception
+    assert any("does not answer" in m for m in messages(site))
+
+
+def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
+    open_page(site, MODELS)
+    assert any("switched off" in element.value for element in site.info)
+    assert not site.button

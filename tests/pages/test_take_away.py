@@ -1,0 +1,244 @@
+"""Pages to take away: files, code that is run, and links, held against what the pages show."""
+
+import io
+import urllib.parse
+import zipfile
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.compare.ablate import pickers, ranking, runs
+from pages.compare.ablate import take_away as ablation
+from pages.compare.generated_tokens import run, step
+from pages.compare.generated_tokens import take_away as generated
+from pages.compare.side_by_side import comparison, reference
+from pages.compare.side_by_side import take_away as side_by_side_files
+from pages.compare.word_pairs import search
+from pages.compare.word_pairs import take_away as word_pairs_files
+from serving import models
+from serving import runs as attention
+from tests.helpers.apptest import FRAME, SIDE, open_page
+from tests.helpers.small_bert import save_bert
+from tests.helpers.snippets import executed
+from ui.export import chart_files, take_away
+from ui.widgets.controls import HeadChoice
+
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
+
+
+def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
+    entries = {entry.spec.name: entry for entry in models.ready()}
+    return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in chosen)
+
+
+@pytest.mark.parametrize(
+    ("view", "renormalise"), [(comparison.TOKENS, True), (comparison.WORDS, False)]
+)
+def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixture[str]):
+    both = attention.run(ENCODER, HOSTILE), attention.run(DECODER, HOSTILE)
+    first, second = heads((ENCODER, 2, 5), (DECODER, 17, 4))
+    shown = comparison.compare(both, (first, second), view, renormalise)
+    code = side_by_side_files.snippet(both, (first, second), shown, view, renormalise)
+    names, printed = executed(code, capsys)
+    np.testing.assert_allclose(names["signed"], shown.difference, atol=1e-5)
+    largest = shown.table.iloc[0]
+    said = [float(one) for one in printed.splitlines()[-1].replace("tensor(", "").split(")")[:-1]]
+    assert said == pytest.approx(list(largest[["left", "right", "left minus right"]]), abs=1e-4)
+    stored = side_by_side_files.arrays(both, (first, second), shown)
+    np.testing.assert_array_equal(stored["difference"], shown.difference)
+    np.testing.assert_array_equal(stored["right_weights"], both[1].weights[17, 4])
+    assert stored["left_as_drawn"].dtype == np.float32
+    assert len(stored["left_labels_as_drawn"]) == len(stored["left_as_drawn"])
+
+
+def found_words(text: str) -> tuple[attention.AttentionRun, search.Search]:
+    ran = attention.run(ENCODER, text)
+    units = search.units(ran.tokens)
+    last = len(units) - 2  # before [SEP]
+    return ran, search.search(ran, units, last, 1, 2)
+
+
+def test_word_pairs(capsys: pytest.CaptureFixture[str]):
+    ran, result = found_words(HOSTILE)
+    names, printed = executed(word_pairs_files.snippet(ran, result), capsys)
+    first, second = printed.splitlines()
+    assert tuple(map(int, first.split()[:2])) == result.best
+    assert float(first.split()[2]) == pytest.approx(float(result.weights.max()), abs=1e-5)
+    assert float(second) == pytest.approx(float(result.other_weights.max()), abs=1e-5)
+    stored = word_pairs_files.arrays(ran, result)
+    taken = ran.weights[:, :, stored["query_tokens"]].mean(2)[..., stored["a_tokens"]].sum(-1)
+    np.testing.assert_allclose(stored["weights_on_a"], taken, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", runs.KINDS)
+@pytest.mark.parametrize("name", [ENCODER, DECODER, "tiny-bert"])
+def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch):
+    if name == "tiny-bert":  # the one with a masked-word head
+        save_bert(tmp_path / name)
+        monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    text = "the old lamp sings ." if name == "tiny-bert" else HOSTILE
+    asked = runs.question(name, text, "3")
+    off = ["L0H1", "L1H2"]
+    effect = runs.effect(asked, off, kind)
+    names, _ = executed(ablation.snippet(asked, off, kind), capsys)
+    assert names["effect"].tolist() == pytest.approx([effect.size, effect.second], abs=1e-5)
+    none, _ = executed(ablation.snippet(asked, [], kind), capsys)
+    assert none["effect"].abs().max() < 1e-5
+    ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
+    stored = ablation.arrays(asked, effect, off, ranked)
+    values, key = (effect.cosine, "cosine") if name == ENCODER else (effect.after, "after")
+    np.testing.assert_array_equal(stored[key], values)
+    assert stored["heads_off"].tolist() == [[0, 1], [1, 2]]
+    assert stored["ranked_sizes"].shape == (2, 3)
+
+
+def ablated(text: str) -> take_away.Charts:
+    asked = runs.question(DECODER, text)
+    effect = runs.effect(asked, ["L3H1"], "zero")
+    ranked = ranking.Ranking(np.ones((30, 9), "f4"), np.zeros((30, 9), "f4"))
+    return lambda ink, paper: ablation.drawn(asked, effect, ["L3H1"], ranked, ink, paper)
+
+
+def turned(text: str) -> take_away.Charts:
+    asked = runs.question(ENCODER, text)
+    effect = runs.effect(asked, ["L3H1"], "zero")
+    return lambda ink, paper: ablation.drawn(asked, effect, ["L3H1"], None, ink, paper)
+
+
+def searched(text: str) -> take_away.Charts:
+    _, result = found_words(text)
+    return lambda ink, paper: search.charts(result, ink, paper)
+
+
+def traced(text: str) -> take_away.Charts:
+    made = run.generation(run.Settings(DECODER, text, 2, 0.0, 0))
+    shown = step.show(made, step.Look(step.ONE, 17, 5, False))
+    return lambda ink, paper: generated.drawn(shown, 1, None, ink, paper)
+
+
+def beside(text: str) -> take_away.Charts:
+    found = [reference.reference(ENCODER, text)]
+    return lambda ink, paper: side_by_side_files.drawn(found, ink, paper)
+
+
+@pytest.mark.parametrize(
+    ("charts", "names"),
+    [
+        (ablated, {"predictions", "ranking"}),
+        (turned, {"states"}),
+        (searched, {"heads_A", "heads_B", "a_or_b", "yardstick"}),
+        (traced, {"step_2"}),
+        (beside, {"core_beside_transformers_1"}),
+    ],
+)
+def test_charts_are_saved_as_svg_and_png(
+    charts: Callable[[str], take_away.Charts], names: set[str]
+):
+    file = take_away.pictures(charts(HOSTILE), "charts.zip")
+    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
+        assert set(files.namelist()) == {f"{n}.{end}" for n in names for end in ("svg", "png")}
+        for name in names:
+            svg = ElementTree.fromstring(files.read(f"{name}.svg"))
+            tags = {element.tag.rpartition("}")[2] for element in svg.iter()}
+            assert tags <= {
+                "svg",
+                "g",
+                "path",
+                "text",
+                "rect",
+                "line",
+                "defs",
+                "clipPath",
+                "linearGradient",
+                "stop",
+            }
+            links = [e for e in svg.iter() if any("href" in attribute for attribute in e.attrib)]
+            assert links == []
+            assert svg[0].get("fill") == "#ffffff"
+            fills = {text.get("fill") for text in svg.iter("{http://www.w3.org/2000/svg}text")}
+            assert fills <= {"#1d2730", "#ffffff"}  # white on dark cells only
+            assert "#1d2730" in fills
+            assert files.read(f"{name}.png").startswith(b"\x89PNG")
+
+
+def drawn(text: str, **more: Any) -> dict[str, Any]:
+    return {"title": {"text": text}, "data": {"values": [{"a": text}]}, "mark": "bar",
+            "encoding": {"y": {"field": "a", "type": "nominal"}}, **more}  # fmt: skip
+
+
+def test_no_text_and_no_address_gets_out_of_a_chart():
+    # some of these characters end the process that draws them
+    text = "<script>alert(1)</script>&'\" \x00 \x0b \ud800 \ufffe"
+    with zipfile.ZipFile(io.BytesIO(chart_files.archive({"a": drawn(text)}))) as files:
+        svg = ElementTree.fromstring(files.read("a.svg"))
+    said = "".join(svg.itertext())
+    assert said.count("<script>alert(1)</script>&'\"") == 2  # title and axis
+    assert not [element for element in svg.iter() if element.tag.endswith("script")]
+    for data in ({"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/"}):
+        with pytest.raises(ValueError, match="may not load anything"):
+            chart_files.archive({"a": drawn("a", data=data)})
+    with pytest.raises(ValueError, match="no pictures of a: "):
+        chart_files.archive({"a": drawn("a", mark="nothing")})
+
+
+def test_nothing_is_made_before_a_click():
+    def page() -> None:
+        from ui.export import take_away
+
+        def fail() -> dict[str, object]:
+            raise RuntimeError("made without a click")
+
+        def charts(ink: str, paper: str) -> dict[str, dict[str, object]]:
+            return fail()  # type: ignore[return-value]
+
+        files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(charts, "b.zip")]
+        take_away.panel(files, "print(1)", prefix="p", note="what it is")
+
+    site = AppTest.from_function(page).run()
+    assert not site.exception
+    assert len(site.get("download_button")) == 2
+
+
+def link_of(site: AppTest) -> dict[str, list[str]]:
+    """The parameters of the link that a page shows; AppTest knows no address before them."""
+    (address,) = [block.value for block in site.code if block.value.startswith("?")]
+    return urllib.parse.parse_qs(address[1:], keep_blank_values=True)
+
+
+def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
+    page = "pages/compare/ablate/page.py"
+    open_page(site, page)
+    site.button_group("ablate_preset").set_value("three small effects, one large").run()
+    site.radio("ablate_kind").set_value("uniform").run()
+    link = link_of(site)
+    preset = pickers.PRESETS["three small effects, one large"]
+    assert link == {
+        "ablate_text": [preset["ablate_text"]],
+        "ablate_model": [DECODER],
+        "ablate_heads": preset["ablate_heads"],
+        "ablate_kind": ["uniform"],
+        "ablate_position": ["automatic"],
+    }
+    other = AppTest.from_file(FRAME, default_timeout=60)
+    other.query_params.update(link)
+    open_page(other, page)
+    assert not other.toast
+    assert link_of(other) == link
+    other.multiselect("ablate_heads").set_value([]).run()
+    assert link_of(other)["ablate_heads"] == [""]
+
+
+def test_every_control_of_side_by_side_is_in_the_link(site: AppTest):
+    open_page(site, SIDE, side_by_side_two="true")
+    site.toggle("side_by_side_rows").set_value(True)
+    site.text_area("side_by_side_text_b").set_value("a & b = c?\nété %20 #").run()
+    link = link_of(site)
+    assert link["side_by_side_text_b"] == ["a & b = c?\nété %20 #"]
+    assert link["side_by_side_rows"] == link["side_by_side_two"] == ["true"]
+    widgets = [*site.selectbox, *site.select_slider, *site.radio, *site.toggle, *site.text_area]
+    assert {widget.key for widget in widgets} <= set(link)

@@ -1,0 +1,497 @@
+"""Downloads against a small hub of our own on the loopback interface."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from pretrained import sources
+from pretrained.hub import downloads as hub
+from pretrained.hub import fetch
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+LATER_COMMIT = "fedcba9876543210fedcba9876543210fedcba98"
+
+
+class FakeHub:
+    """Repositories (id -> file name -> bytes) behind the few addresses that a download uses."""
+
+    def __init__(self) -> None:
+        self.repositories: dict[str, dict[str, bytes]] = {}
+        # what somebody pushes to main right after the first look at it
+        self.pushed: dict[str, dict[str, bytes]] = {}
+        self.looked_at: set[str] = set()
+        self.requested: list[str] = []
+        self.slow_file = ""  # this one dribbles out until the server is closed
+        self.closing = threading.Event()
+        self.half_sent = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                outer.answer(self, with_body=True)
+
+            def do_HEAD(self) -> None:
+                outer.answer(self, with_body=False)
+
+            def log_message(self, *arguments: Any) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        # how often it looks whether it shall stop
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def answer(self, request: BaseHTTPRequestHandler, *, with_body: bool) -> None:
+        path = request.path.split("?")[0]
+        self.requested.append(path)
+        if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/(revision|tree)/([^/]+)", path):
+            commit, files = self.at(match[1], match[3])
+            if files is None:
+                return self.send(request, 404, b"{}", {"X-Error-Code": "RepoNotFound"}, with_body)
+            listing: Any
+            if match[2] == "tree":
+                listing = [
+                    {"type": "file", "path": n, "size": len(b), "oid": hashlib.sha1(b).hexdigest()}
+                    for n, b in files.items()
+                ]
+            else:
+                siblings = [{"rfilename": n, "size": len(b)} for n, b in files.items()]
+                listing = {"id": match[1], "modelId": match[1], "sha": commit, "siblings": siblings}
+                self.looked_at.add(match[1])
+            body = json.dumps(listing).encode()
+            return self.send(request, 200, body, {"Content-Type": "application/json"}, with_body)
+        if match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+            commit, files = self.at(match[1], match[2])
+            content = (files or {}).get(match[3])
+            if content is not None:
+                tag = {"ETag": f'"{hashlib.sha1(content).hexdigest()}"', "X-Repo-Commit": commit}
+                slow = match[3] == self.slow_file
+                return self.send(request, 200, content, tag, with_body, slow=slow)
+            return self.send(request, 404, b"", {"X-Error-Code": "EntryNotFound"}, with_body)
+        return self.send(request, 200, b"", {}, with_body)
+
+    def at(self, hub_id: str, revision: str) -> tuple[str, dict[str, bytes] | None]:
+        """The commit that a revision is at this moment, and its files."""
+        moved = hub_id in self.pushed and hub_id in self.looked_at
+        if revision == LATER_COMMIT or (revision == "main" and moved):
+            return LATER_COMMIT, self.pushed.get(hub_id)
+        return COMMIT, self.repositories.get(hub_id)
+
+    def send(
+        self,
+        request: BaseHTTPRequestHandler,
+        status: int,
+        body: bytes,
+        headers: dict[str, str],
+        with_body: bool,
+        *,
+        slow: bool = False,
+    ) -> None:
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        if not with_body:
+            return
+        if slow:
+            request.wfile.write(body[: len(body) // 2])
+            request.wfile.flush()
+            self.half_sent.set()
+            self.closing.wait(30)
+            return
+        request.wfile.write(body)
+
+    def close(self) -> None:
+        self.closing.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def fake_hub(monkeypatch: pytest.MonkeyPatch, hub_cache: Path) -> Iterator[FakeHub]:
+    server = FakeHub()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def closed_port(monkeypatch: pytest.MonkeyPatch) -> str:
+    """HF_ENDPOINT at an address where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return address
+
+
+@pytest.fixture
+def gpt2_files(tiny_gpt2: Path) -> dict[str, bytes]:
+    return {
+        "config.json": (tiny_gpt2 / "config.json").read_bytes(),
+        "model.safetensors": (tiny_gpt2 / "model.safetensors").read_bytes(),
+        "pytorch_model.bin": b"\x80\x02 a pickle",
+        "modeling_evil.py": b"raise SystemExit",
+        "onnx/model.onnx": b"not wanted",
+    }
+
+
+def poll(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for a condition that another process brings about."""
+    end = time.monotonic() + seconds
+    waiting = threading.Event()
+    while not condition():
+        assert time.monotonic() < end, "gave up waiting"
+        waiting.wait(0.02)
+
+
+def test_download_fetches_only_what_is_used(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    assert sources.find("lab/tiny") is None
+    download = hub.start_download("lab/tiny", "main")
+    assert download.wait(60) == "done", download.error
+    source = sources.find("lab/tiny")
+    assert source is not None
+    assert source.kind == "hub cache"
+    assert source.path.resolve() == download.path.resolve()
+    assert {file.name for file in source.path.iterdir()} == {"config.json", "model.safetensors"}
+    done, total = download.progress()
+    # config.json was there before the count began
+    assert done == total == len(gpt2_files["model.safetensors"])
+    assert not any("pytorch_model" in path or "evil" in path for path in fake_hub.requested)
+
+
+def test_a_downloaded_model_loads_and_agrees_with_the_reference(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes]
+) -> None:
+    import torch
+
+    import pretrained
+
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    assert hub.start_download("lab/tiny").wait(60) == "done"
+    asked = len(fake_hub.requested)
+    model = pretrained.load("lab/tiny", device="cpu")
+    ids = torch.tensor([[464, 1306, 1110]])
+    with torch.inference_mode():
+        torch.testing.assert_close(model.core(ids).logits, model.reference(ids).logits)
+    assert len(fake_hub.requested) == asked, "loading used the network"
+
+
+def test_what_was_looked_at_is_what_is_fetched(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    from huggingface_hub import try_to_load_from_cache
+
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    fake_hub.pushed["lab/tiny"] = {**gpt2_files, "model.safetensors": bytes(9_000_000)}
+    download = hub.start_download("lab/tiny")
+    assert download.wait(60) == "done", download.error
+    assert download.path is not None
+    assert download.path.name == COMMIT
+    weights = (download.path / "model.safetensors").read_bytes()
+    assert weights == gpt2_files["model.safetensors"]
+    # the branch's name leads there, for us and for the library
+    assert (hub_cache / "models--lab--tiny" / "refs" / "main").read_text() == COMMIT
+    source = sources.find("lab/tiny")
+    assert source is not None
+    assert source.path == download.path
+    found = try_to_load_from_cache("lab/tiny", "model.safetensors", cache_dir=hub_cache)
+    assert found == str(source.path / "model.safetensors")
+    assert [f.name for f in (hub_cache / "models--lab--tiny" / "refs").iterdir()] == ["main"]
+
+
+def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path, tiny_gpt2: Path
+) -> None:
+    repository = hub_cache / "models--lab--tiny"
+    older = Path(shutil.copytree(tiny_gpt2, repository / "snapshots" / ("0" * 40)))
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    fake_hub.slow_file = "model.safetensors"
+    download = hub.start_download("lab/tiny")
+    poll(fake_hub.half_sent.is_set)
+    download.cancel()
+    assert sources.find("lab/tiny") == sources.Source("hub cache", older)
+    fake_hub.slow_file = ""
+    again = hub.start_download("lab/tiny")
+    assert again.wait(60) == "done", again.error
+    assert sources.find("lab/tiny") == sources.Source("hub cache", again.path)
+
+
+def test_a_commit_needs_no_reference(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    download = hub.start_download("lab/tiny", COMMIT)
+    assert download.wait(60) == "done", download.error
+    assert not (hub_cache / "models--lab--tiny" / "refs").exists()
+    assert sources.hub_cache_folder("lab/tiny", COMMIT) == download.path
+
+
+def test_cancel_does_not_raise_for_a_process_that_will_not_die() -> None:
+    class Stuck:
+        calls: ClassVar[list[str]] = []
+
+        def terminate(self) -> None:
+            self.calls.append("terminate")
+
+        def kill(self) -> None:
+            self.calls.append("kill")
+
+        def wait(self, timeout: float) -> int:
+            raise subprocess.TimeoutExpired("fetch", timeout)
+
+    download = hub.Download("lab/tiny", "main")
+    download._process = Stuck()  # type: ignore[assignment]
+    download.cancel()
+    assert Stuck.calls == ["terminate", "kill"]
+    assert download.wait(1) == "cancelled"
+
+
+def test_no_room_on_the_disk_names_both_sizes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Path] = []
+
+    def usage(path: Path) -> SimpleNamespace:
+        asked.append(path)
+        return SimpleNamespace(free=1_500_000)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    cache = tmp_path / "not" / "yet" / "there"
+    fetch.check_room(cache, 1_500_000)
+    with pytest.raises(fetch.Refused, match=r"needs 2,345\.0 MB, but 1\.5 MB are free"):
+        fetch.check_room(cache, 2_345_000_000)
+    assert asked == [tmp_path, tmp_path]
+
+
+def test_room_is_looked_for_before_anything_is_fetched(
+    fake_hub: FakeHub,
+    gpt2_files: dict[str, bytes],
+    hub_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    # read once, at import: in a process of its own the variable that fake_hub removes is enough
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
+    with pytest.raises(fetch.Refused, match=r"but 0\.0 MB are free"):
+        fetch.fetch("lab/tiny", "main", hub_cache)
+    assert not any("/resolve/" in path for path in fake_hub.requested)
+    assert not hub_cache.exists()
+
+
+def test_cancel_stops_within_a_second_and_leaves_nothing_half_done(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+) -> None:
+    # The hub library writes in pieces of 10 MB: half of this is more than one.
+    big = {**gpt2_files, "model.safetensors": bytes(24_000_000)}
+    fake_hub.repositories["lab/tiny"] = big
+    fake_hub.slow_file = "model.safetensors"
+    download = hub.start_download("lab/tiny")
+    poll(fake_hub.half_sent.is_set)
+    poll(lambda: download.progress()[0] > 0)
+    done, total = download.progress()
+    assert 0 < done < total == 24_000_000
+    assert list(hub_cache.rglob("*.incomplete"))
+    start = time.monotonic()
+    download.cancel()
+    assert time.monotonic() - start < 1.0
+    assert download.state == "cancelled"
+    assert download.wait(5) == "cancelled"
+    assert sources.find("lab/tiny") is None
+    assert not list(hub_cache.rglob("*.incomplete"))
+    download.cancel()  # a second time changes nothing
+    assert download.state == "cancelled"
+
+
+def test_a_process_that_dies_is_a_failure(fake_hub: FakeHub, gpt2_files: dict[str, bytes]) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    fake_hub.slow_file = "model.safetensors"
+    download = hub.start_download("lab/tiny")
+    poll(fake_hub.half_sent.is_set)
+    assert download._process is not None
+    download._process.kill()
+    assert download.wait(5) == "failed"
+    assert "unexpectedly" in download.error
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"config.json": b'{"model_type": "t5"}'}, "'t5' is not supported"),
+        ({"config.json": b'{"model_type": "gpt2", "auto_map": {"x": "y"}}'}, "code of its own"),
+        (
+            {"config.json": b'{"model_type": "llama", "rope_scaling": {"type": "linear"}}'},
+            "rope_type='linear'",
+        ),
+        ({"config.json": b"[1, 2"}, "not valid JSON"),
+        ({"config.json": None}, "no config.json"),
+        ({"model.safetensors": None}, "no safetensors"),
+    ],
+)
+def test_refused_before_the_weights_move(
+    fake_hub: FakeHub,
+    gpt2_files: dict[str, bytes],
+    change: dict[str, bytes | None],
+    sentence: str,
+) -> None:
+    files = {**gpt2_files, **change}
+    fake_hub.repositories["lab/odd"] = {n: b for n, b in files.items() if b is not None}
+    download = hub.start_download("lab/odd")
+    assert download.wait(60) == "failed"
+    assert sentence in download.error
+    assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
+
+
+def test_byte_limit(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    monkeypatch.setenv("ATTENTION_LAB_MAX_DOWNLOAD_GB", "0.001")
+    download = hub.start_download("lab/tiny")
+    assert download.wait(60) == "failed"
+    assert "limited to 0.001 GB" in download.error
+    assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
+
+
+def test_unknown_repository_is_a_sentence(fake_hub: FakeHub) -> None:
+    download = hub.start_download("lab/nothing")
+    assert download.wait(60) == "failed"
+    assert download.error == "The hub has no such public model."
+
+
+def test_no_hub_is_noticed_within_three_seconds(closed_port: str, hub_cache: Path) -> None:
+    start = time.monotonic()
+    assert hub.hub_reachable() is False
+    download = hub.start_download("openai-community/gpt2")
+    assert download.wait(10) == "failed"
+    assert time.monotonic() - start < 3.0
+    assert "cannot be reached" in download.error
+
+
+def test_reachable_returns_in_time_when_the_hub_accepts_but_never_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        start = time.monotonic()
+        assert hub.hub_reachable(timeout=0.3) is False
+        assert time.monotonic() - start < 1.0
+
+
+def test_reachable_returns_in_time_when_name_resolution_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+
+    def hang(*arguments: Any, **options: Any) -> Any:
+        release.wait(30)
+        raise socket.gaierror("released")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
+    monkeypatch.setenv("NO_PROXY", "*")
+    start = time.monotonic()
+    assert hub.hub_reachable(timeout=0.3) is False
+    assert time.monotonic() - start < 1.0
+    release.set()
+
+
+def test_reachable(fake_hub: FakeHub) -> None:
+    assert hub.hub_reachable() is True
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", " 0 ", "no", "false"])
+def test_downloads_switched_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", value)
+    assert not hub.downloads_allowed()
+    with pytest.raises(PermissionError, match="switched off"):
+        hub.start_download("openai-community/gpt2")
+
+
+@pytest.mark.parametrize("hub_id", ["gpt2", "../../x", "a/b/c", "-x/y", "a/b;rm", "a/..", "a/b\0"])
+def test_hostile_hub_ids(hub_id: str) -> None:
+    with pytest.raises(ValueError, match="no hub name"):
+        hub.start_download(hub_id)
+
+
+@pytest.mark.parametrize("revision", ["", "--x", "../main", "a b", "x\0"])
+def test_hostile_revisions(revision: str) -> None:
+    with pytest.raises(ValueError, match="no revision"):
+        hub.start_download("lab/tiny", revision)
+
+
+def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_hub.repositories["openai-community/gpt2"] = gpt2_files
+    # A hosted site: visitors may not download, the operator still prepares.
+    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
+    monkeypatch.setenv("ATTENTION_LAB_PREFETCH", " gpt2, all-minilm-l6-v2,,no-such-model ")
+    downloads = {download.hub_id: download for download in hub.prefetch()}
+    assert set(downloads) == {"openai-community/gpt2", "no-such-model"}
+    assert downloads["no-such-model"].state == "failed"
+    assert "No model named" in downloads["no-such-model"].error
+    assert downloads["openai-community/gpt2"].wait(60) == "done"
+
+
+def test_prefetch_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_PREFETCH", "")
+    assert hub.prefetch() == []
+
+
+def test_choose_takes_the_shards_and_nothing_else() -> None:
+    sizes: dict[str, int | None] = {
+        "config.json": 1,
+        "model.safetensors.index.json": 2,
+        "model-00001-of-00002.safetensors": 3,
+        "model-00002-of-00002.safetensors": 4,
+        "other.safetensors": 5,
+        "sub/config.json": 6,
+    }
+    chosen = fetch.choose(sizes)
+    assert sum(chosen.values()) == 10
+    with pytest.raises(fetch.Refused, match="size"):
+        fetch.choose({"config.json": 1, "model.safetensors": None})
+    with pytest.raises(fetch.Refused, match="MB"):
+        fetch.choose({"config.json": 10**9, "model.safetensors": 1})
+
+
+def test_the_child_runs_without_warnings(closed_port: str, root: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pretrained.hub.fetch", "lab/tiny", "main", str(tmp_path)]
+    result = subprocess.run(
+        command, cwd=root, env=os.environ, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr == ""
+    assert result.stdout.startswith(hub.MESSAGE)

@@ -1,0 +1,151 @@
+"""transformers one step at a time, and GPT-2s with random weights."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
+
+from attention_core import stream
+from attention_core.seeding import seeded
+from pretrained import untrained
+from pretrained.reference_steps import reference_steps
+from pretrained.weights import core_from_reference
+
+PROMPT = (3, 1, 4, 1, 5)
+N_NEW = 9
+
+
+def _gpt2():
+    config = GPT2Config(vocab_size=67, n_positions=31, n_embd=24, n_layer=3, n_head=4)
+    return untrained.random_gpt2(config)
+
+
+def _llama():
+    with seeded(5):
+        model = LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=61,
+                hidden_size=24,
+                intermediate_size=40,
+                num_hidden_layers=2,
+                num_attention_heads=6,
+                num_key_value_heads=2,
+                max_position_embeddings=29,
+                eos_token_id=None,
+                initializer_range=0.3,
+            )
+        )
+    return model.eval().requires_grad_(False)
+
+
+@pytest.fixture(params=[_gpt2, _llama], ids=["gpt2", "llama"])
+def reference(request):
+    model = request.param()
+    model.set_attn_implementation("eager")
+    return model
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attention):
+    core = core_from_reference(reference).eval()
+    steps = list(
+        reference_steps(
+            reference, core.config, PROMPT, max_new_tokens=N_NEW, cached=cached, attention=attention
+        )
+    )
+    cache = core.new_cache(1, len(PROMPT) + N_NEW) if cached else None
+    for step, ours in zip(
+        steps, stream(core, PROMPT, max_new_tokens=N_NEW, cache=cache), strict=True
+    ):
+        assert_close(step.logits, ours.logits, atol=1e-5, rtol=1e-5)
+        for field in ("kind", "token_id", "n_new", "n_keys", "cache_length", "flops"):
+            assert getattr(step, field) == getattr(ours, field), field
+        assert step.logprob == pytest.approx(ours.logprob, abs=1e-5)
+        assert step.seconds > 0
+    made = reference.generate(
+        torch.tensor([PROMPT]),
+        max_new_tokens=N_NEW,
+        do_sample=False,
+        use_cache=cached,
+        attention_mask=torch.ones(1, len(PROMPT)),
+        pad_token_id=0,
+    )
+    assert [step.token_id for step in steps] == made[0, len(PROMPT) :].tolist()
+
+
+def test_between_two_steps_the_model_is_as_it_was(reference):
+    config = core_from_reference(reference).config
+    steps = reference_steps(
+        reference, config, PROMPT, max_new_tokens=2, cached=True, on_layer=lambda layer: None
+    )
+    next(steps)
+    assert reference.config._attn_implementation == "eager"
+    assert not any(module._forward_pre_hooks for module in reference.modules())
+
+
+def test_a_pass_is_abandoned_between_two_layers(reference):
+    config = core_from_reference(reference).config
+    heard = []
+
+    def stop(layer: int) -> None:
+        heard.append(layer)
+        if layer == 1:
+            raise InterruptedError
+
+    steps = reference_steps(
+        reference, config, PROMPT, max_new_tokens=2, cached=False, on_layer=stop
+    )
+    with pytest.raises(InterruptedError):
+        next(steps)
+    assert heard == [0, 1]
+    assert reference.config._attn_implementation == "eager"
+    assert not any(module._forward_pre_hooks for module in reference.modules())
+
+
+@pytest.mark.parametrize(("n_prompt", "n_new"), [(0, 3), (4, 0), (25, 8)])
+def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
+    model = _gpt2()
+    config = core_from_reference(model).config
+    with pytest.raises(ValueError, match=f"{n_prompt} tokens with {n_new} new ones"):
+        reference_steps(model, config, range(n_prompt), max_new_tokens=n_new, cached=True)
+
+
+def test_random_weights_are_the_same_every_time_and_leave_other_draws_alone():
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    one, other = (untrained.untrained("random-tiny", device="cpu") for _ in range(2))
+    assert_close(torch.rand(3), expected)
+    ids = torch.tensor([one.tokenizer.encode("The next day is bright").ids])
+    assert torch.equal(one.core(ids).logits, other.core(ids).logits)
+    assert_close(one.core(ids).logits, one.reference(ids).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_tiny_random_weights_choose_varied_tokens():
+    model = untrained.untrained("random-tiny", device="cpu")
+    cache = model.core.new_cache(1, 40)
+    chosen = [s.token_id for s in stream(model.core, PROMPT, max_new_tokens=30, cache=cache)]
+    assert len(set(chosen)) > 10
+
+
+def test_an_unknown_shape_is_refused():
+    with pytest.raises(ValueError, match="random-gpt2-124m"):
+        untrained.untrained("gpt2")
+
+
+def test_the_124m_shape_is_gpt2_small():
+    from attention_core import PRESETS
+    from attention_core.model.transformer import Transformer
+
+    shape = untrained.SHAPES["random-gpt2-124m"]
+    preset = PRESETS["gpt2"]
+    assert (shape.n_layers, shape.n_heads, shape.width, shape.context_length) == (
+        preset.n_layers,
+        preset.n_heads,
+        preset.d_model,
+        preset.context_length,
+    )
+    with torch.device("meta"):
+        n_parameters = sum(p.numel() for p in Transformer(preset).parameters())
+    assert n_parameters == 124_439_808

@@ -1,0 +1,210 @@
+"""Folders in the cache are complete, unchanged and built by one process, or built again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pretrained import sealed_folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(folder))
+    return folder
+
+
+class Builder:
+    """Builds a folder with two files and counts how often."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.calls += 1
+        (folder / "small.json").write_text("{}")
+        (folder / "big.bin").write_bytes(bytes(range(256)) * 40)
+
+
+@pytest.fixture
+def build() -> Builder:
+    return Builder()
+
+
+def test_built_once(cache: Path, build: Builder) -> None:
+    first = sealed_folder.sealed_folder("key", build)
+    assert first == cache / "key"
+    assert sealed_folder.sealed_folder("key", build) == first
+    assert build.calls == 1
+    assert sorted(file.name for file in first.iterdir()) == [
+        "big.bin",
+        "manifest.json",
+        "small.json",
+    ]
+
+
+def test_others_may_read_it(cache: Path) -> None:
+    def private(folder: Path) -> None:
+        (folder / "file").write_text("x")
+        (folder / "file").chmod(0o600)
+
+    folder = sealed_folder.sealed_folder("key", private)
+    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def flip_a_bit(folder: Path) -> None:
+    file = folder / "big.bin"
+    stat = file.stat()
+    raw = bytearray(file.read_bytes())
+    raw[1000] ^= 4
+    file.write_bytes(raw)
+    # the size is the same; another process may well see the same time
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+
+
+def cut(folder: Path) -> None:
+    (folder / "big.bin").write_bytes(b"half")
+
+
+def remove(folder: Path) -> None:
+    (folder / "small.json").unlink()
+
+
+def damage_manifest(folder: Path) -> None:
+    (folder / "manifest.json").write_text("{")
+
+
+def empty_manifest(folder: Path) -> None:
+    (folder / "manifest.json").write_text('{"files": {}}')
+
+
+def odd_manifest(folder: Path) -> None:
+    (folder / "manifest.json").write_text('{"files": {"big.bin": 3}}')
+
+
+@pytest.mark.parametrize(
+    "damage", [flip_a_bit, cut, remove, damage_manifest, empty_manifest, odd_manifest]
+)
+def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> None:
+    folder = sealed_folder.sealed_folder("key", build)
+    damage(folder)
+    assert not sealed_folder.is_sound(folder)
+    assert sealed_folder.sealed_folder("key", build) == folder
+    assert build.calls == 2
+    assert sealed_folder.is_sound(folder)
+    assert not list(cache.glob(".key.*"))
+
+
+def test_a_changed_bit_is_noticed_by_another_process_whatever_the_time_says(
+    cache: Path, build: Builder, root: Path
+) -> None:
+    folder = sealed_folder.sealed_folder("key", build)
+    file = folder / "big.bin"
+    before = file.stat()
+    flip_a_bit(folder)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    code = f"from pathlib import Path; from pretrained import sealed_folder; print(sealed_folder.is_sound(Path({str(folder)!r})))"  # noqa: E501
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
+
+
+def test_what_a_killed_process_left_is_removed(cache: Path, build: Builder) -> None:
+    left = cache / ".key.abc123"
+    left.mkdir(parents=True)
+    (left / "big.bin").write_bytes(b"half")
+    sealed_folder.sealed_folder("key", build)
+    assert not left.exists()
+
+
+def test_a_failing_build_leaves_nothing(cache: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "big.bin").write_bytes(b"half")
+        raise ValueError("the source is damaged")
+
+    with pytest.raises(ValueError, match="damaged"):
+        sealed_folder.sealed_folder("key", fail)
+    assert [file.name for file in cache.iterdir() if file.suffix != ".lock"] == []
+
+
+@pytest.mark.parametrize("kind", ["a file", "below a file"])
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Builder, kind: str
+) -> None:
+    # Root may write anywhere, so the obstacle is a file where a folder is needed.
+    obstacle = tmp_path / "obstacle"
+    obstacle.write_text("")
+    target = obstacle if kind == "a file" else obstacle / "deeper"
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(target))
+    monkeypatch.setattr(sealed_folder, "_temporary", {})
+    folder = sealed_folder.sealed_folder("key", build)
+    assert sealed_folder.is_sound(folder)
+    assert sealed_folder.sealed_folder("key", build) == folder
+    assert build.calls == 1
+    shutil.rmtree(folder)
+
+
+def test_a_full_disk_while_building_falls_back(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealed_folder, "_temporary", {})
+
+    def full(folder: Path) -> None:
+        if folder.parent == cache:
+            raise OSError(28, "No space left on device")
+        (folder / "x").write_text("x")
+
+    folder = sealed_folder.sealed_folder("key", full)
+    assert folder.parent != cache
+    assert (folder / "x").read_text() == "x"
+    shutil.rmtree(folder)
+
+
+def test_without_a_home_folder_it_is_built_in_a_temporary_place(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(sealed_folder, "_temporary", {})
+    monkeypatch.setattr(sealed_folder, "cache_root", no_home)
+    folder = sealed_folder.sealed_folder("key", build)
+    assert sealed_folder.is_sound(folder)
+    shutil.rmtree(folder)
+
+
+def test_an_error_of_the_build_itself_is_not_taken_for_a_missing_home(cache: Path) -> None:
+    calls = []
+
+    def fail(folder: Path) -> None:
+        calls.append(folder)
+        raise RuntimeError("a defect")
+
+    with pytest.raises(RuntimeError, match="a defect"):
+        sealed_folder.sealed_folder("key", fail)
+    assert len(calls) == 1
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", "~/x")
+    assert sealed_folder.cache_root() == Path.home() / "x"
+    monkeypatch.delenv("ATTENTION_LAB_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert sealed_folder.cache_root() == tmp_path / "attention-lab"
+
+
+def test_the_manifest_lists_sizes_and_hashes(cache: Path, build: Builder) -> None:
+    folder = sealed_folder.sealed_folder("key", build)
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    assert files["big.bin"]["size"] == 10240
+    assert files["big.bin"]["sha256"] == sealed_folder.sha256(folder / "big.bin")

@@ -1,0 +1,225 @@
+"""Alignment by characters, on real tokenizers and the texts that break naive ones."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from pretrained.tokenization import gpt2
+from pretrained.tokenization.alignment import Alignment, aligned, aligned_words, group_labels, words
+from pretrained.tokenization.bpe import FastBpe
+from pretrained.tokenization.tokens import Tokenizer, Tokens
+from pretrained.tokenization.wordpiece import WordPiece
+
+FAMILY = "👩\u200d👩\u200d👧\u200d👦"
+TEXTS = [
+    "",
+    " ",
+    "The animal didn't cross the street, because we'll see: it’s too tired.",
+    "café naïve Ångström Zürich",
+    "cafe\u0301 nai\u0308ve A\u030angstro\u0308m",
+    f"{FAMILY} family, 🇩🇪🇫🇷 flags, 👍🏽 thumb ❤\ufe0fheart",
+    "In 2023, 13,023 + 0.5 = 1e-5 ... (yes).",
+    "two  spaces   three\tand a tab \n\n new lines\r\n end ",
+    "今日は良い天気です。한국어 中文",
+    "שלום עולם! مرحبا بالعالم \u202etext\u202c",
+    "a\x00b \ufeffbom \u2028 line",
+    "[MASK] typed, <|endoftext|> too",
+]
+PAIRS = list(itertools.permutations(["gpt2", "smollm2", "minilm"], 2))
+
+
+@pytest.fixture(scope="module")
+def tokenizers(smollm2_folder: Path, minilm_folder: Path) -> dict[str, Tokenizer]:
+    return {
+        "gpt2": gpt2.gpt2(),
+        "smollm2": FastBpe.from_folder(smollm2_folder, {"eos_token_id": 2}),
+        "minilm": WordPiece.from_folder(minilm_folder),
+    }
+
+
+def holders(tokens: Tokens) -> list[set[int]]:
+    """For each character the tokens whose span holds it."""
+    return [
+        {n for n, (start, end) in enumerate(tokens.spans) if start <= c < end}
+        for c in range(len(tokens.text))
+    ]
+
+
+def check_partition(alignment: Alignment, a: Tokens, b: Tokens) -> None:
+    for tokens, groups in (
+        (a, [*(unit.a for unit in alignment.units), *alignment.only_a]),
+        (b, [*(unit.b for unit in alignment.units), *alignment.only_b]),
+    ):
+        members = [token for group in groups for token in group]
+        assert sorted(members) == list(range(len(tokens)))
+        assert all(list(g) == list(range(g[0], g[-1] + 1)) for g in groups), "neighbours"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("align", [aligned, aligned_words])
+def test_every_character_belongs_to_the_tokens_that_hold_it(
+    tokenizers: dict[str, Tokenizer], pair: tuple[str, str], text: str, align
+) -> None:
+    a, b = (tokenizers[name].encode(text) for name in pair)
+    alignment = align(a, b)
+    check_partition(alignment, a, b)
+    unit_of = {
+        "a": alignment.unit_of("a", len(a)),
+        "b": alignment.unit_of("b", len(b)),
+    }
+    for in_a, in_b in zip(holders(a), holders(b), strict=True):
+        # all tokens that hold a character are in one unit, on both sides the same
+        units = {unit_of["a"][n] for n in in_a} | {unit_of["b"][n] for n in in_b}
+        assert len(units) <= 1
+        if in_a and in_b:
+            assert units != {-1}, "held on both sides, so aligned"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.parametrize("text", TEXTS)
+def test_units_are_the_smallest(
+    tokenizers: dict[str, Tokenizer], pair: tuple[str, str], text: str
+) -> None:
+    """Within a unit every inner border of one side lies inside a token of the other."""
+    a, b = (tokenizers[name].encode(text) for name in pair)
+    for unit in aligned(a, b).units:
+        spans = [a.spans[n] for n in unit.a] + [b.spans[n] for n in unit.b]
+        if all(start == end for start, end in spans):
+            continue  # [CLS] beside [CLS]
+        low, high = min(s for s, _ in spans), max(e for _, e in spans)
+        for border in range(low + 1, high):
+            crossed = any(start < border < end for start, end in spans)
+            # an encoder leaves the mark of a decomposed letter to no token
+            mark = unicodedata.combining(a.text[border]) or unicodedata.combining(
+                a.text[border - 1]
+            )
+            assert crossed or mark
+
+
+@pytest.mark.parametrize("name", ["gpt2", "smollm2", "minilm"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_words_hold_every_token_once(
+    tokenizers: dict[str, Tokenizer], name: str, text: str
+) -> None:
+    tokens = tokenizers[name].encode(text)
+    groups = words(tokens)
+    assert [token for group in groups for token in group] == list(range(len(tokens)))
+    for group in groups:
+        if any(tokens.spans[n][0] == tokens.spans[n][1] for n in group):
+            assert len(group) == 1  # added by the tokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The animal didn't stop.", ["The", "animal", "didn't", "stop", "."]),
+        ("it’s  well-known\n\nthat", ["it’s", "well", "-", "known", "that"]),
+        ("cafe\u0301 naïve", ["cafe\u0301", "naïve"]),
+        ("👍🏽 ok", ["👍🏽", "ok"]),
+        ("in 2023, yes", ["in", "2023", ",", "yes"]),
+        ("日本 です", ["日", "本", "です"]),
+        ("שלום עולם", ["שלום", "עולם"]),
+    ],
+)
+@pytest.mark.parametrize("name", ["gpt2", "smollm2", "minilm"])
+def test_words_by_hand(
+    tokenizers: dict[str, Tokenizer], name: str, text: str, expected: list[str]
+) -> None:
+    tokens = tokenizers[name].encode(text)
+    found = [label for label in group_labels(tokens, words(tokens)) if label[0] != "["]
+    assert found == expected
+
+
+def test_flags_and_a_family_are_words_of_their_own(tokenizers: dict[str, Tokenizer]) -> None:
+    tokens = tokenizers["gpt2"].encode(f"{FAMILY} 🇩🇪🇫🇷")
+    spans = [(tokens.spans[group[0]][0], tokens.spans[group[-1]][1]) for group in words(tokens)]
+    assert [tokens.text[start:end].strip() for start, end in spans] == [FAMILY, "🇩🇪", "🇫🇷"]
+
+
+def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
+    a = tokenizers["minilm"].encode("We didn't say so...")
+    b = tokenizers["gpt2"].encode("We didn't say so...")
+    alignment = aligned(a, b)
+    assert a.pieces[2:5] == ("didn", "'", "t")
+    assert b.pieces[1:3] == (" didn", "'t")
+    assert [(unit.a, unit.b) for unit in alignment.units] == [
+        ((1,), (0,)),
+        ((2,), (1,)),
+        ((3, 4), (2,)),
+        ((5,), (3,)),
+        ((6,), (4,)),
+        ((7, 8, 9), (5,)),
+    ]
+    assert [unit.label_a for unit in alignment.units] == ["We", "didn", "'t", "say", "so", "..."]
+    assert alignment.only_a == ((0,), (10,))  # [CLS], [SEP]
+    assert alignment.only_b == ()
+    assert alignment.unit_of("a", 11) == (-1, 0, 1, 2, 2, 3, 4, 5, 5, 5, -1)
+    merged = aligned_words(a, b)
+    assert [(unit.a, unit.b) for unit in merged.units][1] == ((2, 3, 4), (1, 2))
+    with pytest.raises(ValueError, match="'c'"):
+        alignment.unit_of("c", 11)
+    with pytest.raises(ValueError, match="token 9 of 9"):
+        alignment.unit_of("a", 9)
+
+
+def test_the_same_tokenizer_aligns_every_token_with_itself(
+    tokenizers: dict[str, Tokenizer],
+) -> None:
+    for text in TEXTS:
+        for name in ("minilm", "smollm2"):
+            tokens = tokenizers[name].encode(text)
+            alignment = aligned(tokens, tokens)
+            check_partition(alignment, tokens, tokens)
+            assert all(unit.a == unit.b for unit in alignment.units)
+            assert alignment.only_a == alignment.only_b == ()
+
+
+def test_white_space_without_a_partner(tokenizers: dict[str, Tokenizer]) -> None:
+    a, b = (tokenizers[name].encode("one\n\ntwo") for name in ("minilm", "gpt2"))
+    assert b.pieces[1] in ("\n\n", "\n")
+    assert (1,) in aligned(a, b).only_b
+    assert aligned_words(a, b).only_b == ()  # it belongs to the word behind it
+
+
+def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokenizer]) -> None:
+    a = tokenizers["minilm"].encode("The animal didn't cross it because it was too tired")
+    b = tokenizers["gpt2"].encode("the animal will cross because it was too wide")
+    alignment = aligned(a, b)
+    check_partition(alignment, a, b)
+    assert [unit.label_a for unit in alignment.units] == [
+        "The",
+        "animal",
+        "cross",
+        "because",
+        "it",
+        "was",
+        "too",
+    ]
+    assert a.labels[alignment.units[4].a[0]] == "it (2)"  # the one before "was"
+    gone = {label for group in alignment.only_a for label in group_labels(a, [group])}
+    assert gone == {"[CLS]", "didn", "'", "t", "it", "tired", "[SEP]"}
+    assert group_labels(b, alignment.only_b) == ("will", "wide")
+
+
+def test_two_sentences_of_one_encoder_share_its_added_tokens(
+    tokenizers: dict[str, Tokenizer],
+) -> None:
+    a, b = (tokenizers["minilm"].encode(text) for text in ("good tea", "bad tea, cold"))
+    units = [(unit.a, unit.b) for unit in aligned(a, b).units]
+    assert units == [((0,), (0,)), ((2,), (2,)), ((3,), (5,))]
+
+
+def test_a_token_that_holds_more_than_the_common_words_has_no_partner(
+    tokenizers: dict[str, Tokenizer],
+) -> None:
+    a = tokenizers["gpt2"].encode('so "yes."')
+    b = tokenizers["gpt2"].encode("so yes.")
+    assert a.pieces[-1] == '."'
+    alignment = aligned(a, b)
+    assert [unit.label_a for unit in alignment.units] == ["so", "yes"]
+    check_partition(alignment, a, b)

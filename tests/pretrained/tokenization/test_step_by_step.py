@@ -1,0 +1,175 @@
+"""Words cut step by step end where the tokenizers themselves end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers import decoders, models, pre_tokenizers
+
+import pretrained
+from pretrained.tokenization import gpt2 as gpt2_bpe
+from pretrained.tokenization.bpe import FastBpe
+from pretrained.tokenization.choose import for_source
+from pretrained.tokenization.gpt2 import Gpt2Bpe
+from pretrained.tokenization.step_by_step import MAX_STEP_BYTES, match_steps, merge_steps
+from pretrained.tokenization.wordpiece import WordPiece
+from tests.helpers.texts import TEXTS
+
+PROSE = (
+    "The animal didn't cross the street because it was too tired. Antidisestablishmentarianism "
+    "unbelievably internationalization supercalifragilistic tokenization whatsoever 3.14159 "
+    "def attend(q, k, v):\n    return softmax(q @ k.T / sqrt(d)) @ v  # x_1 != y2 &&  aaaaaaaa "
+    "Donaudampfschifffahrtsgesellschaft Übergrößenträger ŝanĝiĝis Çağrı "
+    "שלום עולם مرحبا بالعالم नमस्ते дорога ελευθερία 漢字仮名 한국어 😀👍🏽🇩🇪 ﬁ ½ ﷺ"
+)
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Gpt2Bpe:
+    return gpt2_bpe.gpt2()
+
+
+@pytest.fixture(scope="module")
+def smollm2(smollm2_folder: Path) -> FastBpe:
+    return FastBpe.from_folder(smollm2_folder, {})
+
+
+@pytest.fixture(scope="module")
+def minilm(minilm_folder: Path) -> WordPiece:
+    return WordPiece.from_folder(minilm_folder)
+
+
+@pytest.fixture(params=["gpt2", "smollm2"])
+def byte_level(request: pytest.FixtureRequest) -> Gpt2Bpe | FastBpe:
+    return request.getfixturevalue(request.param)
+
+
+def random_texts() -> list[str]:
+    """Characters of every script and of none, in no order that any text has."""
+    draw = random.Random(7)
+    ranges = ((0x20, 0x7F), (0xA0, 0x250), (0x370, 0x700), (0x900, 0xA00), (0x4E00, 0x5000),
+              (0x1F300, 0x1F650))  # fmt: skip
+    texts = []
+    for _ in range(60):
+        first, last = draw.choice(ranges)
+        texts.append("".join(chr(draw.randrange(first, last)) for _ in range(draw.randrange(1, 9))))
+    return [*texts, *(" ".join(texts[i : i + 3]) for i in range(0, 60, 3))]
+
+
+@pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
+def test_merges_end_at_the_tokenizer_s_own_tokens(byte_level: Gpt2Bpe | FastBpe, text: str):
+    ranks, ids = byte_level.merge_ranks, []
+    words = byte_level.words(text)
+    assert "".join(words) == text
+    for word in words:
+        steps = merge_steps(word.encode(), ranks)
+        final = [byte_level.id_of(part) for part in steps[-1].parts]
+        assert tuple(final) == byte_level.encode(word).ids
+        ids += final
+    assert tuple(ids) == byte_level.encode(text).ids
+
+
+def test_every_step_joins_one_pair_and_says_which(byte_level: Gpt2Bpe | FastBpe):
+    word = b" unbelievably"
+    steps = merge_steps(word, byte_level.merge_ranks)
+    assert steps[0].parts == tuple(bytes([byte]) for byte in word)
+    assert (steps[0].merged, steps[0].rank) == (None, None)
+    for before, step in zip(steps, steps[1:], strict=False):
+        assert b"".join(step.parts) == word
+        at = step.merged
+        assert at is not None
+        pair = (before.parts[at], before.parts[at + 1])
+        assert step.parts == (*before.parts[:at], pair[0] + pair[1], *before.parts[at + 2 :])
+        assert step.rank == byte_level.merge_ranks[pair]
+        # no other neighbours had an earlier merge
+        others = zip(before.parts, before.parts[1:], strict=False)
+        assert step.rank == min(byte_level.merge_ranks.get(other, 10**9) for other in others)
+        # whatever stands between two steps is a token too
+        assert all(byte_level.id_of(part) is not None for part in step.parts)
+
+
+def test_merges_by_hand():
+    ranks = {(b"l", b"o"): 0, (b"lo", b"w"): 1, (b"e", b"r"): 2, (b"a", b"a"): 3}
+    steps = merge_steps(b"lower", ranks)
+    assert [step.parts for step in steps[1:]] == [
+        (b"lo", b"w", b"e", b"r"),
+        (b"low", b"e", b"r"),
+        (b"low", b"er"),
+    ]
+    assert [step.rank for step in steps] == [None, 0, 1, 2]
+    # the leftmost of equal pairs first; one that overlaps is then gone
+    assert merge_steps(b"aaa", ranks)[-1].parts == (b"aa", b"a")
+    assert len(merge_steps(b"x", ranks)) == 1
+
+
+def test_the_merge_list_of_gpt2(gpt2: Gpt2Bpe):
+    assert len(gpt2.merge_ranks) == 50_000
+    assert gpt2.merge_ranks[b" ", b"t"] == 0
+    # ids of GPT-2 are the 256 bytes, then the merges in their order
+    for (left, right), rank in list(gpt2.merge_ranks.items())[::997]:
+        assert gpt2.id_of(left + right) == 256 + rank
+    assert gpt2.id_of(b"no such token at all") is None
+
+
+@pytest.mark.parametrize("size", [0, MAX_STEP_BYTES + 1])
+def test_a_word_that_is_too_long_or_empty_is_refused(size: int):
+    with pytest.raises(ValueError, match=f"{size} bytes"):
+        merge_steps(b"x" * size, {})
+
+
+@pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
+def test_longest_matches_are_the_tokenizer_s_own(minilm: WordPiece, text: str):
+    ids = []
+    for word in minilm.words(text):
+        steps = match_steps(word, minilm.id_of)
+        ids += [step.id for step in steps]
+        if steps[0].piece != "[UNK]":
+            assert "".join(word[step.start : step.end] for step in steps) == word
+    tokens = minilm.encode(text)
+    own = [i for i, special in zip(tokens.ids, tokens.special, strict=True) if not special]
+    assert ids == own
+
+
+def test_longest_match_by_hand():
+    vocabulary = {"[UNK]": 0, "un": 1, "##able": 2, "##a": 3, "u": 4}
+    steps = match_steps("unable", vocabulary.get)
+    assert [(s.piece, s.id, s.start, s.end) for s in steps] == [
+        ("un", 1, 0, 2),
+        ("##able", 2, 2, 6),
+    ]
+    assert steps[0].tried == ("unable", "unabl", "unab", "una")
+    assert steps[1].tried == ()
+    (unknown,) = match_steps("unx", vocabulary.get)
+    assert (unknown.piece, unknown.id, unknown.start, unknown.end) == ("[UNK]", 0, 0, 3)
+    (long,) = match_steps("u" * 101, vocabulary.get)
+    assert long.piece == "[UNK]"
+
+
+@pytest.mark.parametrize(
+    ("word", "vocabulary", "message"),
+    [("", {"[UNK]": 0}, "0 characters"), ("a", {"a": 1}, "is None")],
+)
+def test_nothing_to_match_is_refused(word: str, vocabulary: dict, message: str):
+    lookup: Callable[[str], int | None] = vocabulary.get
+    with pytest.raises(ValueError, match=message):
+        match_steps(word, lookup)
+
+
+def test_a_vocabulary_of_pieces_has_no_byte_steps():
+    tokenizer = FastTokenizer(models.BPE(vocab={"a": 0, "b": 1, "ab": 2}, merges=[("a", "b")]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.Fuse()
+    with pytest.raises(ValueError, match="byte-level"):
+        FastBpe(tokenizer).words("ab")
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m-instruct", "all-minilm-l6-v2"])
+def test_a_tokenizer_without_the_weights(name: str):
+    source = pretrained.find(name)
+    assert source is not None
+    text = "The next day is bright and sunny"
+    assert for_source(source.path).encode(text) == pretrained.load(name).tokenizer.encode(text)

@@ -1,0 +1,364 @@
+"""Tokens: ids, spans from bytes, labels, and what people type."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pretrained.tokenization import gpt2 as gpt2_bpe
+from pretrained.tokenization.bpe import FastBpe, byte_alphabet
+from pretrained.tokenization.choose import for_folder
+from pretrained.tokenization.gpt2 import Gpt2Bpe
+from pretrained.tokenization.tokens import (
+    Tokenizer,
+    Tokens,
+    byte_spans,
+    clean,
+    printable,
+)
+from pretrained.tokenization.wordpiece import WordPiece
+from tests.helpers.texts import TEXTS
+
+
+@pytest.fixture(scope="module")
+def gpt2() -> Gpt2Bpe:
+    return gpt2_bpe.gpt2()
+
+
+@pytest.fixture(scope="module")
+def smollm2(smollm2_folder: Path) -> FastBpe:
+    return FastBpe.from_folder(smollm2_folder, {"eos_token_id": 2})
+
+
+@pytest.fixture(scope="module")
+def minilm(minilm_folder: Path) -> WordPiece:
+    return WordPiece.from_folder(minilm_folder)
+
+
+@pytest.fixture(params=["gpt2", "smollm2"])
+def byte_level(request: pytest.FixtureRequest) -> Gpt2Bpe | FastBpe:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["gpt2", "smollm2", "minilm"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return request.getfixturevalue(request.param)
+
+
+def test_gpt2_ids_of_the_lecture_sentence(gpt2: Gpt2Bpe) -> None:
+    tokens = gpt2.encode("The next day is bright and sunny")
+    assert tokens.ids == (464, 1306, 1110, 318, 6016, 290, 27737)
+    assert tokens.pieces == ("The", " next", " day", " is", " bright", " and", " sunny")
+    assert tokens.spans[1] == (3, 8)
+    assert tokens.labels[1] == "␣next"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_byte_level_round_trip(byte_level: Gpt2Bpe | FastBpe, text: str) -> None:
+    tokens = byte_level.encode(text)
+    assert tokens.text == text
+    assert byte_level.decode_bytes(tokens.ids) == text.encode()
+    assert byte_level.decode(tokens.ids) == text
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_character_belongs_to_the_tokens_that_hold_its_bytes(
+    byte_level: Gpt2Bpe | FastBpe, text: str
+) -> None:
+    tokens = byte_level.encode(text)
+    # Counted independently: walk over the bytes, ask of each which token and which character.
+    token_of = [n for n, index in enumerate(tokens.ids) for _ in byte_level.decode_bytes([index])]
+    char_of = [n for n, char in enumerate(text) for _ in char.encode()]
+    expected = {(n, c) for n, c in zip(token_of, char_of, strict=True)}
+    found = {(n, c) for n, (start, end) in enumerate(tokens.spans) for c in range(start, end)}
+    assert found == expected
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_labels_are_unique_short_and_printable(tokenizer: Tokenizer, text: str) -> None:
+    labels = tokenizer.encode(text).labels
+    assert len(set(labels)) == len(labels)
+    for label in labels:
+        assert label.isprintable()
+        assert label.strip() == label != ""
+        assert len(label) < 40
+
+
+@pytest.mark.parametrize("emoji", ["\U0001f9ff", "\U0001fae0", "\U00013000"])
+def test_parts_of_a_character_are_labelled_by_their_bytes(
+    byte_level: Gpt2Bpe | FastBpe, emoji: str
+) -> None:
+    text = f"It {emoji}!"
+    tokens = byte_level.encode(text)
+    parts = [n for n, span in enumerate(tokens.spans) if 3 in range(*span)]
+    assert len(parts) > 1, "choose a character that this vocabulary splits"
+    assert not any("\ufffd" in label for label in tokens.labels)
+    # read back from the labels, the bytes are those of the space and the character
+    shown = "".join(tokens.labels[n].split(" (")[0] for n in range(1, parts[-1] + 1))
+    assert shown == "␣" + "".join(f"<{byte:02X}>" for byte in emoji.encode())
+    assert all(tokens.spans[n][1] == 4 for n in parts)
+    assert tokens.labels[-1] == "!"
+    assert len(set(tokens.labels)) == len(tokens)
+    assert byte_level.decode(tokens.ids) == text
+    assert byte_level.decode(tokens.ids[: parts[0] + 1]).endswith("\ufffd")
+
+
+def test_labels_of_an_emoji_in_gpt2(gpt2: Gpt2Bpe) -> None:
+    tokens = gpt2.encode("👍🏽 ok")
+    assert tokens.labels == ("<F0><9F><91>", "<8D>", "<F0><9F>", "<8F>", "<BD>", "␣ok")
+    assert tokens.spans == ((0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 5))
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_spans_are_inside_the_text_and_in_order(tokenizer: Tokenizer, text: str) -> None:
+    tokens = tokenizer.encode(text)
+    assert isinstance(tokenizer, Tokenizer)
+    assert all(0 <= start <= end <= len(text) for start, end in tokens.spans)
+    starts = [start for start, _ in tokens.spans]
+    assert starts == sorted(starts)
+
+
+def test_random_unicode(byte_level: Gpt2Bpe | FastBpe, minilm: WordPiece) -> None:
+    pick = random.Random(3)
+    ranges = [(0x20, 0x7F), (0xA0, 0x250), (0x300, 0x370), (0x4E00, 0x4F00), (0x1F300, 0x1F700)]
+    for _ in range(150):
+        chars = [chr(pick.randrange(*pick.choice(ranges))) for _ in range(pick.randrange(40))]
+        text = "".join(chars)
+        tokens = byte_level.encode(text)
+        assert byte_level.decode(tokens.ids) == text
+        covered = {c for start, end in tokens.spans for c in range(start, end)}
+        assert covered == set(range(len(text)))
+        assert minilm.encode(text).ids[0] == minilm.cls_id
+
+
+def test_typed_special_tokens_are_ordinary_text_for_decoders(gpt2: Gpt2Bpe) -> None:
+    tokens = gpt2.encode("a<|endoftext|>b")
+    assert gpt2.end_ids == {50256}
+    assert not gpt2.end_ids & set(tokens.ids)
+    assert gpt2.decode([50256]) == "<|endoftext|>"
+
+
+def test_typed_special_tokens_are_ordinary_text_for_smollm2(smollm2: FastBpe) -> None:
+    tokens = smollm2.encode("<|im_start|>x<|im_end|><|endoftext|>")
+    assert min(tokens.ids) > 16  # 0 to 16 are the special ones
+    assert not any(tokens.special)
+    assert smollm2.end_ids == {0, 2}
+    assert smollm2.decode([1, 2]) == "<|im_start|><|im_end|>"
+
+
+def test_smollm2_splits_numbers_into_digits(smollm2: FastBpe) -> None:
+    assert smollm2.encode("in 2023").pieces == ("in", " ", "2", "0", "2", "3")
+
+
+def test_a_typed_mask_stays_the_mask(minilm: WordPiece) -> None:
+    text = "Paris is the [MASK] of France."
+    tokens = minilm.encode(text)
+    place = tokens.ids.index(minilm.mask_id)
+    assert tokens.special[place]
+    assert text[slice(*tokens.spans[place])] == "[MASK]"
+    assert (tokens.ids[0], tokens.ids[-1]) == (minilm.cls_id, minilm.sep_id)
+    assert tokens.spans[0] == (0, 0)
+    assert tokens.spans[-1] == (len(text), len(text))
+
+
+def test_wordpiece_spans_point_into_the_original_text(minilm: WordPiece) -> None:
+    text = "Naïve  CAFÉ, unaffable 日本 don't"
+    tokens = minilm.encode(text)
+    words = [text[start:end] for start, end in tokens.spans]
+    assert words[1:-1] == [
+        "Naïve",
+        "CAFÉ",
+        ",",
+        "una",
+        "ffa",
+        "ble",
+        "日",
+        "本",
+        "don",
+        "'",
+        "t",
+    ]
+    assert tokens.pieces[1:3] == ("naive", "cafe")
+    assert "##ffa" in tokens.labels
+
+
+def test_the_file_of_a_sentence_encoder_neither_cuts_nor_pads(minilm: WordPiece) -> None:
+    assert len(minilm.encode("word " * 300)) == 302
+    assert len(minilm.encode("word")) == 3
+
+
+def test_vocab_txt_alone_gives_the_same_tokens(
+    minilm: WordPiece, minilm_folder: Path, tmp_path: Path
+) -> None:
+    shutil.copy(minilm_folder / "vocab.txt", tmp_path)
+    alone = WordPiece.from_folder(tmp_path)
+    assert alone.vocab_size == minilm.vocab_size
+    for text in TEXTS:
+        assert alone.encode(text) == minilm.encode(text)
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "ab " * 33_334, " " * 100_000, "日本" * 50_000])
+def test_long_texts(tokenizer: Tokenizer, text: str) -> None:
+    tokens = tokenizer.encode(text)
+    assert len(set(tokens.labels)) == len(tokens)
+    assert tokens.text == text
+
+
+def test_lone_surrogates_do_not_raise(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode("a\ud800b")
+    assert tokens.text == "a\ufffdb" == clean("a\ud800b")
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**6])
+def test_ids_outside_the_vocabulary(tokenizer: Tokenizer, wrong: int) -> None:
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        tokenizer.decode([5, wrong])
+    with pytest.raises(ValueError, match="outside the vocabulary"):
+        tokenizer.decode_bytes([wrong])
+
+
+def test_tokens_checks_its_lengths() -> None:
+    with pytest.raises(ValueError, match="differ in length"):
+        Tokens("a", (1, 2), ("a",), ((0, 1),), (False,))
+    with pytest.raises(ValueError, match="differ in length"):
+        Tokens("a", (1,), ("a",), ((0, 1),), (False,), (b"a", b"b"))
+
+
+def test_labels_of_pieces_that_print_alike() -> None:
+    pieces = ("a", "a (2)", "a", " ", "␣", "a␣(2)", "x" * 30, "x" * 31)
+    n = len(pieces)
+    tokens = Tokens("", tuple(range(n)), pieces, ((0, 0),) * n, (False,) * n)
+    assert len(set(tokens.labels)) == n
+    assert tokens.labels[:3] == ("a", "a␣(2)", "a (2)")
+
+
+@pytest.mark.parametrize(
+    ("piece", "label"),
+    [
+        (" the", "␣the"),
+        ("\n\n", "⏎⏎"),
+        ("\t", "⇥"),
+        ("\x00", "\\x00"),
+        ("\u200d", "\\u{200d}"),
+        ("\u0301", "◌\u0301"),
+        ("##ing", "##ing"),
+        ("", "∅"),
+        ("x" * 99, "x" * 23 + "…"),
+        (b" the", "␣the"),
+        (" é".encode(), "␣é"),
+        (b" \xf0\x9f", "␣<F0><9F>"),
+        (b"\xa9a", "<A9>a"),
+        (b"\xff" * 9, "<FF>" * 5 + "<FF…"),
+        (b"", "∅"),
+    ],
+)
+def test_printable(piece: str | bytes, label: str) -> None:
+    assert printable(piece) == label
+
+
+def test_byte_spans_refuses_other_bytes() -> None:
+    with pytest.raises(ValueError, match="do not add up"):
+        byte_spans("ab", [b"a", b"c"])
+
+
+def test_the_byte_alphabet_spells_every_byte_once() -> None:
+    assert sorted(byte_alphabet().values()) == list(range(256))
+    assert byte_alphabet()["Ġ"] == ord(" ")
+
+
+# Which tokenizer a folder gets
+
+
+@pytest.fixture
+def gpt2_files(tmp_path: Path) -> Path:
+    """A folder with GPT-2's own vocabulary as the hub lays it out."""
+    merges, vocabulary = next(gpt2_bpe._gpt2_files(None))
+    shutil.copy(merges, tmp_path / "merges.txt")
+    shutil.copy(vocabulary, tmp_path / "vocab.json")
+    return tmp_path
+
+
+def test_a_folder_with_gpt2s_vocabulary_goes_through_tiktoken(gpt2_files: Path) -> None:
+    config = {"model_type": "gpt2", "vocab_size": 50257}
+    assert isinstance(for_folder(gpt2_files, config), Gpt2Bpe)
+    # and as a tokenizer.json
+    FastBpe.from_folder(gpt2_files, config)._tokenizer.save(str(gpt2_files / "tokenizer.json"))
+    assert isinstance(for_folder(gpt2_files, config), Gpt2Bpe)
+
+
+def test_the_tokenizers_library_agrees_with_tiktoken(gpt2_files: Path, gpt2: Gpt2Bpe) -> None:
+    fast = FastBpe.from_folder(gpt2_files, {})
+    for text in TEXTS:
+        if "<|" not in text:  # the files alone do not say that <|endoftext|> is special
+            assert fast.encode(text) == gpt2.encode(text)
+
+
+def test_a_changed_vocabulary_does_not_pass_for_gpt2s(gpt2_files: Path) -> None:
+    vocabulary = json.loads((gpt2_files / "vocab.json").read_text())
+    first, second = list(vocabulary)[1000:1002]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    (gpt2_files / "vocab.json").write_text(json.dumps(vocabulary))
+    assert isinstance(for_folder(gpt2_files, {"model_type": "gpt2"}), FastBpe)
+
+
+def test_gpt2_without_the_package_uses_the_folder_and_checks_it(
+    gpt2_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpt2_bpe, "package_folder", lambda package: None)
+    assert gpt2_bpe.gpt2(gpt2_files).encode("The").ids == (464,)
+    with (gpt2_files / "merges.txt").open("a") as file:
+        file.write("x y\n")
+    with pytest.raises(ValueError, match=r"requirements-weights\.txt"):
+        gpt2_bpe.gpt2(gpt2_files)
+
+
+def test_tiktoken_writes_no_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
+    gpt2_bpe._gpt2_from.cache_clear()
+    gpt2_bpe.gpt2()
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "llama", "bert"])
+def test_damaged_tokenizer_files(model_type: str, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text('{"model": 3}')
+    with pytest.raises(ValueError, match="damaged"):
+        for_folder(tmp_path, {"model_type": model_type, "vocab_size": 77})
+
+
+@pytest.mark.parametrize("model_type", ["llama", "bert"])
+def test_no_tokenizer_files(model_type: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no tokenizer"):
+        for_folder(tmp_path, {"model_type": model_type})
+
+
+def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> None:
+    """Llama 2's kind of file: SentencePiece style with byte fallback and a begin token."""
+    from tokenizers import Tokenizer as Fast
+    from tokenizers import decoders, models, normalizers, processors
+
+    vocabulary = {"<unk>": 0, "<s>": 1, "</s>": 2, "▁": 3, "a": 4, "▁a": 5, "b": 6}
+    vocabulary |= {f"<0x{byte:02X}>": 7 + byte for byte in range(256)}
+    fast = Fast(
+        models.BPE(vocabulary, [("▁", "a")], unk_token="<unk>", byte_fallback=True, fuse_unk=True)
+    )
+    fast.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    fast.add_special_tokens(["<s>", "</s>"])
+    fast.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    fast.decoder = decoders.Fuse()
+    fast.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = for_folder(tmp_path, {"model_type": "llama", "eos_token_id": [2]})
+    tokens = tokenizer.encode("a bé")
+    assert tokens.ids[0] == 1
+    assert tokens.special == (True, *(False,) * (len(tokens) - 1))
+    assert tokens.spans == ((0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (3, 4))
+    assert tokenizer.end_ids == {2}
+    assert tokenizer.decode_bytes(tokens.ids[1:]) == " a bé".encode()

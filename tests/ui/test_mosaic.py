@@ -1,0 +1,96 @@
+"""What the mosaic sends to the browser: small, and exact within what it says."""
+
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from ui.canvas.mosaic import Packed, pack
+
+L, H, T = 3, 5, 7
+LABELS = [f"t{i}" for i in range(T)]
+
+
+def attention(layers: int, heads: int, n: int, *, causal: bool, sharp: float = 3.0) -> np.ndarray:
+    scores = sharp * np.random.default_rng(0).standard_normal((layers, heads, n, n))
+    if causal:
+        scores[..., ~np.tril(np.ones((n, n), bool))] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def unpacked(packed: Packed) -> tuple[dict, np.ndarray]:
+    """Header and values, read as the browser reads them."""
+    length = int.from_bytes(packed.data[:4], "little")
+    header = json.loads(packed.data[4 : 4 + length])
+    codes = np.frombuffer(zlib.decompress(packed.data[4 + length :]), np.uint8)
+    codes = codes.reshape(header["layers"] * header["heads"], -1)
+    largest = np.array(header["largest"], np.float32)[:, None]
+    return header, largest * (codes / header["levels"]) ** 2
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sharp", [0.01, 3.0, 30.0])
+def test_values_come_back_within_the_error_that_is_stated(causal: bool, sharp: float):
+    values = attention(L, H, T, causal=causal, sharp=sharp)
+    packed = pack(values, LABELS, name="m", title="t", causal=causal)
+    header, read = unpacked(packed)
+    cells = values.reshape(L * H, -1)
+    if causal:
+        cells = cells[:, np.tril(np.ones((T, T), bool)).ravel()]
+    off = np.abs(read - cells).max()
+    assert 0 < off <= packed.error * (1 + 1e-6)  # the browser, too, computes in floating point
+    assert packed.error <= values.max() / packed.levels
+    assert packed.levels == 255
+    assert (header["layers"], header["heads"], header["labels"]) == (L, H, LABELS)
+    np.testing.assert_allclose(header["largest"], cells.max(axis=1))
+
+
+def test_the_stated_error_is_no_more_than_twice_what_can_happen():
+    """A bound that nothing comes near would say nothing: here a value half a step off."""
+    values = np.full((1, 1, 2, 2), 1.0, np.float32)
+    values[0, 0, 0, 0] = ((254.5 - 1e-3) / 255) ** 2
+    packed = pack(values, ["a", "b"], name="m", title="t", causal=False)
+    _, read = unpacked(packed)
+    assert abs(read[0, 0] - values[0, 0, 0, 0]) > packed.error / 2
+
+
+@pytest.mark.parametrize("sharp", [0.05, 2.0])
+@pytest.mark.parametrize("causal", [False, True])
+def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
+    """Noise, the worst there is for a packer."""
+    values = attention(12, 12, 128, causal=causal, sharp=sharp)
+    packed = pack(values, [str(i) for i in range(128)], name="m", title="t", causal=causal)
+    assert len(packed.data) <= 1_200_000
+    assert packed.levels >= 31
+    _, read = unpacked(packed)
+    cells = values.reshape(144, -1)
+    if causal:
+        cells = cells[:, np.tril(np.ones((128, 128), bool)).ravel()]
+    assert np.abs(read - cells).max() <= packed.error * (1 + 1e-6)
+
+
+def test_a_head_of_zeros_is_no_division_by_zero():
+    values = np.zeros((1, 2, 3, 3), np.float32)
+    values[0, 1] = 1 / 3
+    header, read = unpacked(pack(values, ["a", "b", "c"], name="m", title="t", causal=False))
+    np.testing.assert_allclose(read, values.reshape(2, 9), rtol=1e-6)
+    assert header["largest"][0] == 0
+
+
+def test_other_values_give_another_digest():
+    values = attention(L, H, T, causal=False)
+    other = values[..., ::-1]
+    digests = {
+        unpacked(pack(v, LABELS, name="m", title="t", causal=False))[0]["digest"]
+        for v in (values, other)
+    }
+    assert len(digests) == 2
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(ValueError, match=r"\(layers, H, T, T\), got \(2, 3, 4, 5\)"):
+        pack(np.zeros((2, 3, 4, 5)), LABELS, name="m", title="t", causal=False)
+    with pytest.raises(ValueError, match="negative, the smallest is -0.5"):
+        pack(np.full((1, 1, 2, 2), -0.5), LABELS, name="m", title="t", causal=False)

@@ -1,0 +1,84 @@
+"""The offline page as text: what stands in it, and what cannot break out of it."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from ui.export import offline
+from ui.export.offline import Part, page
+
+HOSTILE = "</script></title><img src=x onerror=alert(1)><!--<script>"
+JS = 'const text = "</SCRIPT><!-- <script>";\nexport default function ({ data }) { return text; }\n'
+
+
+class Elements(HTMLParser):
+    """The elements of a page as a browser reads them: in a script only </script> ends it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.texts: dict[int, str] = {}
+        self.inside = -1
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        self.inside = len(self.found) - 1
+
+    def handle_endtag(self, tag):
+        self.inside = -1
+
+    def handle_data(self, data):
+        self.texts[self.inside] = self.texts.get(self.inside, "") + data
+
+
+def test_nothing_breaks_out_of_its_element():
+    part = Part(HOSTILE, HOSTILE, JS, HOSTILE.encode(), "open", {HOSTILE: {"a": HOSTILE}}, HOSTILE)
+    text = page(HOSTILE, [part, part], notes=[HOSTILE])
+    elements = Elements(text)
+    tags = [tag for tag, _ in elements.found]
+    assert "img" not in tags
+    assert tags.count("script") == 2 * 2 + 1 + 1  # data and variant of two parts, parts, script
+    texts = [elements.texts[i] for i, tag in enumerate(tags) if tag in ("title", "h1", "p")]
+    assert texts == [HOSTILE] * 3
+    scripts = {
+        attributes.get("id"): elements.texts[i]
+        for i, (tag, attributes) in enumerate(elements.found)
+        if tag == "script"
+    }
+    assert base64.b64decode(scripts["data-0-0"]) == HOSTILE.encode()
+    assert json.loads(base64.b64decode(scripts["data-1-1"])) == {"a": HOSTILE}
+    # one policy, one script, named by its hash; the same script of two parts stands there once
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    digest = hashlib.sha256(scripts[None].encode()).digest()
+    assert f"script-src 'sha256-{base64.b64encode(digest).decode()}';" in policy
+    assert policy.startswith("default-src 'none'")
+    assert scripts[None].count("const exported = function") == 1
+    assert not re.search("https?://(?!www.w3.org/)", text)
+
+
+@pytest.mark.parametrize(
+    "js", ["function a() {}", "export default 1\nexport const a = 1", "import a from 'b'\n" + JS,
+           "export { a as default }"],
+)  # fmt: skip
+def test_a_script_that_cannot_be_a_part_is_refused(js: str):
+    with pytest.raises(ValueError, match="export|import"):
+        page("t", [Part("", "", js, b"")])
+
+
+def test_a_page_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(offline, "MAX_BYTES", 100)
+    with pytest.raises(ValueError, match="the limit is 100"):
+        page("t", [Part("", "", JS, bytes(100))])
+
+
+def test_the_page_has_the_colours_of_both_themes():
+    text = page("t", [])
+    light, dark = text.split("prefers-color-scheme: dark")
+    assert "--st-background-color: #ffffff;" in light
+    assert "--st-background-color: #0b0e12;" in dark

@@ -1,0 +1,90 @@
+"""The panels of small tensors: what reaches the browser, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ui.canvas.tensors import MAX_CELLS, Panel, pack, tensors
+
+
+def test_every_part_arrives_aligned_and_exact():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 3, 5)).astype("f4")
+    cells = np.arange(30).reshape(2, 3, 5)
+    other = rng.normal(size=7)
+    data = pack(
+        [
+            Panel("a", values, ("batch", "token", "column"), rows=["é", "שלום", "c"], cells=cells),
+            Panel("b", other, ("column",), groups=np.full(7, -1)),
+        ],
+        colour="value",
+    )
+    length = int.from_bytes(data[:4], "little")
+    assert length % 4 == 0
+    header = json.loads(data[4 : 4 + length])
+    assert [panel["shape"] for panel in header["panels"]] == [[2, 3, 5], [7]]
+    assert header["panels"][0]["rows"] == ["é", "שלום", "c"]
+    assert header["panels"][0]["shapeText"] == "(batch 2, token 3, column 5)"
+    numbers = data[4 + length :]
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 30).reshape(2, 3, 5), values)
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<i4", 30, 120), np.arange(30))
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 7, 240), other.astype("f4"))
+    assert len(numbers) == 4 * (30 + 30 + 7 + 7)
+
+
+def test_a_window_names_the_shape_of_the_whole():
+    panel = Panel("p", np.zeros((2, 3)), ("token", "column"), whole=(7, 11))
+    assert panel.shape_text == "(token 7, column 11), drawn: (2, 3)"
+    assert Panel("p", np.zeros((2, 3)), ("token", "column")).shape_text == "(token 2, column 3)"
+
+
+def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
+    panel = Panel(
+        "p",
+        np.zeros((4, 5)),
+        ("token", "column"),
+        there=(3, 5),
+        box=(2, 5),
+        box_note="computed before",
+    )
+    data = pack([panel])
+    (header,) = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])["panels"]
+    assert (header["there"], header["box"]) == ([3, 5], [2, 5])
+    assert header["boxNote"] == "computed before"
+    assert Panel("v", np.zeros(5), ("column",), box=(1, 5)).box == (1, 5)  # a vector is one row
+
+
+def test_labels_may_differ_from_block_to_block():
+    rows = (("a", "b", "c"), ("d", "e", "f"))
+    data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])
+    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    assert header["panels"][0]["rows"] == [["a", "b", "c"], ["d", "e", "f"]]
+    assert header["panels"][0]["columns"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"values": np.zeros((1, 1, 1, 1, 1))}, "5 dimensions"),
+        ({"axes": ("token",)}, "2 dimensions but 1 axes"),
+        ({"there": (3, 1)}, r"is \(2, 3\): it has no part of \(3, 1\)"),
+        ({"box": (2, -1)}, r"is \(2, 3\): it has no part of \(2, -1\)"),
+        ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
+        ({"rows": ["one"]}, "1 labels for an axis of 2"),
+        ({"positions": (range(3), range(2))}, r"is \(2, 3\) but its positions are \(3, 2\)"),
+        ({"rows": [["a", "b"]]}, "labels for 1 of 2 blocks"),
+        ({"rows": [["a", "b"], ["c"]]}, "1 labels for an axis of 2"),
+        ({"columns": ["one"]}, "1 labels for an axis of 3"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options: dict, message: str):
+    given = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
+    with pytest.raises(ValueError, match=message):
+        Panel("p", **given)
+
+
+def test_too_many_cells_are_refused():
+    panel = Panel("p", np.zeros((MAX_CELLS + 1, 1)), ("token", "column"))
+    with pytest.raises(ValueError, match=f"{MAX_CELLS + 1} cells"):
+        tensors([panel], key="k")

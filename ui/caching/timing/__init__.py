@@ -1,1 +1,0 @@
-"""Generation with and without a KV cache, timed in turns: what the page "Timing" shows."""

@@ -1,1 +1,0 @@
-"""What the page "Variants" shows: one module a section, and the charts of all."""

@@ -1,0 +1,1 @@
+"""Pictures drawn in the browser from bytes: maps, mosaics, lines, tensors."""

@@ -1,0 +1,186 @@
+"""Small tensors drawn with their values: nested blocks, one grid of cells for the last two axes.
+
+A 4-D tensor is drawn as blocks within blocks (batch > head > grid); every value that is read is
+the float32 that the tensor holds. Cells of several tensors that carry the same identity are one
+element on its way: they share a colour, and pointing at one lights up all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+
+MAX_CELLS = 20_000  # of all panels of one picture together
+
+
+def _asset(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+_component = st.components.v2.component(
+    "tensor_panels",
+    html=_asset("tensors.html"),
+    css=_asset("tensors.css"),
+    js=_asset("tensors.js"),
+)
+
+
+Labels = Sequence[str] | Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One tensor of 1 to 4 dimensions.
+
+    name: what stands above it ("keys"). axes: the name of each dimension ("batch", "head", "token",
+    "column"). rows, columns: labels of the last two axes (tokens, mostly); positions if absent.
+    blocks: labels of the axis before them. Labels that differ along the first axis (two sentences
+    in one batch) are one sequence for each of its indices.
+    cells: an identity for every cell, the tensor's shape, -1 for none. groups: a coarser identity,
+    the number of the group's first cell, for tensors whose cells are no longer those of the input
+    but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
+    where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
+    where the panel is a window of a larger tensor, the indices in it along each axis; they are
+    written instead of the window's own. whole: the shape of that tensor. note: a sentence below it.
+    there: of a tensor that grows, how many rows and columns are there; the others keep their place
+    and stay empty. box: how many of its first rows and columns are framed as one and hatched;
+    box_note says what they are to whoever points at one.
+
+    Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
+    dimensions, or more rows or columns there, or in the box, than the tensor has.
+    """
+
+    name: str
+    values: np.ndarray
+    axes: tuple[str, ...]
+    rows: Labels | None = None
+    columns: Labels | None = None
+    blocks: Labels | None = None
+    cells: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    mark: tuple[tuple[int, ...], ...] = ()
+    positions: tuple[Sequence[int], ...] | None = None
+    whole: tuple[int, ...] | None = None
+    note: str = ""
+    there: tuple[int, int] | None = None
+    box: tuple[int, int] | None = None
+    box_note: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn."""
+        shape = self.values.shape
+        if not 1 <= len(shape) <= 4:
+            raise ValueError(f"{self.name} has {len(shape)} dimensions, 1 to 4 can be drawn")
+        if len(self.axes) != len(shape):
+            raise ValueError(f"{self.name} has {len(shape)} dimensions but {len(self.axes)} axes")
+        for what in (self.cells, self.groups):
+            if what is not None and what.shape != shape:
+                raise ValueError(f"{self.name} is {shape} but its identities are {what.shape}")
+        if self.positions is not None and tuple(map(len, self.positions)) != shape:
+            raise ValueError(
+                f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
+            )
+        for part in (self.there, self.box):
+            sizes = (1, *shape)[-2:]
+            if part is not None and not all(map(lambda n, of: 0 <= n <= of, part, sizes)):
+                raise ValueError(f"{self.name} is {shape}: it has no part of {part}")
+        named = (
+            (self.columns, shape[-1]),
+            (self.rows, shape[-2:][0]),
+            (self.blocks, shape[-3:][0]),
+        )
+        for labels, size in named:
+            if labels is None:
+                continue
+            nested = len(labels) > 0 and not isinstance(labels[0], str)
+            if nested and len(labels) != shape[0]:
+                raise ValueError(f"{self.name} has labels for {len(labels)} of {shape[0]} blocks")
+            for one in labels if nested else [labels]:
+                if len(one) != size:
+                    raise ValueError(f"{self.name} has {len(one)} labels for an axis of {size}")
+
+    @property
+    def shape_text(self) -> str:
+        """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
+        whole = self.values.shape if self.whole is None else self.whole
+        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, whole, strict=True))
+        part = self.values.shape if self.there is None else self.there
+        drawn = "" if whole == part else f", drawn: {part}"
+        return f"({sizes}){drawn}"
+
+
+def tensors(
+    panels: Sequence[Panel],
+    *,
+    key: str,
+    colour: Literal["value", "identity"] = "value",
+    decimals: int = 2,
+    palette: tuple[int, int] = (1, 1),
+    link: str = "",
+) -> None:
+    """Draw the panels beside each other, wrapping where the page is narrow.
+
+    colour: "value" goes from blue (negative) to orange (positive), with one scale for each panel;
+    "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
+    (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
+    up to seven hues are those that colour-blind people can tell apart.
+    link: pictures on one page with the same link light up together.
+
+    Raises: ValueError when there are more than `MAX_CELLS` cells.
+    """
+    count = sum(panel.values.size for panel in panels)
+    if count > MAX_CELLS:
+        raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
+    options = {"colour": colour, "decimals": decimals, "palette": palette, "link": link}
+    _component(data=pack(panels, **options), key=key, height="content")
+
+
+def pack(panels: Sequence[Panel], **options: Any) -> bytes:
+    """Header length (4 bytes, little endian), JSON header, then the numbers of each panel.
+
+    They are its values as float32 and, where it has them, its cells and groups as int32; all parts
+    are aligned to 4 bytes.
+    """
+    parts: list[bytes] = []
+    described = []
+    for panel in panels:
+        parts.append(np.ascontiguousarray(panel.values, dtype="<f4").tobytes())
+        for identities in (panel.cells, panel.groups):
+            if identities is not None:
+                parts.append(np.ascontiguousarray(identities, dtype="<i4").tobytes())
+        described.append(
+            {
+                "name": panel.name,
+                "shape": panel.values.shape,
+                "axes": panel.axes,
+                "rows": _listed(panel.rows),
+                "columns": _listed(panel.columns),
+                "blocks": _listed(panel.blocks),
+                "cells": panel.cells is not None,
+                "groups": panel.groups is not None,
+                "mark": panel.mark,
+                "positions": panel.positions and [list(axis) for axis in panel.positions],
+                "note": panel.note,
+                "there": panel.there,
+                "box": panel.box,
+                "boxNote": panel.box_note,
+                "shapeText": panel.shape_text,
+            }
+        )
+    header = json.dumps({**options, "panels": described}).encode()
+    header += b" " * (-len(header) % 4)
+    return b"".join([len(header).to_bytes(4, "little"), header, *parts])
+
+
+def _listed(labels: Labels | None) -> list[Any] | None:
+    if labels is None:
+        return None
+    return [one if isinstance(one, str) else list(one) for one in labels]

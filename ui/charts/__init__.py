@@ -1,0 +1,1 @@
+"""The look of the charts: colours of the theme, and charts that several pages use."""

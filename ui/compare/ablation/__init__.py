@@ -1,1 +1,0 @@
-"""The page "Ablate": heads switched off, what changes, and the heads ranked by it."""

@@ -1,0 +1,121 @@
+"""A page to take away: its files, made when they are asked for, its code and a link to it."""
+
+from __future__ import annotations
+
+import io
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from ui.charts import theme
+from ui.export import chart_files
+from ui.widgets.linked import address
+
+Chart = dict[str, Any]
+# The charts of a page by the names of their files, given the colours of text and background.
+Charts = Callable[[str, str], Mapping[str, Chart]]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that can be saved.
+
+    make: its bytes. It runs in another thread when the button is clicked, and there it knows
+    neither the visitor nor the widgets: everything that it needs is bound to it. name: has an
+    ending that no other file of the page has.
+    """
+
+    label: str
+    make: Callable[[], bytes]
+    name: str
+    mime: str
+
+
+def arrays(label: str, make: Callable[[], Mapping[str, Any]], name: str) -> File:
+    """A file that `numpy.load` reads by the names of its arrays."""
+    return File(label, partial(_npz, make), name, "application/zip")
+
+
+def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **make())
+    return file.getvalue()
+
+
+def pictures(charts: Charts, name: str) -> File:
+    """Every chart of a page as SVG and PNG, dark on white, whatever theme the visitor sees."""
+    return File("All charts (SVG and PNG)", partial(_drawn, charts), name, "application/zip")
+
+
+def _drawn(charts: Charts) -> bytes:
+    ink, paper = theme.on_white()
+    colours = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
+    looks = {"background": paper, "font": "sans-serif", "range": colours}
+    return chart_files.archive(
+        {
+            name: {**chart, "config": {**chart.get("config", {}), **looks}}
+            for name, chart in charts(ink, paper).items()
+        }
+    )
+
+
+# What Streamlit gives to charts that choose no colours of their own.
+_RANGES = {
+    "category": "chartCategoricalColors",
+    "heatmap": "light.chartSequentialColors",
+    "ramp": "light.chartSequentialColors",
+}
+
+
+def panel(files: Sequence[File], code: str, *, prefix: str, note: str = "") -> None:
+    """Everything, for an expander: buttons, what is in the files, the code, the link.
+
+    `note` is Markdown and must hold no text of a visitor.
+    """
+    buttons(files, key=f"{prefix}_save")
+    if note:
+        st.markdown(f":small[{note}]")
+    snippet(code)
+    link(prefix)
+
+
+def buttons(files: Sequence[File], *, key: str) -> None:
+    """One button a file. A click makes the file and does not run the page again."""
+    with st.container(horizontal=True):
+        for file in files:
+            st.download_button(
+                file.label,
+                file.make,
+                file_name=file.name,
+                mime=file.mime,
+                on_click="ignore",
+                icon=":material/download:",
+                key=f"{key}_{file.name.rpartition('.')[2]}",
+            )
+
+
+def snippet(code: str) -> None:
+    """Python that prints the numbers of the page."""
+    st.markdown("The same numbers in Python, in this repository:")
+    st.code(code, language="python", wrap_lines=True)
+
+
+def link(prefix: str) -> None:
+    """The address that restores the page as it is now."""
+    st.markdown("A link to this view:")
+    st.code(url(prefix), language=None, wrap_lines=True)
+
+
+def url(prefix: str) -> str:
+    """The page's address with the value of every control whose key begins with `prefix`.
+
+    From the controls themselves: the address that the browser shows follows a preset or a click on
+    a picture only after the run that it causes.
+    """
+    base = (st.context.url or "").partition("?")[0]
+    return f"{base}?{urllib.parse.urlencode(address(prefix), errors='replace')}"

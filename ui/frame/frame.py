@@ -1,0 +1,22 @@
+"""The frame around every page: navigation, colours, the warm-up, and the link to the next lesson.
+
+`app.py` gives this script to Streamlit. Its folder is put on the import path while it runs, so no
+module beside it may bear the name of another one, such as `site`.
+"""
+
+from pathlib import Path
+
+import streamlit as st
+
+from serving import warmup
+from ui.frame import contrast, next_lesson, sections
+
+FAVICON = str(Path(__file__).with_name("favicon.png"))
+
+st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
+pages = sections.pages()
+current = st.navigation(pages)
+warmup.start()
+contrast.apply()
+current.run()
+next_lesson.next_lesson(pages["Learn"], current)

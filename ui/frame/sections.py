@@ -1,0 +1,65 @@
+"""The table of contents: every page, its section, its title and its icon.
+
+A page is the folder `pages/<section>/<page>`; its address is the folder's name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+ROOT = Path(__file__).parents[2]
+
+# heading in the navigation -> (folder in pages/, title, icon)
+SECTIONS = {
+    "": [("start/home", "Attention Lab", "home")],
+    "Learn": [
+        ("learn/why_attention", "Why attention", "conversion_path"),
+        ("learn/ladder", "Ladder", "stairs"),
+        ("learn/shapes", "Shapes", "deployed_code"),
+        ("learn/masking", "Masking and dropout", "visibility_off"),
+        ("learn/scaling", "Scaling", "square_foot"),
+        ("learn/against_pytorch", "Against PyTorch", "balance"),
+        ("learn/block", "Block", "stacks"),
+        ("learn/tokens", "Tokens", "match_word"),
+    ],
+    "Compare": [
+        ("compare/heads", "Heads", "grid_on"),
+        ("compare/side_by_side", "Side by side", "compare"),
+        ("compare/ablate", "Ablate", "content_cut"),
+        ("compare/word_pairs", "Word pairs", "link"),
+        ("compare/generated_tokens", "Generated tokens", "history_edu"),
+    ],
+    "KV cache": [
+        ("kv_cache/what_is_recomputed", "What is recomputed", "replay"),
+        ("kv_cache/inside_the_cache", "Inside the cache", "memory"),
+        ("kv_cache/timing", "Timing", "timer"),
+        ("kv_cache/variants", "Variants", "account_tree"),
+        ("kv_cache/calculator", "Calculator", "calculate"),
+    ],
+    "Generate": [("generate/generate", "Generate", "bolt")],
+    "Weights": [("weights/models", "Models", "database")],
+}
+
+
+def script(folder: str) -> str:
+    """The path of a page's script, as `st.page_link` takes it: "learn/ladder" -> ".../page.py"."""
+    return str(ROOT / "pages" / folder / "page.py")
+
+
+def pages() -> dict[str, list[st.Page]]:
+    """The pages of every section, in order; home is the default."""
+    return {
+        heading: [
+            st.Page(
+                script(folder),
+                title=title,
+                icon=f":material/{icon}:",
+                url_path=folder.rpartition("/")[2].replace("_", "-"),
+                default=folder == "start/home",
+            )
+            for folder, title, icon in entries
+        ]
+        for heading, entries in SECTIONS.items()
+    }

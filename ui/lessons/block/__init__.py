@@ -1,1 +1,0 @@
-"""The page "Block": one layer step by step, its parts, and what layers do to a text."""

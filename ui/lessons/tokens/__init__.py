@@ -1,1 +1,0 @@
-"""The page "Tokens": one text through three tokenizers, a word cut, what enters layer 0."""

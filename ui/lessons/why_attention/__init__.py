@@ -1,1 +1,0 @@
-"""The page "Why attention": what reaches the last vector of a GRU and of attention, and when."""

@@ -1,0 +1,110 @@
+"""Pictures and tables of a run that several pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from serving import models
+from serving.runs import AttentionRun
+from ui.canvas.heatmap import ColourScale, heatmap
+from ui.widgets import controls
+from ui.widgets.controls import HeadChoice
+
+# From this many tokens on most weights are so small that a linear scale shows an empty picture.
+MANY_TOKENS = 49
+
+
+def colour_scale(
+    shown: Sequence[tuple[AttentionRun, HeadChoice]], how: str = controls.AUTOMATIC
+) -> ColourScale:
+    """The one scale of all heads shown together, as chosen with `controls.colours`."""
+    many = max(len(run.tokens) for run, _ in shown) >= MANY_TOKENS
+    square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
+    if how == controls.WHOLE:
+        return ColourScale(1.0)
+    largest = max(float(run.weights[head.layer, head.head].max()) for run, head in shown)
+    return ColourScale(largest, square_root)
+
+
+def one_head(run: AttentionRun, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
+    """The heatmap of one head."""
+    heatmap(
+        run.weights[choice.layer, choice.head],
+        run.tokens.labels,
+        title=choice.title,
+        causal=run.causal,
+        scale=scale,
+        key=key,
+    )
+
+
+def pairs(run: AttentionRun, choice: HeadChoice) -> pd.DataFrame:
+    """Every weight that is not masked, strongest first: the heatmap as a table."""
+    weights = run.weights[choice.layer, choice.head]
+    rows, columns = np.tril_indices_from(weights) if run.causal else np.indices(weights.shape)
+    rows, columns = rows.ravel(), columns.ravel()
+    order = np.argsort(-weights[rows, columns], kind="stable")
+    rows, columns = rows[order], columns[order]
+    labels = np.array(run.tokens.labels, dtype=object)
+    return pd.DataFrame(
+        {
+            "query position": rows,
+            "query": labels[rows],
+            "key position": columns,
+            "key": labels[columns],
+            "weight": weights[rows, columns],
+        }
+    )
+
+
+def strongest_pair(run: AttentionRun, choice: HeadChoice) -> None:
+    """One sentence about the strongest weight between two ordinary tokens.
+
+    Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
+    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    """
+    resting = np.array(run.tokens.special)
+    resting[0] |= run.causal
+    table = pairs(run, choice)
+    query, key = table["query position"].to_numpy(), table["key position"].to_numpy()
+    ordinary = table[(query != key) & ~resting[query] & ~resting[key]]
+    if ordinary.empty:
+        return
+    first = ordinary.iloc[0]
+    aside = "the first one aside" if run.causal else "special ones aside"
+    st.text(
+        f"Strongest between two different tokens, {aside}: “{isolated(first['query'])}” gives "
+        f"{first['weight']:.3f} of its attention to “{isolated(first['key'])}”."
+    )
+
+
+def isolated(label: str) -> str:
+    """A label between marks that keep right-to-left text from reordering what is around it."""
+    return f"\u2068{label}\u2069"
+
+
+def weights_table() -> None:
+    """The models that can be loaded now and where their weights come from."""
+    ready = models.ready()
+    rows = [
+        {
+            "model": entry.spec.title,
+            "name": entry.spec.name,
+            "kind": entry.spec.role,
+            "weights from": entry.source.kind if entry.source else "",
+            "layers": entry.spec.n_layers,
+            "heads": entry.spec.n_heads,
+            "key/value heads": entry.spec.n_kv_heads,
+        }
+        for entry in ready
+    ]
+    if rows:
+        st.dataframe(pd.DataFrame(rows), hide_index=True)
+        for entry in ready:
+            st.text(f"{entry.spec.title}: {entry.spec.note}")
+    else:
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
