@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint
 from pretrained.catalog import catalog
-from pretrained.sources import Source, find, local_folders, spec_of
-from pretrained.specs import ModelSpec, spec_from_config
+from pretrained.sources import Source, find, local_folders
+from pretrained.specs import ModelSpec, spec_from_config, spec_of
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from pretrained.sources import check_hub_id, find, hub_cache, spec_of
-from pretrained.specs import SPECS
+from pretrained.sources import check_hub_id, find, hub_cache
+from pretrained.specs import SPECS, spec_of
 
 State = Literal["running", "done", "failed", "cancelled"]
 

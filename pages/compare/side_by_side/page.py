@@ -44,8 +44,8 @@ with columns[0]:
 with columns[1]:
     st.markdown("**Right**")
     second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1)
-columns = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
-with columns[0]:
+settings = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
+with settings[0]:
     view = linked(
         st.radio,
         "Rows and columns",
@@ -56,9 +56,9 @@ with columns[0]:
         "of letters and digits. Weights are summed over the keys of a group and averaged over its "
         "queries, so that rows still sum to 1.",
     )
-with columns[1]:
+with settings[1]:
     colours = controls.colours("side_by_side_colours")
-with columns[2]:
+with settings[2]:
     renormalise = linked(
         st.toggle,
         "Renormalise the difference",

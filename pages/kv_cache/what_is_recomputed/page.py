@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
+from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, take_away
 from serving import models
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
 from ui.charts import theme
-from ui.export import source, tables
+from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.stepper import stepper
@@ -127,58 +127,9 @@ st.dataframe(
     key="what_is_recomputed_checks",
 )
 
-st.subheader("Why not cache the queries?")
-left, right = st.columns([3, 2], gap="large")
-with left:
-    st.markdown("**How many later steps, so far, read each row in this head**")
-    st.dataframe(
-        counts.read_counts(look), hide_index=True, height=tall, key="what_is_recomputed_reads"
-    )
-with right:
-    st.markdown("**Old rows overwritten: what becomes of the last context row**")
-    st.dataframe(
-        counts.spoiled(look), hide_index=True, height="content", key="what_is_recomputed_spoiled"
-    )
-    source.step(CORE, "rows_read", "found[name] =")
-
-st.subheader("All steps so far")
-left, right = st.columns(2, gap="large")
-totals = counts.totals(made)
-with left:
-    st.vega_lite_chart(counts.totals_chart(look, totals, ink), key="what_is_recomputed_totals")
-with right:
-    st.markdown(counts.totals_summary(look, totals))
-    tables.download(
-        "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
-    )
-st.dataframe(
-    totals.style.format(thousands=","),
-    hide_index=True,
-    height="content",
-    column_order=counts.TOTALS_SHOWN,
-    key="what_is_recomputed_all",
-)
-
-st.subheader("Why an encoder cannot do this")
-found = None
-try:
-    found = counts.contrast(made)
-except models.LOAD_ERRORS as error:
-    messages.problem(error)
-else:
-    st.text(counts.contrast_summary(made, found))
-    st.vega_lite_chart(counts.contrast_chart(made, found, ink), key="what_is_recomputed_contrast")
-    with st.expander("These numbers as a table"):
-        numbers = counts.contrast_table(made, found)
-        st.dataframe(
-            numbers.style.format({"moved by": "{:.2e}"}),
-            hide_index=True,
-            height=300,
-            key="what_is_recomputed_contrast_table",
-        )
-        tables.download(
-            "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
-        )
+sections.queries(look, tall)
+sections.all_steps(look, ink)
+found = sections.encoder(made, ink)
 
 with st.expander("Take it away"):
     take_away.show(look, scope, found)

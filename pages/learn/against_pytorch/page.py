@@ -33,12 +33,12 @@ with columns[2]:
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
 setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)
+side = None
 try:
     side = lesson.side(setting)
 except ValueError as error:
     fitting = ", ".join(map(str, lesson.divisors(width)))
     messages.problem(f"{error}. Each head gets an equal part of the width: take {fitting} heads.")
-    side = None
 
 if side is not None:
     st.header("The same outputs")
@@ -95,12 +95,12 @@ if side is not None:
     )
 
 st.header("How long it takes")
-columns = st.columns([2, 2, 1], vertical_alignment="bottom")
-with columns[0]:
+boxes = st.columns([2, 2, 1], vertical_alignment="bottom")
+with boxes[0]:
     linked(
         st.select_slider, "Width to time", lesson.TIME_WIDTHS, 768, key="against_pytorch_time_width"
     )
-with columns[1]:
+with boxes[1]:
     linked(
         st.select_slider,
         "Tokens to time",
@@ -118,7 +118,7 @@ def ask() -> None:
     )
 
 
-with columns[2]:
+with boxes[2]:
     st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
 progress = st.empty()
 asked = st.session_state.get("against_pytorch_request", lesson.FIRST)

@@ -1,5 +1,7 @@
 """Block: one layer of a transformer step by step, its parameters, and what a stack of them does."""
 
+from typing import Literal
+
 import streamlit as st
 
 from pages.learn.block import charts, orders, parameters, prediction, sections, stream, windows
@@ -28,7 +30,7 @@ def one_layer(text: str) -> None:
     step = layer.steps[chosen]
     st.subheader(f"Step {chosen}: {step.name} {step.shape}")
     panels, identities = windows.panels(layer, step)
-    colour = "identity" if identities else "value"
+    colour: Literal["value", "identity"] = "identity" if identities else "value"
     tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE)
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")

@@ -1,9 +1,10 @@
 """Ladder: self-attention in seven steps, one at a time, each containing the one before."""
 
+from typing import Any
+
 import streamlit as st
 
-from pages.learn.ladder import matrix, stages
-from serving import models
+from pages.learn.ladder import choices, stages
 from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
@@ -13,38 +14,7 @@ from ui.widgets.quiz import quiz
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
 
-SIX, NINE, MATRIX, SENTENCE = "six tokens", "nine tokens", "my matrix", "my sentence"
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
-
-
-def chosen_sentence() -> stages.Sentence | None:
-    """The rows that the page works on; None, after a message, where there are none."""
-    if kind in (SIX, NINE):
-        return stages.example("journey" if kind == SIX else "boy")
-    if kind == MATRIX:
-        rows = matrix.editor("ladder_matrix", "1 0 0; 0 2 0; 1 1 0; 0 0 -1")
-        return None if rows is None else stages.matrix(rows)
-    if not models.ready():
-        st.warning(models.NO_WEIGHTS, icon=":material/download:")
-        return None
-    entry = controls.model("ladder_model", None, prefer="encoder")
-    text = linked(
-        st.text_input,
-        "Sentence, up to 12 tokens",
-        "The cat sleeps on the mat",
-        key="ladder_text",
-        max_chars=300,
-    )
-    st.markdown(
-        ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
-        "matrices come from the seed, they are not the model's own.]"
-    )
-    try:
-        with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
-            return stages.embedded(entry.spec.name, text)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
-        return None
 
 
 name = linked(
@@ -59,15 +29,15 @@ name = linked(
 kind = linked(
     st.segmented_control,
     "Input",
-    [SIX, NINE, MATRIX, SENTENCE],
-    default=SIX,
+    choices.INPUTS,
+    default=choices.SIX,
     required=True,
     key="ladder_input",
     wrap=True,
 )
-sentence = chosen_sentence()
+sentence = choices.chosen_sentence(kind)
 
-options = {}
+options: dict[str, Any] = {}
 multi = name in ("wrapper", "splits")
 boxes = st.columns(4)
 if name != "simplified":

@@ -3,12 +3,7 @@
 import streamlit as st
 
 from pages.learn.masking import numbers
-from serving import models
-from serving.limits import MAX_SEED
-from ui.canvas.tensors import Panel, tensors
-from ui.charts import theme
-from ui.export import source, tables
-from ui.widgets import controls, head_picture, messages
+from pages.learn.masking.sections import NINE, SENTENCE, SIX, chosen_scores, show_all
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 
@@ -17,167 +12,6 @@ st.markdown(
     "A text model learns to guess the next token, so no token may see the ones behind it. "
     "Minus infinity hides them completely; anything else leaks."
 )
-
-SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
-FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
-WEIGHTS, MATRIX = "the masked weights", "the article's matrix"
-MASKING, ATTEND = (
-    "attention_core/experiments/learn/masking/mask_orders.py",
-    "attention_core/attend.py",
-)
-
-
-def chosen_scores() -> numbers.Scores | None:
-    """The scores that the page masks; None, after a message, where there are none."""
-    if kind in (SIX, NINE):
-        return numbers.example("journey" if kind == SIX else "boy")
-    if not models.ready():
-        st.warning(models.NO_WEIGHTS, icon=":material/download:")
-        return None
-    text = linked(
-        st.text_input,
-        "Sentence, up to 12 tokens",
-        controls.NEXT_DAY,
-        key="masking_text",
-        max_chars=300,
-    )
-    choice = controls.head("masking", prefer="decoder", layer=3, head=1)
-    try:
-        with st.spinner(f"Running {choice.entry.spec.title} …", show_time=True):
-            return numbers.of_head(choice.entry.spec.name, choice.layer, choice.head, text)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
-        return None
-
-
-def next_token(count: int) -> None:
-    """One token more; after the last one, from the first again."""
-    st.session_state["masking_tokens"] = st.session_state["masking_tokens"] % count + 1
-
-
-def redraw() -> None:
-    """The next seed."""
-    st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1.0) % (MAX_SEED + 1)
-
-
-def show_all(scores: numbers.Scores) -> None:
-    """The page below its input."""
-    labels, count = scores.labels, len(scores.labels)
-    st.header("The triangle grows")
-    if st.session_state.get("masking_tokens", 1) > count:
-        st.session_state["masking_tokens"] = count
-    slider, button = st.columns([4, 1], vertical_alignment="bottom")
-    with slider:
-        so_far = linked(
-            st.select_slider,
-            "Tokens so far",
-            range(1, count + 1),
-            min(4, count),
-            key="masking_tokens",
-            disabled=count == 1,
-        )
-    button.button("Next token", on_click=next_token, args=(count,), key="masking_next")
-    triangle, words = st.columns(2, gap="large")
-    with triangle, st.container(height=24 * count + 150, border=False):
-        tensors([numbers.growing(scores, so_far)], key="masking_triangle")
-    with words:
-        st.dataframe(numbers.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
-        st.text(
-            f"“{head_picture.isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
-            f"{so_far - 1}. Earlier rows keep their numbers."
-        )
-
-    st.header("Two orders, one result")
-    st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
-    found = numbers.ways(scores)
-    panels = (
-        numbers.square("softmax over all", found.unmasked, labels),
-        numbers.square("future set to 0", found.zeroed, labels),
-        numbers.square("divided by the row's sum", found.renormalised, labels),
-        numbers.square("−∞ before the softmax", found.before, labels),
-    )
-    tensors(panels, key="masking_orders")
-    st.metric("Largest difference of the last two", f"{found.difference:.1e}")
-    for column, step in zip(
-        st.columns(2),
-        (
-            (MASKING, "renormalise", "return"),
-            (ATTEND, "mask_scores", "return"),
-        ),
-        strict=True,
-    ):
-        with column:
-            source.step(*step)
-    with st.expander("The sums of the rows"):
-        st.dataframe(numbers.sums(found, labels), hide_index=True)
-
-    st.header("What another number lets through")
-    st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
-    fill = linked(
-        st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
-    )
-    found = numbers.ways(scores, float(fill))
-    tensors(
-        [
-            numbers.square("scores, filled", found.filled_scores, labels),
-            numbers.square("weights", found.filled, labels),
-            Panel("leaked", found.leaked[:, None].numpy(), ("query", "sum"), labels, ["Σ"]),
-        ],
-        key="masking_leak",
-    )
-    st.metric("Weight given to the future, all rows", f"{float(found.leaked.sum()):.4g}")
-    table = numbers.leaks(found, labels)
-    with st.expander("The leak as a table"):
-        st.dataframe(table, hide_index=True)
-        tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
-    show_dropout(found.before.numpy(), labels)
-
-
-def show_dropout(weights, labels) -> None:
-    """Dropout of the masked weights, or of the article's matrix."""
-    st.header("Dropout")
-    left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
-    with left:
-        what = linked(
-            st.segmented_control,
-            "Drop from",
-            [WEIGHTS, MATRIX],
-            default=MATRIX,
-            required=True,
-            key="masking_what",
-        )
-    with middle:
-        p = linked(st.slider, "Probability p", 0.1, 0.9, 0.5, 0.1, key="masking_p")
-    with right:
-        seed = controls.seed("Seed", "masking_seed", 123)
-    button.button("Draw again", on_click=redraw, key="masking_redraw")
-    one = numbers.draw(weights if what == WEIGHTS else None, p, seed)
-    names = labels if what == WEIGHTS else None
-    keys = [str(key) for key in range(one.before.shape[1])]
-    axes = ("query", "key") if what == WEIGHTS else ("row", "column")
-    tensors(
-        [
-            Panel("before", one.before.numpy(), axes, names, keys),
-            Panel("kept (1) or dropped (0)", one.kept.numpy(), axes, names, keys),
-            Panel("after", one.after.numpy(), axes, names, keys),
-            Panel("sums of the rows", one.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
-        ],
-        key="masking_dropped",
-    )
-    kept = int(one.kept.sum())
-    st.markdown(f"Kept **{kept}** of {one.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
-    source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
-
-    st.header("Many draws average out")
-    st.markdown(
-        "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
-        "without dropout, so nothing is scaled when the trained model runs."
-    )
-    table = numbers.average(one.before.numpy(), p, seed)
-    st.vega_lite_chart(numbers.convergence(table, ink=theme.ink()), key="masking_chart")
-    with st.expander("The numbers of the chart"):
-        st.dataframe(table, hide_index=True)
-        tables.download("Download (CSV)", table, "dropout.csv", key="masking_draws_csv")
 
 
 kind = linked(
@@ -188,7 +22,7 @@ kind = linked(
     required=True,
     key="masking_input",
 )
-scores = chosen_scores()
+scores = chosen_scores(kind)
 if scores is not None:
     show_all(scores)
     with st.expander("How to read this", expanded=True):

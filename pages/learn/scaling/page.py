@@ -2,13 +2,12 @@
 
 import streamlit as st
 
-from pages.learn.scaling import charts, experiment, real_head, softmax
+from pages.learn.scaling import charts, experiment, softmax
 from pages.learn.scaling.questions import questions
-from serving import models
-from ui.canvas.heatmap import ColourScale, heatmap
+from pages.learn.scaling.sections import rescaled_head
 from ui.charts import theme
 from ui.export import source, tables
-from ui.widgets import controls, messages
+from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 
@@ -115,54 +114,7 @@ with right:
         key="scaling_csv",
     )
 
-st.header("3. A real head without its scale")
-if not models.ready():
-    st.warning(models.NO_WEIGHTS, icon=":material/download:")
-else:
-    left, right = st.columns(2, gap="large")
-    with left:
-        text = controls.text("Sentence", "scaling_text", controls.ANIMAL)
-    with right:
-        choice = controls.head("scaling", prefer="encoder", layer=3, head=1)
-        how = linked(
-            st.radio,
-            "Scale",
-            real_head.SCALES,
-            1,
-            key="scaling_how",
-            horizontal=True,
-        )
-        factor = linked(
-            st.select_slider,
-            "Factor",
-            list(real_head.FACTORS),
-            "4",
-            key="scaling_factor",
-            disabled=how != real_head.FACTOR,
-        )
-    try:
-        with st.spinner("Running the model …", show_time=True):
-            head = real_head.rescaled_head(choice, text, how, factor)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
-    else:
-        scale = ColourScale(float(max(head.original.max(), head.changed.max())))
-        titles = [f"{choice.title}: q·k × {size:.4g}" for size in head.scales]
-        maps = {"original": head.original, "changed": head.changed}
-        for column, title, which in zip(st.columns(2, gap="large"), titles, maps, strict=True):
-            with column:
-                heatmap(
-                    maps[which],
-                    head.labels,
-                    title=title,
-                    causal=head.causal,
-                    scale=scale,
-                    key=f"scaling_{which}_map",
-                )
-        st.table(head.summary, border="horizontal", hide_index=True)
-        with st.expander("Every row"):
-            st.dataframe(head.rows.round(4), hide_index=True, height=320)
-        source.step(CORE, "weights_at_scale", "masked * scale")
+rescaled_head()
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -2,116 +2,23 @@
 
 import streamlit as st
 
-from pages.learn.shapes import example, mistakes, real_layer
+from pages.learn.shapes import mistakes
+from pages.learn.shapes.choices import ORIGIN, VALUE, chosen_example, chosen_layer, picture
 from pages.learn.shapes.questions import questions
-from pages.learn.shapes.walk import LAST, Walk, decimals
+from pages.learn.shapes.walk import LAST
 from serving import models
-from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
-from ui.canvas.tensors import Panel, tensors
 from ui.export import source, tables
-from ui.widgets import controls, messages, stepper
+from ui.widgets import messages, stepper
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 
-EXAMPLE, ORIGIN, VALUE = "the example", "where a number comes from", "its value"
+EXAMPLE = "the example"
 
 st.title("Shapes")
 st.markdown(
     "Multi-head attention runs no loop over its heads: wide tensors are cut, turned and joined "
     "again. Follow every number through the eleven steps."
 )
-
-
-def chosen_example() -> Walk:
-    """The steps on random numbers of the visitor's sizes."""
-    texts, sizes, rest = (st.columns(n, vertical_alignment="bottom") for n in (2, 4, 4))
-    with texts[0]:
-        sentences = [
-            linked(
-                st.text_input,
-                f"Sentence, up to {MAX_SMALL_TOKENS} words",
-                "The cat sleeps",
-                key="shapes_text",
-                max_chars=300,
-            )
-        ]
-    with texts[1]:
-        second = linked(
-            st.text_input,
-            "Second sentence of the batch (empty: a batch of one)",
-            "",
-            key="shapes_second",
-            max_chars=300,
-            placeholder="A dog barks",
-        )
-    if second.strip():
-        sentences.append(second)
-    with sizes[0]:
-        d_in = linked(st.slider, "Columns in (d_in)", 1, 12, 6, key="shapes_d_in")
-    with sizes[1]:
-        d_out = linked(
-            st.slider, "Columns out (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out"
-        )
-    with sizes[2]:
-        n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
-    with sizes[3]:
-        length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
-    with rest[0]:
-        causal = linked(st.toggle, "Mask the future", True, key="shapes_causal")
-    with rest[1]:
-        dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
-    with rest[2]:
-        draw = controls.seed("Seed of the dropout", "shapes_draw", 0, disabled=dropout == 0)
-    with rest[3]:
-        seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
-    st.markdown(f":small[Embeddings and matrices are random, drawn with seed {seed}.]")
-    return example.walk(
-        sentences,
-        d_in=d_in,
-        d_out=d_out,
-        n_heads=n_heads,
-        context_length=length,
-        causal=causal,
-        dropout=dropout,
-        seed=seed,
-        dropout_seed=draw,
-    )
-
-
-def chosen_layer(name: str) -> Walk:
-    """The steps of a model's layer on the visitor's sentence."""
-    text = linked(
-        st.text_input,
-        "Sentence",
-        "The cat sleeps on the warm mat",
-        key="shapes_words",
-        max_chars=MAX_TEXT_CHARACTERS,
-    )
-    left, right = st.columns(2)
-    with left:
-        layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3)
-    with right:
-        first = controls.number(
-            f"First of {real_layer.WINDOW_HEADS} heads drawn",
-            "shapes_head",
-            len(real_layer.first_heads(name)),
-            0,
-        )
-    with st.spinner("Running the model …", show_time=True):
-        return real_layer.walk(name, text, layer, first)
-
-
-def picture(panels: list[Panel], walk: Walk, key: str) -> None:
-    """Panels that light up together with all others of the page."""
-    followed = any(one.cells is not None or one.groups is not None for one in panels)
-    tensors(
-        panels,
-        key=key,
-        colour="identity" if followed and colour == ORIGIN else "value",
-        decimals=decimals(panels),
-        palette=walk.palette,
-        link="shapes",
-    )
 
 
 kind = linked(
@@ -147,13 +54,13 @@ if walk is not None:
     with before:
         st.markdown("**Made from**" if step.made_from else "**Made from nothing before it**")
         if step.made_from:
-            picture(walk.before(number), walk, "shapes_before")
+            picture(walk.before(number), walk, colour, "shapes_before")
     with after:
         st.markdown("**Made now**")
-        picture(walk.after(number), walk, "shapes_after")
+        picture(walk.after(number), walk, colour, "shapes_after")
 
     with st.expander("One number's way: steps 4 to 11 together"):
-        picture(walk.way(), walk, "shapes_way")
+        picture(walk.way(), walk, colour, "shapes_way")
 
     if number == 6:
         st.header("Without the transpose")
@@ -165,9 +72,9 @@ if walk is not None:
         )
         right_way, wrong_way = st.columns(2, gap="large")
         with right_way:
-            picture([mistake.right], walk, "shapes_right")
+            picture([mistake.right], walk, colour, "shapes_right")
         with wrong_way:
-            picture([mistake.wrong], walk, "shapes_wrong")
+            picture([mistake.wrong], walk, colour, "shapes_wrong")
         st.dataframe(mistake.table, hide_index=True, height=250)
         source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
     if number == 11:

@@ -1,0 +1,78 @@
+"""The last sections of the page "What is recomputed"."""
+
+import streamlit as st
+
+from pages.kv_cache.what_is_recomputed import counts, pictures, run
+from serving import models
+from ui.export import source, tables
+from ui.widgets import messages
+
+CORE = "attention_core/experiments/kv_cache/what_is_recomputed.py"
+
+
+def queries(look: pictures.Look, tall: int) -> None:
+    """Which rows later steps read, and what changes where old rows are overwritten."""
+    st.subheader("Why not cache the queries?")
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        st.markdown("**How many later steps, so far, read each row in this head**")
+        st.dataframe(
+            counts.read_counts(look), hide_index=True, height=tall, key="what_is_recomputed_reads"
+        )
+    with right:
+        st.markdown("**Old rows overwritten: what becomes of the last context row**")
+        st.dataframe(
+            counts.spoiled(look),
+            hide_index=True,
+            height="content",
+            key="what_is_recomputed_spoiled",
+        )
+        source.step(CORE, "rows_read", "found[name] =")
+
+
+def all_steps(look: pictures.Look, ink: str) -> None:
+    """The counts of every step so far, as a chart and as a table."""
+    st.subheader("All steps so far")
+    left, right = st.columns(2, gap="large")
+    totals = counts.totals(look.made)
+    with left:
+        st.vega_lite_chart(counts.totals_chart(look, totals, ink), key="what_is_recomputed_totals")
+    with right:
+        st.markdown(counts.totals_summary(look, totals))
+        tables.download(
+            "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
+        )
+    st.dataframe(
+        totals.style.format(thousands=","),
+        hide_index=True,
+        height="content",
+        column_order=counts.TOTALS_SHOWN,
+        key="what_is_recomputed_all",
+    )
+
+
+def encoder(made: run.Growth, ink: str) -> counts.Contrast | None:
+    """What a new token changes in an encoder and in a decoder; None where a model is missing."""
+    st.subheader("Why an encoder cannot do this")
+    found = None
+    try:
+        found = counts.contrast(made)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        st.text(counts.contrast_summary(made, found))
+        st.vega_lite_chart(
+            counts.contrast_chart(made, found, ink), key="what_is_recomputed_contrast"
+        )
+        with st.expander("These numbers as a table"):
+            numbers = counts.contrast_table(made, found)
+            st.dataframe(
+                numbers.style.format({"moved by": "{:.2e}"}),
+                hide_index=True,
+                height=300,
+                key="what_is_recomputed_contrast_table",
+            )
+            tables.download(
+                "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
+            )
+    return found
