@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 import threading
+from collections.abc import Sequence
 
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, Tokens
@@ -95,13 +97,15 @@ def encoded(
     return tokens
 
 
-def warm_up() -> threading.Thread:
-    """Import torch and load the preferred models in the background, so that pages open at once.
+def warm_up(modules: Sequence[str] = ()) -> threading.Thread:
+    """Load the preferred models, and import modules, in the background: pages then open at once.
 
     Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
     """
 
     def work() -> None:
+        for module in modules:
+            importlib.import_module(module)
         downloads.prefetch()
         for role in ("encoder", "decoder"):
             name = preferred(role)

@@ -10,8 +10,8 @@ from serving import models
 
 
 @cache
-def start() -> threading.Thread | None:
-    """Start the background load, once. `ATTENTION_LAB_WARMUP=off` leaves it out."""
+def start(*modules: str) -> threading.Thread | None:
+    """Load models and import `modules` in the background, once; not if ATTENTION_LAB_WARMUP=off."""
     if os.environ.get("ATTENTION_LAB_WARMUP", "on") == "off":
         return None
-    return models.warm_up()
+    return models.warm_up(modules)

@@ -16,7 +16,7 @@ FAVICON = str(Path(__file__).with_name("favicon.png"))
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-warmup.start()
+warmup.start("ui.charts.show")  # Altair takes a second to import
 contrast.apply()
 current.run()
 next_lesson.next_lesson(pages["Learn"], current)
