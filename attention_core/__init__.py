@@ -18,15 +18,14 @@ from attention_core.costs.formulas import (
     mla_cache_bytes,
 )
 from attention_core.generation import Step, generate, stream
+from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
     CausalAttention,
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttentionV1,
     SelfAttentionV2,
-    merge_heads,
     simple_self_attention,
-    split_heads,
 )
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.config import (

@@ -7,6 +7,7 @@ dropout, weighted sum (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, eq
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,11 @@ class AttentionRecord:
     context: Tensor  # (B, H, T, D)
     scale: float
     output: Tensor | None = None  # (B, T, C)  heads merged and projected, where a layer does so
+
+
+# A change to the heads of a layer before they are merged and projected: the number of the layer and
+# its record go in, the record to go on with comes out.
+Edit = Callable[[int, AttentionRecord], AttentionRecord]
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:

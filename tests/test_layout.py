@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,30 @@ def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[s
     return {name: sorted(names) for name, names in found.items() if names}
 
 
+def import_circle(root: Path, packages: tuple[str, ...]) -> list[str]:
+    """Modules of these packages that import each other in a circle, first and last the same.
+
+    Every import counts: those inside functions and those under `if TYPE_CHECKING` too. A name that
+    a package's `__init__.py` passes on counts as an import of the package.
+    """
+    files = {
+        ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
+        for package in packages
+        for file in (root / package).rglob("*.py")
+    }
+    imported = {}
+    for module, file in files.items():
+        names = {
+            name if name in files else name.rpartition(".")[0] for name in module_names(file)
+        } | (module_names(file) & files.keys())
+        imported[module] = (names & files.keys()) - {module}
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
 def requirement_lines(file: Path) -> list[str]:
     lines = (line.split("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line]
@@ -102,6 +127,33 @@ def test_import_scan_sees_what_it_should(tmp_path):
     )
     assert imports(file) == {"typing", "a", "c", "d", "f", "h"}
     assert imports(file, at_import_time=True) == {"typing", "c", "d", "f"}
+
+
+def test_circle_scan_sees_what_it_should(tmp_path):
+    package = tmp_path / "sample"
+    package.mkdir()
+    (package / "__init__.py").write_text("from sample.first import one\n")
+    (package / "first.py").write_text("def one():\n    from sample import second\n")
+    (package / "second.py").write_text("import math\n\nimport sample.third\n")
+    (package / "third.py").write_text("from collections import deque\n")
+    assert import_circle(tmp_path, ("sample",)) == []
+    circles = {
+        "def later():\n    from sample.first import one\n": {"first", "second", "third"},
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sample.second\n": {
+            "second",
+            "third",
+        },
+        "from sample import one\n": {"", "first", "second", "third"},
+    }
+    for code, modules in circles.items():
+        (package / "third.py").write_text(code)
+        names = {f"sample.{module}".rstrip(".") for module in modules}
+        assert set(import_circle(tmp_path, ("sample",))) == names
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_import_circles(package):
+    assert import_circle(ROOT, (package,)) == []
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -17,19 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
+from attention_core.attend import AttentionRecord, Edit, attend
 from attention_core.cache import KVCache
-from attention_core.ladder import merge_heads, split_heads
+from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
-from attention_core.model.layers import Projection, RMSNorm, rotate, rotate_neighbours
-
-if TYPE_CHECKING:
-    from attention_core.model.transformer import Edit, Rotation
+from attention_core.model.layers import Projection, RMSNorm
+from attention_core.model.rotary import Rotation, rotate, rotate_neighbours
 
 
 class LatentAttention(nn.Module):

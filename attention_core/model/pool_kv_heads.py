@@ -11,8 +11,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from attention_core.model.attention import Attention
 from attention_core.model.reshape import with_weights
-from attention_core.model.transformer import Attention, Transformer
+from attention_core.model.transformer import Transformer
 
 
 def mean_pooled_kv_heads(

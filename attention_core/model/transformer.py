@@ -12,27 +12,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
+from attention_core.attend import AttentionRecord, Edit
 from attention_core.cache import KVCache
-from attention_core.ladder import merge_heads, split_heads
 from attention_core.masks import causal_mask, padding_mask
+from attention_core.model.block import Block
 from attention_core.model.config import TransformerConfig
 from attention_core.model.latent import LatentAttention
-from attention_core.model.layers import (
-    FeedForward,
-    Projection,
-    make_norm,
-    project,
-    random_weights,
-    rotary_angles,
-    rotate,
-)
-
-Rotation = tuple[Tensor, Tensor]
-
-# What may be done to the heads of a layer before they are merged: the layer's number and its record
-# in, the record to go on with out (`experiments.compare.ablate` makes such functions).
-Edit = Callable[[int, AttentionRecord], AttentionRecord]
+from attention_core.model.layers import make_norm, project, random_weights
+from attention_core.model.rotary import Rotation, rotary_angles
 
 
 @dataclass(frozen=True)
@@ -65,93 +52,6 @@ class EmbeddingParts:
     segment: Tensor | None  # (C), or (B, T, C) with segment ids
     total: Tensor  # (B, T, C)
     entering: Tensor  # (B, T, C)
-
-
-class Attention(nn.Module):
-    """Projections around `attend`, with rotary positions and a cache where they are used."""
-
-    def __init__(self, config: TransformerConfig, layer: int) -> None:
-        super().__init__()
-        self.layer = layer
-        self.n_heads, self.n_kv_heads = config.n_heads, config.kv_heads
-        self.q_width = config.n_heads * config.d_head
-        self.kv_width = config.kv_heads * config.d_head
-        bias = config.attention_bias
-        # queries, keys and values side by side: one matrix product instead of three
-        self.qkv = Projection(config.d_model, self.q_width + 2 * self.kv_width, bias)
-        self.out = Projection(self.q_width, config.d_model, bias)
-
-    def forward(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-        edit: Edit | None = None,
-    ) -> AttentionRecord:
-        """Attend, edit the heads if asked to, and project: x (B, T, C); `output` is (B, T, C)."""
-        record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
-        if edit is not None:
-            record = edit(self.layer, record)
-        return replace(record, output=self.out(merge_heads(record.context)))
-
-    def heads(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-    ) -> AttentionRecord:
-        """Every head's attention, before they are merged: x (B, T, C)."""
-        q, k, v = self.qkv(x).split((self.q_width, self.kv_width, self.kv_width), dim=-1)
-        q = split_heads(q, self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
-        k = split_heads(k, self.n_kv_heads)  # (B, T, H_kv*D) -> (B, H_kv, T, D)
-        v = split_heads(v, self.n_kv_heads)
-        if rotation is not None:
-            q, k = rotate(q, rotation), rotate(k, rotation)
-        if cache is not None:
-            k, v = cache.update(self.layer, k, v)  # (B, H_kv, T, D) -> (B, H_kv, S, D)
-        return attend(q, k, v, mask=mask)
-
-
-class Block(nn.Module):
-    """Attention and feed-forward network, each added to the residual stream and normed.
-
-    "pre" norms what a part reads (GPT-2, Llama); "post" norms the sum (the 2017 encoder, BERT).
-    """
-
-    def __init__(self, config: TransformerConfig, layer: int) -> None:
-        super().__init__()
-        self.pre_norm = config.norm_order == "pre"
-        self.attention_norm = make_norm(config)
-        latent = config.latent is not None
-        self.attention: Attention | LatentAttention = (
-            LatentAttention(config, layer) if latent else Attention(config, layer)
-        )
-        self.mlp_norm = make_norm(config)
-        self.mlp = FeedForward(config)
-
-    def forward(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-        edit: Edit | None = None,
-    ) -> tuple[Tensor, AttentionRecord]:
-        """The new residual stream (B, T, C) and the attention record."""
-        if self.pre_norm:
-            record = self.attention(
-                self.attention_norm(x), mask=mask, rotation=rotation, cache=cache, edit=edit
-            )
-            x = x + record.output
-            return x + self.mlp(self.mlp_norm(x)), record
-        record = self.attention(x, mask=mask, rotation=rotation, cache=cache, edit=edit)
-        x = self.attention_norm(x + record.output)
-        return self.mlp_norm(x + self.mlp(x)), record
 
 
 class Transformer(nn.Module):

@@ -23,9 +23,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from attention_core.attend import AttentionRecord
+from attention_core.attend import AttentionRecord, Edit
 from attention_core.model.config import TransformerConfig
-from attention_core.model.transformer import Edit, Transformer
+from attention_core.model.transformer import Transformer
 
 Kind = Literal["zero", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

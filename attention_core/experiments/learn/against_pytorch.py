@@ -17,11 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_core.attend import attend
 from attention_core.costs.stopwatch import Samples, interleave, seconds_of
+from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
-    merge_heads,
-    split_heads,
 )
 from attention_core.masks import causal_mask
 

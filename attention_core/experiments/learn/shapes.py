@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from attention_core.attend import attend, attention_weights, mask_scores
 from attention_core.ladder import MultiHeadAttention
 from attention_core.masks import causal_mask
+from attention_core.model.block import Block
 from attention_core.model.latent import LatentAttention
-from attention_core.model.layers import rotary_angles, rotate
-from attention_core.model.transformer import Block, Transformer
+from attention_core.model.rotary import rotary_angles, rotate
+from attention_core.model.transformer import Transformer
 
 FLAT = ("batch", "token", "column")
 BY_TOKEN = ("batch", "token", "head", "column")

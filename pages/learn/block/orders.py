@@ -59,7 +59,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 def _reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     import torch
 
-    from attention_core.experiments.learn.block import layers_of_2017
+    from attention_core.experiments.learn.block import layers_of_2017, token_order
 
     if choice in (ENCODER_2017, DECODER_2017):
         words = words_of(text)
@@ -81,9 +81,9 @@ def _reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
         def embed(x: Tensor, positions: bool) -> Tensor:
             return layers_of_2017.embeddings(core, x, positions=positions)
 
-    order = layers_of_2017.reordered(len(labels), how, seed)
+    order = token_order.reordered(len(labels), how, seed)
     with turns.turn(), torch.inference_mode():
-        found = layers_of_2017.exchanges(layer, tokens, order, embed, rotation)
+        found = token_order.exchanges(layer, tokens, order, embed, rotation)
     rows = [labels[i] for i in order]
     return Reordered(
         labels=labels,

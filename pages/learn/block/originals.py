@@ -11,7 +11,7 @@ from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, che
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer
-    from attention_core.model.transformer import Block
+    from attention_core.model.block import Block
 
 ENCODER_2017, DECODER_2017 = "2017 encoder layer", "2017 decoder layer"
 BASE_2017 = "2017 Transformer, base"
@@ -52,7 +52,7 @@ def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
             original_config,
             randomize,
         )
-        from attention_core.model.transformer import Block
+        from attention_core.model.block import Block
 
         config = original_config(n_heads=n_heads, d_ff=d_ff)
         layer = Block(config, 0) if kind == ENCODER_2017 else DecoderLayer(config)

@@ -16,8 +16,8 @@ from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 
-CORE, LENS = (
-    "attention_core/experiments/learn/block/layers_of_2017.py",
+ORDER, LENS = (
+    "attention_core/experiments/learn/block/token_order.py",
     "attention_core/experiments/learn/block/residual_stream.py",
 )
 SAVE = "Download this table (CSV)"
@@ -65,7 +65,7 @@ def new_order(text: str) -> None:
     st.dataframe(found.table, hide_index=True, key="block_order_table")
     part = linked(st.selectbox, "Look at", list(found.windows), index=3, key="block_part")
     tensors(found.windows[part], key="block_order_window")
-    source.show(CORE, "exchange")
+    source.show(ORDER, "exchange")
 
 
 def parameter_counts(text: str) -> None:
@@ -79,7 +79,7 @@ def parameter_counts(text: str) -> None:
     tables.download(SAVE, found.table, "parameters.csv", key="block_parameters_csv")
     kind = "loaded weights" if found.loaded else "tensors of this model's shapes, without values"
     st.markdown(f":small[Counted from {kind}.]")
-    source.show(CORE, "parameters_by_part")
+    source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
 
 def residual_stream(text: str) -> None:

@@ -50,19 +50,19 @@ def counts(choice: str) -> Counts:
 
 
 def _count(choice: str) -> Counts:
-    from attention_core import PRESETS
+    from attention_core import PRESETS, Transformer
+    from attention_core.costs.parameters import on_paper, parameters_by_part
     from attention_core.experiments.learn.block.layers_of_2017 import (
-        on_paper,
+        EncoderDecoder,
         original_config,
-        parameters_by_part,
     )
 
     ready = choice in [entry.spec.name for entry in models.ready()]
     model: Any
     if choice == BASE_2017:
-        model = on_paper(original_config(), encoder_decoder=True)
+        model = on_paper(EncoderDecoder, original_config())
     else:
-        model = models.get(choice).core if ready else on_paper(PRESETS[choice])
+        model = models.get(choice).core if ready else on_paper(Transformer, PRESETS[choice])
     parts = parameters_by_part(model)
     order = sorted(parts, key=lambda part: -parts[part])
     total = sum(parameter.numel() for parameter in model.parameters())

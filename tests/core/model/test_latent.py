@@ -10,14 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attention_core import LatentAttention, LatentConfig, Transformer, forward_flops, in_form
 from attention_core.contributions import value_norms
+from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
-from attention_core.experiments.learn.block.layers_of_2017 import (
-    on_paper,
-    parameters_by_part,
-    surroundings,
-)
+from attention_core.experiments.learn.block.layers_of_2017 import surroundings
 from attention_core.experiments.learn.shapes import layer_steps
-from attention_core.model.layers import rotary_angles, rotate, rotate_neighbours
+from attention_core.model.rotary import rotary_angles, rotate, rotate_neighbours
 from tests.helpers.attention_variants import (
     LATENT,
     LENGTH,
@@ -230,7 +227,7 @@ def test_the_lessons_parts_know_latent_attention():
         block_steps(absorbed.blocks[0], x, mask=mask, rotation=rotation)
     with pytest.raises(ValueError, match="not of latent"):
         layer_steps(expanded, x, 0)
-    parts = parameters_by_part(on_paper(expanded.config))
+    parts = parameters_by_part(on_paper(Transformer, expanded.config))
     assert sum(parts.values()) == sum(p.numel() for p in expanded.parameters())
     width = expanded.config.d_model
     assert parts["attention: queries"] == 2 * (width * 10 + 10 + 10 * 4 * 11)

@@ -7,26 +7,22 @@ C width, F width inside the feed-forward network, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from zlib import crc32
 
 import torch
 from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord, attend
-from attention_core.ladder import merge_heads, split_heads
+from attention_core.heads import merge_heads, split_heads
 from attention_core.masks import causal_mask
+from attention_core.model.attention import Attention
+from attention_core.model.block import Block
 from attention_core.model.config import TransformerConfig
 from attention_core.model.latent import LatentAttention
-from attention_core.model.layers import (
-    FeedForward,
-    Projection,
-    make_norm,
-    random_weights,
-    rotary_angles,
-)
-from attention_core.model.transformer import Attention, Block, Rotation, Transformer
+from attention_core.model.layers import FeedForward, Projection, make_norm, random_weights
+from attention_core.model.rotary import Rotation, rotary_angles
+from attention_core.model.transformer import Transformer
 
 Steps = dict[str, Tensor]
 
@@ -309,142 +305,3 @@ def randomize(module: nn.Module, seed: int) -> None:
         for part in module.modules():
             if isinstance(part, Projection):
                 part.weight.normal_(std=part.weight.shape[0] ** -0.5, generator=generator)
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Whether a function of tokens and a new order of the tokens can change places.
-
-    `function_first` is f(x) with its tokens reordered, `order_first` is f of the reordered tokens,
-    both (T, C'); `difference` is the largest absolute difference, `largest` the largest absolute
-    value of the first.
-    """
-
-    function_first: Tensor
-    order_first: Tensor
-
-    @property
-    def difference(self) -> float:
-        """Zero, or no more than rounding, if the order does not matter."""
-        return float((self.function_first - self.order_first).abs().max())
-
-    @property
-    def largest(self) -> float:
-        """What the difference is to be compared with."""
-        return float(self.function_first.abs().max())
-
-
-def exchange(function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]) -> Exchange:
-    """Reorder the tokens of x (T, ...) before, and after, a function (B, T, ...) -> (B, T, C).
-
-    Raises: ValueError if `order` does not hold every position once.
-    """
-    if sorted(order) != list(range(x.shape[0])):
-        raise ValueError(f"an order of {x.shape[0]} tokens must hold each once, got {list(order)}")
-    places = torch.tensor(list(order), dtype=torch.long)
-    return Exchange(function(x[None])[0][places], function(x[places][None])[0])
-
-
-def exchanges(
-    layer: Block | DecoderLayer,
-    tokens: Tensor,
-    order: Sequence[int],
-    embed: Callable[[Tensor, bool], Tensor],
-    rotation: Rotation | None = None,
-) -> dict[str, Exchange]:
-    """What reordering the tokens does to each part of a layer.
-
-    tokens: (T,) ids or (T, C) vectors; `embed(tokens, positions)` makes (B, T, C) of a batch of
-    them, with or without positions. rotation: that of rotary positions, if they are used.
-    Raises: ValueError if `order` does not hold every position once.
-    """
-
-    def attention(x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
-        return layer.attention(x, mask=mask, rotation=rotation, cache=None).output
-
-    pre = isinstance(layer, Block) and layer.pre_norm
-    attention_norm: nn.Module = layer.attention_norm if pre else nn.Identity()
-    mlp_norm: nn.Module = layer.mlp_norm if pre else nn.Identity()
-    causal = causal_mask(len(order), len(order))
-
-    def reads(x: Tensor, positions: bool = False) -> Tensor:
-        return attention_norm(embed(x, positions))
-
-    parts: dict[str, Callable[[Tensor], Tensor]] = {
-        "feed-forward": lambda x: layer.mlp(mlp_norm(embed(x, False))),
-        "normalisation": lambda x: layer.mlp_norm(embed(x, False)),
-        "attention, no mask, no positions": lambda x: attention(reads(x), None, None),
-        "attention, causal mask": lambda x: attention(reads(x), causal, None),
-        "attention, positions": lambda x: attention(reads(x, True), None, rotation),
-    }
-    return {name: exchange(part, tokens, order) for name, part in parts.items()}
-
-
-def reordered(n_tokens: int, how: str, seed: int = 0) -> list[int]:
-    """An order of n tokens: "reversed", "rotated" by one, or "shuffled" with a seed.
-
-    Raises: ValueError for any other name.
-    """
-    if how == "reversed":
-        return list(range(n_tokens))[::-1]
-    if how == "rotated":
-        return [*range(1, n_tokens), 0]
-    if how == "shuffled":
-        return torch.randperm(n_tokens, generator=torch.Generator().manual_seed(seed)).tolist()
-    raise ValueError(f'how must be "reversed", "rotated" or "shuffled", got {how!r}')
-
-
-def parameters_by_part(model: Transformer | EncoderDecoder) -> dict[str, int]:
-    """How many numbers each part of a model has learned; the sum is the model's own.
-
-    Works on the meta device too, where weights have a shape and take no memory. Queries, keys and
-    values lie side by side in one matrix; each is counted by its columns.
-    """
-    parts: dict[str, int] = {}
-    for name, parameter in model.named_parameters():
-        for part, count in _parts_of(model, name, parameter):
-            parts[part] = parts.get(part, 0) + count
-    return parts
-
-
-_TABLES = {"positions": "positions", "segments": "segments"}
-
-
-def _parts_of(
-    model: Transformer | EncoderDecoder, name: str, parameter: nn.Parameter
-) -> list[tuple[str, int]]:
-    owner, _, _ = name.rpartition(".")
-    count = parameter.numel()
-    if name in _TABLES:
-        return [(_TABLES[name], count)]
-    if name in ("embedding", "unembedding"):
-        separate = isinstance(model, Transformer) and model.embedding is not None
-        if name == "unembedding" and separate:
-            return [("output matrix", count)]
-        tied = not separate
-        return [("embedding, also the output matrix" if tied else "embedding", count)]
-    if owner.endswith("norm"):
-        return [("norms", count)]
-    if ".mlp." in name:
-        return [("feed-forward", count)]
-    if ".cross." in name:
-        return [("cross-attention", count)]
-    if owner.endswith(".out"):
-        return [("attention: out", count)]
-    attention = model.get_submodule(owner.rpartition(".")[0])
-    if isinstance(attention, LatentAttention):
-        of_queries = owner.rpartition(".")[2].startswith("q_")
-        return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
-    assert isinstance(attention, Attention)  # nothing else is left in either model
-    q, k, v = parameter.split((attention.q_width, attention.kv_width, attention.kv_width), dim=-1)
-    return [
-        ("attention: queries", q.numel()),
-        ("attention: keys", k.numel()),
-        ("attention: values", v.numel()),
-    ]
-
-
-def on_paper(config: TransformerConfig, *, encoder_decoder: bool = False) -> nn.Module:
-    """A model of a configuration with shapes only, to be counted: it takes no memory."""
-    with torch.device("meta"):
-        return EncoderDecoder(config) if encoder_decoder else Transformer(config)

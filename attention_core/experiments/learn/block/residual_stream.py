@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.model.block import Block
 from attention_core.model.layers import project
-from attention_core.model.transformer import Block, Transformer
+from attention_core.model.transformer import Transformer
 
 
 @dataclass(frozen=True)

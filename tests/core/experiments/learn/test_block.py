@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attention_core import PRESETS, Transformer, causal_mask
+from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.experiments.learn.block.layers_of_2017 import (
     ATTENTION_NORMED,
     CONCATENATED,
@@ -21,20 +22,17 @@ from attention_core.experiments.learn.block.layers_of_2017 import (
     DecoderLayer,
     EncoderDecoder,
     embeddings,
-    exchange,
-    exchanges,
     layer_input,
     layer_steps,
-    on_paper,
     original_config,
-    parameters_by_part,
     randomize,
-    reordered,
     sinusoids,
     surroundings,
     word_vectors,
 )
-from attention_core.model.transformer import Attention, Block
+from attention_core.experiments.learn.block.token_order import exchange, exchanges, reordered
+from attention_core.model.attention import Attention
+from attention_core.model.block import Block
 from tests.helpers.tiny_models import TINY, build
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -276,7 +274,7 @@ def test_parts_add_up(name: str):
 
 
 def test_the_base_model_of_2017():
-    model = on_paper(original_config(), encoder_decoder=True)
+    model = on_paper(EncoderDecoder, original_config())
     parts = parameters_by_part(model)
     assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
     feed_forward = 512 * 2048 + 2048 + 2048 * 512 + 512
@@ -288,7 +286,7 @@ def test_the_base_model_of_2017():
 
 
 def test_gpt2_on_paper_has_its_124_million():
-    model = on_paper(PRESETS["gpt2"])
+    model = on_paper(Transformer, PRESETS["gpt2"])
     assert isinstance(model, Transformer)
     assert next(model.parameters()).device.type == "meta"
     assert sum(parameters_by_part(model).values()) == 124_439_808

@@ -1,0 +1,73 @@
+"""How many parameters each part of a model has, counted from its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from attention_core.model.attention import Attention
+from attention_core.model.config import TransformerConfig
+from attention_core.model.latent import LatentAttention
+from attention_core.model.transformer import Transformer
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def parameters_by_part(model: nn.Module) -> dict[str, int]:
+    """How many numbers each part of a model has learned; the sum is the model's own.
+
+    Works on the meta device too, where weights have a shape and take no memory. Queries, keys and
+    values lie side by side in one matrix; each is counted by its columns.
+    """
+    parts: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        for part, count in _parts_of(model, name, parameter):
+            parts[part] = parts.get(part, 0) + count
+    return parts
+
+
+_TABLES = {"positions": "positions", "segments": "segments"}
+
+
+def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tuple[str, int]]:
+    owner, _, _ = name.rpartition(".")
+    count = parameter.numel()
+    if name in _TABLES:
+        return [(_TABLES[name], count)]
+    if name in ("embedding", "unembedding"):
+        separate = isinstance(model, Transformer) and model.embedding is not None
+        if name == "unembedding" and separate:
+            return [("output matrix", count)]
+        tied = not separate
+        return [("embedding, also the output matrix" if tied else "embedding", count)]
+    if owner.endswith("norm"):
+        return [("norms", count)]
+    if ".mlp." in name:
+        return [("feed-forward", count)]
+    if ".cross." in name:
+        return [("cross-attention", count)]
+    if owner.endswith(".out"):
+        return [("attention: out", count)]
+    attention = model.get_submodule(owner.rpartition(".")[0])
+    if isinstance(attention, LatentAttention):
+        of_queries = owner.rpartition(".")[2].startswith("q_")
+        return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
+    assert isinstance(attention, Attention)  # nothing else is left in either model
+    q, k, v = parameter.split((attention.q_width, attention.kv_width, attention.kv_width), dim=-1)
+    return [
+        ("attention: queries", q.numel()),
+        ("attention: keys", k.numel()),
+        ("attention: values", v.numel()),
+    ]
+
+
+def on_paper(make: Callable[[TransformerConfig], Model], config: TransformerConfig) -> Model:
+    """The model that `make` builds from a configuration, with shapes but without numbers.
+
+    It takes no memory, so that models of any size can be counted.
+    """
+    with torch.device("meta"):
+        return make(config)

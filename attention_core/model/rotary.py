@@ -1,0 +1,41 @@
+"""Rotary positions: queries and keys are turned by an angle that grows with their position.
+
+Dimension letters: B batch, H heads, T tokens, D head size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# The cosine and the sine of the angle of every position and column, (T, D) each.
+Rotation = tuple[Tensor, Tensor]
+
+
+def rotary_angles(positions: Tensor, head_size: int, theta: float, dtype: torch.dtype) -> Rotation:
+    """The cosine and the sine of every position's rotation, computed in float32.
+
+    Shapes: positions (T,) -> two tensors (T, D).
+    Source: Su et al. 2021, https://arxiv.org/abs/2104.09864.
+    """
+    even = torch.arange(0, head_size, 2, device=positions.device, dtype=torch.float32)
+    frequencies = 1.0 / theta ** (even / head_size)  # (D/2,)
+    angles = positions.float()[:, None] * frequencies  # (T, D/2)
+    angles = torch.cat((angles, angles), dim=-1)  # (T, D)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, rotation: Rotation) -> Tensor:
+    """Turn each pair (x_i, x_{i + D/2}) by its position's angle: (B, H, T, D) -> (B, H, T, D)."""
+    cos, sin = rotation
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+def rotate_neighbours(x: Tensor, rotation: Rotation) -> Tensor:
+    """Turn each pair (x_{2i}, x_{2i+1}) by its position's angle: (B, H, T, D) -> (B, H, T, D).
+
+    The original layout of pairs, which DeepSeek's weights have. The pair comes out as the numbers i
+    and i + D/2; queries and keys in the same order have the same products.
+    """
+    return rotate(torch.cat((x[..., 0::2], x[..., 1::2]), dim=-1), rotation)
