@@ -10,12 +10,12 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from benchmarks.browser import CHROMIUM_ARGUMENTS, Site, chromium_path
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "pictures"
 WIDTH, MOST_HEIGHT = 1280, 2000
 
 
 def main() -> None:
-    """Start the site, open every page, and write one PNG a page beside this file."""
+    """Start the site, open every page, and write one PNG a page into `pictures`."""
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         site = Site(Path(scratch) / "log.txt")
         site.wait_until_it_listens()
