@@ -25,19 +25,27 @@ from ui.charts import style, theme
 Build = Callable[..., alt.TopLevelMixin]
 Specification = dict[str, Any]  # a Vega-Lite description
 
+# The visitor's colours of text and of the background, for marks: named here, filled in at the end.
+INK, PAPER = alt.expr("ink"), alt.expr("paper")
+
 alt.data_transformers.disable_max_rows()  # what a page may ask for is bounded by serving.limits
 alt.data_transformers.consolidate_datasets = False  # data stand in the chart that draws them
 
 
 def show(build: Build, *arguments: Any, key: str) -> None:
     """Draw the chart `build(*arguments)` on the page, as wide as its column."""
-    st.vega_lite_chart(specification(build, *arguments, ink=theme.ink()), key=key)
+    described = specification(build, *arguments, ink=theme.ink(), paper=theme.paper())
+    st.vega_lite_chart(described, key=key)
 
 
-def specification(build: Build, *arguments: Any, ink: str) -> Specification:
-    """The Vega-Lite description of the chart `build(*arguments)`, its text in the colour `ink`."""
+def specification(build: Build, *arguments: Any, ink: str, paper: str) -> Specification:
+    """The Vega-Lite description of `build(*arguments)`, in these colours of text and background."""
     described = copy.copy(_description(build, *arguments))
     described["config"] = _merged(style.config(ink), described.get("config", {}))
+    described["config"]["params"] = [
+        {"name": "ink", "value": ink},
+        {"name": "paper", "value": paper},
+    ]
     return described
 
 
