@@ -6,6 +6,7 @@ laid side by side. Dimension letters: B batch, T tokens, H heads, D head size, C
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from attention_core.ladder import (
     MultiHeadAttentionWrapper,
 )
 from attention_core.masks import causal_mask
+from attention_core.seeding import seeded
 
 WRAPPER = "wrapper"
 SPLIT = "weight splits"
@@ -64,7 +66,7 @@ class WrappedHeads(nn.Module):
             ours.W_query.bias is not None,
             causal=ours.causal,
         )
-        self.out_proj = _copy(ours.out_proj)
+        self.out_proj = copy.deepcopy(ours.out_proj)
         with torch.no_grad():
             for name in ("W_query", "W_key", "W_value"):
                 wide: nn.Linear = getattr(ours, name)
@@ -92,7 +94,7 @@ class FusedAttention(nn.Module):
         self.num_heads, self.causal = ours.num_heads, ours.causal
         d_in, d_out = ours.W_query.in_features, ours.W_query.out_features
         self.qkv = nn.Linear(d_in, 3 * d_out, bias=ours.W_query.bias is not None)
-        self.out_proj = _copy(ours.out_proj)
+        self.out_proj = copy.deepcopy(ours.out_proj)
         with torch.no_grad():
             self.qkv.weight.copy_(_stacked(ours, "weight"))
             if self.qkv.bias is not None:
@@ -112,8 +114,8 @@ class SplitWithKernel(nn.Module):
     def __init__(self, ours: MultiHeadAttention) -> None:
         super().__init__()
         self.num_heads, self.causal = ours.num_heads, ours.causal
-        self.W_query, self.W_key = _copy(ours.W_query), _copy(ours.W_key)
-        self.W_value, self.out_proj = _copy(ours.W_value), _copy(ours.out_proj)
+        self.W_query, self.W_key = copy.deepcopy(ours.W_query), copy.deepcopy(ours.W_key)
+        self.W_value, self.out_proj = copy.deepcopy(ours.W_value), copy.deepcopy(ours.out_proj)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
@@ -174,7 +176,8 @@ _VARIANTS: Mapping[str, Callable[[MultiHeadAttention], nn.Module]] = {
 
 def variant(kind: str, ours: MultiHeadAttention) -> nn.Module:
     """One of `KINDS` with the weights of `ours`, in evaluation mode; SPLIT is `ours` itself."""
-    return _VARIANTS[kind](ours).eval()
+    with seeded(0):  # what the constructors draw is overwritten; the global stream is left alone
+        return _VARIANTS[kind](ours).eval()
 
 
 @dataclass(frozen=True)
@@ -208,8 +211,7 @@ def make(
     Its biases are drawn as its weights are, from [-1/sqrt(C), 1/sqrt(C)).
     Raises: ValueError if the heads do not divide the width.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         ours = MultiHeadAttention(width, width, n_tokens, 0.0, n_heads, qkv_bias, causal=causal)
     return ours.eval()
 
@@ -370,9 +372,3 @@ def _stacked(ours: MultiHeadAttention, what: str) -> Tensor:
     """Weights (3C, C) or biases (3C) of queries, keys and values, in PyTorch's order."""
     parts = [getattr(linear, what) for linear in (ours.W_query, ours.W_key, ours.W_value)]
     return torch.cat(parts)
-
-
-def _copy(linear: nn.Linear) -> nn.Linear:
-    copy = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
-    copy.load_state_dict(linear.state_dict())
-    return copy

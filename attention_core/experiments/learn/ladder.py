@@ -99,7 +99,7 @@ def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung
     if x.dim() != 2 or 0 in x.shape:
         raise ValueError(f"a sentence has the shape (T, d_in), got {tuple(x.shape)}")
     seed = lecture_seed(name, x) if settings.seed is None else settings.seed
-    # all of it inside: whatever is built here must not draw from a stream that others have set
+    # all of it inside: what is built only to be overwritten leaves the global stream alone
     with seeded(seed), torch.no_grad():
         if name == SIMPLIFIED:
             record = attend(x, x, x, scale=1.0)
