@@ -1,62 +1,249 @@
-"""A cache bounded in bytes, shared by all visitors, that makes each value once."""
+"""What is computed once and kept for all visitors, within bounds in bytes.
+
+    @kept(RUN_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+    def run(name: str, text: str) -> Run: ...
+
+Every kept function has a cache of its own with a bound of its own, and all caches together have one
+total bound, a share of the memory of this machine or container (`TOTAL_BYTES`). Where a new value
+takes the total over it, the least recently used values of any cache go first; those of a cache that
+is `last_to_go` (the models: seconds to load, and every page needs them) only when nothing else is
+left. So that such a cache cannot crowd out the others for good, it gets at most
+`LAST_TO_GO_SHARE` of the total.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import math
+import sys
 import threading
-from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, ParamSpec, TypeVar
 
-from cachetools import LRUCache
+from cachetools import LRUCache, cached
 
+from serving.memory import memory_bytes
+
+P = ParamSpec("P")
 Value = TypeVar("Value")
 
+# The rest of the memory is for the process itself (PyTorch, transformers and Streamlit take about
+# 1 GB), for what a forward pass needs while it runs, and for everything else on the machine.
+MEMORY_SHARE = 0.6
+LAST_TO_GO_SHARE = 0.75
+TOTAL_BYTES = int(MEMORY_SHARE * memory_bytes())
 
-class BoundedCache(Generic[Value]):
-    """Keeps the most recently used values while their sizes add up to at most `max_bytes`.
 
-    Several threads that ask for the same missing key wait for one of them to make it. A value that
-    alone exceeds the bound is returned but not kept. Values are shared: treat them as read-only.
-    """
+class Total:
+    """The caches that share one bound, and the one lock and condition of all of them."""
 
-    def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:
-        self._values: LRUCache[Hashable, Value] = LRUCache(max_bytes, getsizeof=size_of)
-        self._size_of = size_of
-        self._lock = threading.Lock()
-        self._making: dict[Hashable, threading.Lock] = {}
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.changed = threading.Condition()
+        self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet()
+        self._clock = itertools.count()
 
-    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of `key`, from `make()` if it is not there. Errors of `make` are not kept."""
-        with self._lock:
-            if key in self._values:
-                return self._values[key]
-            making = self._making.setdefault(key, threading.Lock())
-        with making:
-            with self._lock:
-                if key in self._values:
-                    return self._values[key]
-            try:
-                value = make()
-                with self._lock:
-                    if self._size_of(value) <= self._values.maxsize:
-                        self._values[key] = value
-            finally:
-                with self._lock:
-                    # whoever waited for this lock is still served; only its own entry goes
-                    if self._making.get(key) is making:
-                        del self._making[key]
-            return value
+    def add(self, cache: _Cache) -> None:
+        """Let a cache count towards the bound."""
+        with self.changed:
+            self._caches.add(cache)
 
-    def __contains__(self, key: Hashable) -> bool:
-        with self._lock:
-            return key in self._values
+    def now(self) -> int:
+        """A number that grows with every use of a value."""
+        return next(self._clock)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
-        with self._lock:
-            return int(self._values.currsize)
+        """Bytes of all values that are kept now."""
+        with self.changed:
+            return sum(int(cache.currsize) for cache in self._caches)
+
+    def make_room(self, newest: int) -> None:
+        """Forget values until the bound holds: the longest unused first, models last.
+
+        The value that was used at `newest`, for which room is made, stays.
+        """
+        while self.nbytes > self.max_bytes:
+            others = [cache for cache in self._caches if cache.oldest < newest]
+            min(others, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
+
+    def clear_all(self) -> None:
+        """Forget every value of every cache (tests)."""
+        with self.changed:
+            for cache in self._caches:
+                cache.clear()
+
+
+class _Cache(LRUCache[Hashable, Any]):
+    """The values of one function, and when each was last used by the clock of all caches."""
+
+    def __init__(
+        self, max_bytes: int, size: Callable[[Any], int], total: Total, *, last_to_go: bool
+    ) -> None:
+        super().__init__(max_bytes, getsizeof=size)
+        self.total, self.last_to_go = total, last_to_go
+        self.last_used: dict[Hashable, int] = {}  # in the order of use
+        total.add(self)
+
+    @property
+    def oldest(self) -> float:
+        """When the least recently used value was used; infinity where there is none."""
+        return next(iter(self.last_used.values()), math.inf)
+
+    def __getitem__(self, key: Hashable) -> Any:
+        value = super().__getitem__(key)
+        self._used(key)
+        return value
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._used(key)
+        self.total.make_room(self.last_used[key])
+
+    def __delitem__(self, key: Hashable) -> None:
+        super().__delitem__(key)
+        del self.last_used[key]
+
+    def clear(self) -> None:
+        super().clear()
+        self.last_used.clear()
+
+    def _used(self, key: Hashable) -> None:
+        self.last_used.pop(key, None)
+        self.last_used[key] = self.total.now()
+
+    __hash__ = object.__hash__  # a cache is itself, whatever it holds
+    __eq__ = object.__eq__
+
+
+class Kept(Generic[P, Value]):
+    """A function whose values are kept; call it like the function itself.
+
+    Several threads that ask for the same missing value wait for one of them to make it. An error is
+    not kept, and neither is a value that alone exceeds a bound: it is returned all the same.
+    Values are shared: treat them as read-only.
+    """
+
+    def __init__(
+        self, make: Callable[P, Value], cache: _Cache, key: Callable[..., Hashable]
+    ) -> None:
+        self.__doc__, self.__name__ = make.__doc__, make.__name__
+        self.__module__, self.__qualname__ = make.__module__, make.__qualname__
+        self.__wrapped__ = make
+        self._cache, self._key, self._changed = cache, key, cache.total.changed
+        self._call = cached(cache, key=key, condition=self._changed)(make)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
+        """The value for these arguments, made now if it is not kept."""
+        return self._call(*args, **kwargs)
+
+    def is_kept(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether the value for these arguments of `key` is there; nothing is computed."""
+        key = self._key(*args, **kwargs)
+        with self._changed:
+            return key in self._cache
+
+    def peek(self, *args: Any, **kwargs: Any) -> Value | None:
+        """The value for these arguments of `key` if it is there, else None; nothing is computed."""
+        key = self._key(*args, **kwargs)
+        with self._changed:
+            if key not in self._cache:
+                return None
+            found: Value = self._cache[key]  # which counts as a use of it
+            return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values that are kept now."""
+        with self._changed:
+            return int(self._cache.currsize)
 
     def clear(self) -> None:
         """Forget every value."""
-        with self._lock:
-            self._values.clear()
+        with self._changed:
+            self._cache.clear()
+
+    @contextmanager
+    def nothing_kept(self) -> Iterator[None]:
+        """Every call computes meanwhile; afterwards what was kept before is there again (tests)."""
+        nothing = _Cache(0, lambda _: 1, self._cache.total, last_to_go=False)
+        before = self._cache, self._call
+        self._cache = nothing
+        self._call = cached(nothing, key=self._key, condition=self._changed)(self.__wrapped__)
+        try:
+            yield
+        finally:
+            self._cache, self._call = before
+
+
+_total = Total(TOTAL_BYTES)
+
+
+def kept(
+    max_bytes: int,
+    *,
+    key: Callable[..., Hashable],
+    size: Callable[[Any], int] | None = None,
+    last_to_go: bool = False,
+    total: Total = _total,
+) -> Callable[[Callable[P, Value]], Kept[P, Value]]:
+    """Keep what a function returns: at most `max_bytes` of it, and no more than the total allows.
+
+    key: takes the arguments of a call and returns what stands for them; arguments that do not
+    change the value, such as a function to report progress to, are left out of it. size: bytes of a
+    value, by default what `size_of` counts.
+    """
+    bound = min(max_bytes, int(total.max_bytes * (LAST_TO_GO_SHARE if last_to_go else 1)))
+
+    def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
+        return Kept(make, _Cache(bound, size or size_of, total, last_to_go=last_to_go), key)
+
+    return decorate
+
+
+def clear_all() -> None:
+    """Forget every value of every cache (tests)."""
+    _total.clear_all()
+
+
+def nbytes() -> int:
+    """Bytes of all values that are kept now, by all functions."""
+    return _total.nbytes
+
+
+def size_of(value: object) -> int:
+    """Bytes of a value: tensors and arrays by their numbers, containers by what is in them.
+
+    What is in a value twice counts once; a tensor counts the whole memory that it is a view of.
+    """
+    return _size_of(value, set())
+
+
+def _size_of(value: object, seen: set[int]) -> int:
+    if id(value) in seen or value is None:
+        return 0
+    seen.add(id(value))
+    if hasattr(value, "untyped_storage"):
+        storage = value.untyped_storage()
+        memory = storage.data_ptr()  # the same for all views of it
+        new = memory not in seen
+        seen.add(memory)
+        return int(storage.nbytes()) if new else 0
+    if hasattr(value, "memory_usage"):  # a data frame: the strings of its columns too
+        return int(value.memory_usage(deep=True).sum())
+    if hasattr(value, "parameters"):
+        return sum(_size_of(parameter, seen) for parameter in value.parameters())
+    nbytes = getattr(value, "nbytes", None)
+    if isinstance(nbytes, int):
+        return nbytes
+    parts: list[object] = []
+    if isinstance(value, Mapping):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        parts = list(value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = list(vars(value).values())
+    return sys.getsizeof(value) + sum(_size_of(part, seen) for part in parts)

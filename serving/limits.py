@@ -14,6 +14,7 @@ MAX_SMALL_TOKENS = 12  # sentences whose every number is drawn
 MAX_WAITING_JOBS = 8
 MODEL_CACHE_BYTES = 8 * 1024**3
 RUN_CACHE_BYTES = 256 * 1024**2
+SMALL_CACHE_BYTES = 4 * 1024**2  # of tables and numbers, a few kilobytes each
 
 
 class OverLimit(ValueError):
@@ -44,6 +45,7 @@ LAYER_CACHE_BYTES = 128 * 1024**2
 MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 EMBEDDING_CACHE_BYTES = 32 * 1024**2
 STATISTICS_CACHE_BYTES = 8 * 1024**2
+MASKED_WORD_CACHE_BYTES = 16 * 1024**2  # without their output matrices, which are the models'
 PAIR_CACHE_BYTES = 16 * 1024**2
 MIN_TRACED_TOKENS, MAX_TRACED_TOKENS = 2, 40  # new tokens whose attention is kept
 MAX_TRACED_PROMPT = 96

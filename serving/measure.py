@@ -25,13 +25,13 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
 from serving import turns, warmup
-from serving.cache import BoundedCache
+from serving.cache import kept as kept_in_memory
 
 Value = TypeVar("Value")
 
 FIRST = 0  # the round that all visitors share
 WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
-MAX_KEPT = 64  # results; a page's result is a few kilobytes at most
+MAX_KEPT_BYTES = 1024**2  # a page's result is a few kilobytes at most
 
 _rounds = itertools.count(FIRST + 1)
 
@@ -42,9 +42,6 @@ class Measured(Generic[Value]):
 
     value: Value
     at: datetime
-
-
-_kept: BoundedCache[Measured[object]] = BoundedCache(MAX_KEPT, lambda _: 1)
 
 
 def fresh() -> int:
@@ -58,17 +55,18 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
     settings: begins with the page's name, so that two pages cannot meet. Errors of `make` are not
     kept. Results are shared between visitors: treat them as read-only.
     """
+    return cast(Measured[Value], _measured(settings, round_, make))
 
-    def measure() -> Measured[object]:
-        loading = warmup.start()
-        if loading is not None:  # right after a start, models load in the background
-            loading.join(WARM_UP_SECONDS)
-        with turns.turn():
-            return Measured(make(), datetime.now(UTC))
 
-    return cast(Measured[Value], _kept.get((settings, round_), measure))
+@kept_in_memory(MAX_KEPT_BYTES, key=lambda settings, round_, make: (settings, round_))
+def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
+    loading = warmup.start()
+    if loading is not None:  # right after a start, models load in the background
+        loading.join(WARM_UP_SECONDS)
+    with turns.turn():
+        return Measured(make(), datetime.now(UTC))
 
 
 def clear() -> None:
     """Forget every result (tests)."""
-    _kept.clear()
+    _measured.clear()

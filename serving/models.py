@@ -11,15 +11,13 @@ from collections.abc import Sequence
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, Tokens
 from pretrained.hub import downloads
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import MODEL_CACHE_BYTES, check_tokens
 
 
 def _size(model: Pretrained) -> int:
     return sum(p.numel() * p.element_size() for p in model.core.parameters())
 
-
-_loaded: BoundedCache[Pretrained] = BoundedCache(MODEL_CACHE_BYTES, _size)
 
 # Preferred first: what a page shows when the address names no model.
 _PREFERRED = {
@@ -57,17 +55,14 @@ def preferred(role: str) -> str | None:
     return names[0] if names else None
 
 
+@kept(MODEL_CACHE_BYTES, key=lambda name: key(name), size=_size, last_to_go=True)
 def get(name: str) -> Pretrained:
     """The model, loaded on first use and shared; errors as of `pretrained.load`."""
-
-    def load() -> Pretrained:
-        model = pretrained.load(name)
-        # what was just loaded stays: the garbage collector need not walk it again and again
-        gc.collect()
-        gc.freeze()
-        return model
-
-    return _loaded.get(key(name), load)
+    model = pretrained.load(name)
+    # what was just loaded stays: the garbage collector need not walk it again and again
+    gc.collect()
+    gc.freeze()
+    return model
 
 
 def key(name: str) -> tuple[str, str]:

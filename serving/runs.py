@@ -10,7 +10,7 @@ import numpy as np
 
 from pretrained import Pretrained, Tokens
 from serving import models, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
 
 if TYPE_CHECKING:
@@ -47,19 +47,12 @@ class AttentionRun:
         return sum(a.nbytes for a in (self.weights, self.q, self.k, self.v, self.value_norms))
 
 
-_runs: BoundedCache[AttentionRun] = BoundedCache(RUN_CACHE_BYTES, lambda run: run.nbytes)
-
-
+@kept(RUN_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def run(name: str, text: str) -> AttentionRun:
     """Attention of model `name` on `text`.
 
     Raises: OverLimit for a text that is too long, ValueError for one without any token.
     """
-    check_text(text)
-    return _runs.get((*models.key(name), text), lambda: _forward(name, text))
-
-
-def _forward(name: str, text: str) -> AttentionRun:
     import torch
 
     from attention_core.contributions import value_norms

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
@@ -13,7 +12,6 @@ from pages.compare.ablate import ranking
 from pages.kv_cache.timing import sections as timing
 from pretrained import sources
 from serving import models, runs
-from serving.cache import BoundedCache
 from tests.helpers.apptest import FRAME
 
 
@@ -51,11 +49,10 @@ def site() -> AppTest:
 
 
 @pytest.fixture
-def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A machine on which no package carries weights and no model was ever downloaded."""
     monkeypatch.setattr(sources, "package_folder", lambda package: None)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
-    nothing: BoundedCache[Any] = BoundedCache(0, lambda value: 1)
-    monkeypatch.setattr(models, "_loaded", nothing)
-    monkeypatch.setattr(runs, "_runs", nothing)
+    with models.get.nothing_kept(), runs.run.nothing_kept():
+        yield

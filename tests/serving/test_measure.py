@@ -64,8 +64,11 @@ def test_an_error_is_not_kept_and_lets_the_next_one_measure():
 
 
 def test_results_are_bounded():
-    for number in range(measure.MAX_KEPT + 1):
-        measure.kept(("page", number), measure.FIRST, lambda: "first time")
-    last = measure.kept(("page", measure.MAX_KEPT), measure.FIRST, lambda: "again")
-    first = measure.kept(("page", 0), measure.FIRST, lambda: "again")
-    assert (last.value, first.value) == ("first time", "again")
+    def large(text: str) -> tuple[str, bytes]:
+        return text, bytes(measure.MAX_KEPT_BYTES // 3)
+
+    for number in range(3):  # of which two fit
+        measure.kept(("page", number), measure.FIRST, lambda: large("first time"))
+    last = measure.kept(("page", 2), measure.FIRST, lambda: large("again"))
+    first = measure.kept(("page", 0), measure.FIRST, lambda: large("again"))
+    assert (last.value[0], first.value[0]) == ("first time", "again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,9 @@ import pandas as pd
 
 from pages.compare.ablate import runs
 from pages.compare.ablate.runs import Question
-from serving import models, turns
-from serving.cache import BoundedCache
+from serving import cache, models, turns
 from serving.jobs import Work
-from serving.limits import check_tokens
+from serving.limits import SMALL_CACHE_BYTES, check_tokens
 
 MAX_RANK_TOKENS = 128
 MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
@@ -33,19 +33,15 @@ class Ranking:
         return [f"L{place // n_heads}H{place % n_heads}" for place in places]
 
 
-_kept: BoundedCache[Ranking] = BoundedCache(8 * 1024**2, lambda r: 2 * r.sizes.nbytes)
-
-
 def kept(asked: Question, kind: str) -> Ranking | None:
     """The ranking for a question, if it was made before and is still kept."""
-    try:
-        return _kept.get((*asked.key, kind), _not_there)
-    except LookupError:
-        return None
+    return ranked.peek(asked, kind)
 
 
-def _not_there() -> Ranking:
-    raise LookupError("not ranked yet")
+@cache.kept(SMALL_CACHE_BYTES, key=lambda asked, kind, measure=None: (*asked.key, kind))
+def ranked(asked: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
+    """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
+    return measure()
 
 
 class RankJob(Work):
@@ -66,10 +62,11 @@ class RankJob(Work):
 
     def work(self) -> None:
         """Rank, layer by layer; what is done so far is in `ranking`."""
-        found = kept(self.asked, self.kind)
-        if found is not None:  # of a visitor who asked the same and was ahead in the queue
-            self.ranking, self.progress = found, 1.0
-            return
+        # a ranking that is kept is of a visitor who asked the same and was ahead in the queue
+        self.ranking = ranked(self.asked, self.kind, self._measure)
+        self.progress = 1.0
+
+    def _measure(self) -> Ranking:
         import torch
 
         from attention_core.experiments.compare.ablate import rank
@@ -91,7 +88,7 @@ class RankJob(Work):
                 self.ranking.seconds[part.layer, heads] = values[:, 1]
                 left = (n_layers - part.layer) * (n_layers - part.layer - 1) / 2
                 self.progress = 1.0 - left / total
-        _kept.get((*self.asked.key, self.kind), lambda: self.ranking)
+        return self.ranking
 
 
 def table(asked: Question, ranking: Ranking) -> pd.DataFrame:
@@ -109,8 +106,3 @@ def measures(asked: Question) -> tuple[str, str]:
     if asked.asks == "states":
         return "mean 1 − cosine", "mean relative distance"
     return "divergence (nats)", "change of top logit"
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _kept.clear()

@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from pretrained import ModelSpec, Pretrained, Tokens
 from serving import models, turns
-from serving.cache import BoundedCache
-from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
+from serving.cache import kept, size_of
+from serving.limits import (
+    MASKED_WORD_CACHE_BYTES,
+    MAX_MAP_TOKENS,
+    RUN_CACHE_BYTES,
+    check_text,
+    check_tokens,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core.experiments.compare.ablate import HeadChange, Measure
+    from attention_core.model.masked_word_head import MaskedWordHead
 
 KINDS = ("zero", "uniform")  # as in attention_core.experiments.compare.ablate
 AUTOMATIC = "automatic"
@@ -74,10 +81,6 @@ class Effect:
         """Bytes of all arrays."""
         arrays = (self.before, self.after, self.cosine, self.relative)
         return 1000 + sum(array.nbytes for array in arrays if array is not None)
-
-
-_effects: BoundedCache[Effect] = BoundedCache(RUN_CACHE_BYTES // 8, lambda effect: effect.nbytes)
-_heads: BoundedCache[Any] = BoundedCache(4, lambda _: 1)  # masked-word heads
 
 
 def names(spec: ModelSpec) -> list[str]:
@@ -156,15 +159,21 @@ def _asks(model: Pretrained) -> Asks:
 def logits_of(asked: Question) -> Callable[[Tensor], Tensor]:
     """The output matrix of a decoder, or the masked-word head of an encoder."""
     from attention_core.experiments.compare.ablate import logits_from
+
+    if asked.asks == "next":
+        return logits_from(models.get(asked.model).core)
+    return _masked_word_head(asked.model)
+
+
+def _own_bytes(head: MaskedWordHead) -> int:
+    return size_of([part for name, part in vars(head).items() if name != "output"])
+
+
+@kept(MASKED_WORD_CACHE_BYTES, key=lambda name: models.key(name), size=_own_bytes)
+def _masked_word_head(name: str) -> MaskedWordHead:
     from pretrained.masked_word import masked_word_head
 
-    model = models.get(asked.model)
-    if asked.asks == "next":
-        return logits_from(model.core)
-    head: Callable[[Tensor], Tensor] = _heads.get(
-        models.key(asked.model), lambda: masked_word_head(model)
-    )
-    return head
+    return masked_word_head(models.get(name))
 
 
 def measure(asked: Question, hidden: Tensor) -> Measure:
@@ -176,6 +185,10 @@ def measure(asked: Question, hidden: Tensor) -> Measure:
     return prediction_effects(logits_of(asked), hidden, asked.position)
 
 
+@kept(
+    RUN_CACHE_BYTES // 8,
+    key=lambda asked, heads, kind: (*asked.key, tuple(sorted(heads)), kind),
+)
 def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
     """Switch these heads off, all at once.
 
@@ -184,11 +197,6 @@ def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
     """
     if len(heads) > MAX_HEADS:
         raise ValueError(f"{len(heads)} heads are chosen; at most {MAX_HEADS} go off at once.")
-    key = (*asked.key, tuple(sorted(heads)), kind)
-    return _effects.get(key, lambda: _effect(asked, heads, kind))
-
-
-def _effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
     import torch
 
     from attention_core.experiments.compare.ablate import (
@@ -232,9 +240,3 @@ def _array(values: Tensor) -> np.ndarray:
     array: np.ndarray = values.float().cpu().numpy()
     array.setflags(write=False)
     return array
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _effects.clear()
-    _heads.clear()

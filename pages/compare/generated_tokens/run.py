@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from serving import models, token_text, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import (
     MAX_TRACED_PROMPT,
     MAX_TRACED_TOKENS,
@@ -61,15 +61,11 @@ class Generation:
         return len(self.trace.prompt)
 
 
-_kept: BoundedCache[Generation] = BoundedCache(
-    TRACE_CACHE_BYTES, lambda made: made.trace.weights.untyped_storage().nbytes()
-)
-
-
-def _key(settings: Settings) -> tuple[object, ...]:
+def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
+@kept(TRACE_CACHE_BYTES, key=_key)
 def generation(settings: Settings, report: Report | None = None) -> Generation:
     """The run for these settings, kept for all visitors.
 
@@ -83,7 +79,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
         raise OverLimit(
             f"Choose {MIN_TRACED_TOKENS} to {MAX_TRACED_TOKENS} new tokens, not {settings.n_new}."
         )
-    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
+    return _make(settings, Reporter(report))
 
 
 def _make(settings: Settings, reporter: Reporter) -> Generation:
@@ -136,7 +132,7 @@ def watched(settings: Settings) -> Generation | None:
         "generated_tokens",
         settings,
         lambda report: generation(settings, report),
-        kept=_key(settings) in _kept,
+        kept=generation.is_kept(settings),
         total=settings.n_new,
         unit="tokens",
         done=lambda made: (
@@ -148,8 +144,3 @@ def watched(settings: Settings) -> Generation | None:
 
 def _counted(n_steps: int) -> str:
     return "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
-
-
-def clear() -> None:
-    """Forget the kept runs (tests)."""
-    _kept.clear()

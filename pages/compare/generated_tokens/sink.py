@@ -14,8 +14,8 @@ import streamlit as st
 from pages.compare.generated_tokens.run import Generation
 from pretrained.tokenization.tokens import printable
 from serving import models, turns
-from serving.cache import BoundedCache
-from serving.limits import MAX_SINK_TOKENS
+from serving.cache import kept
+from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
 from ui.charts.style import BLUE, GREEN, PURPLE, VERMILLION, config, decades
 
 if TYPE_CHECKING:
@@ -49,9 +49,6 @@ class Measured:
         return int(self.sink.state_ratio.argmax())
 
 
-_kept: BoundedCache[Measured] = BoundedCache(256, lambda _: 1)
-
-
 def measured(made: Generation, on_progress: Callable[[int, int], None] | None = None) -> Measured:
     """Everything this section shows, for the first tokens of a run, kept for all visitors.
 
@@ -61,10 +58,13 @@ def measured(made: Generation, on_progress: Callable[[int, int], None] | None = 
     """
     context = models.get(made.settings.model).core.config.context_length
     ids = made.trace.ids[: min(MAX_SINK_TOKENS, context)]
-    key = (*models.key(made.settings.model), ids)
-    return _kept.get(key, lambda: _measure(made, ids, on_progress or (lambda done, of: None)))
+    return _measure(made, ids, on_progress or (lambda done, of: None))
 
 
+@kept(
+    SMALL_CACHE_BYTES,
+    key=lambda made, ids, on_progress: (*models.key(made.settings.model), ids),
+)
 def _measure(
     made: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> Measured:
@@ -230,8 +230,3 @@ def _lines(
         },
         "config": config(ink, columns=3, symbolStrokeWidth=3),
     }
-
-
-def clear() -> None:
-    """Forget the measurements (tests)."""
-    _kept.clear()

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pretrained import Pretrained
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import STATISTICS_CACHE_BYTES
 from serving.runs import AttentionRun
 
@@ -21,11 +21,6 @@ REPEATED_TOKENS = 50  # in each copy, where the model's context has room for two
 SEED = 0
 _CANDIDATES = 20  # times as many tokens are drawn as are needed: not every one is a word
 
-_tables: BoundedCache[pd.DataFrame] = BoundedCache(
-    STATISTICS_CACHE_BYTES, lambda table: int(table.memory_usage().sum())
-)
-_repeated: BoundedCache[np.ndarray] = BoundedCache(STATISTICS_CACHE_BYTES, lambda a: a.nbytes)
-
 
 def definitions() -> tuple[Statistic, ...]:
     """The statistics in the order of the table's columns: names, titles, definitions, ranges."""
@@ -34,15 +29,12 @@ def definitions() -> tuple[Statistic, ...]:
     return STATISTICS
 
 
+@kept(STATISTICS_CACHE_BYTES, key=lambda run: (*models.key(run.model), run.tokens.text))
 def table(run: AttentionRun) -> pd.DataFrame:
     """One row a head, layer by layer: `layer`, `head`, and a column for each statistic's name.
 
     NaN stands for what the text or the model does not have. The table is shared: do not change it.
     """
-    return _tables.get((*models.key(run.model), run.tokens.text), lambda: _measure(run))
-
-
-def _measure(run: AttentionRun) -> pd.DataFrame:
     import torch
 
     from attention_core.experiments.compare.heads.statistics import STATISTICS, TextAttention
@@ -74,10 +66,11 @@ def repeated(name: str) -> dict[str, np.ndarray]:
     Measured once a model, on up to `REPEATED_TOKENS` random words said twice, between the special
     tokens that its tokenizer puts around a text. NaN where the context has no room for that.
     """
-    induction, duplicate = _repeated.get(models.key(name), lambda: _measure_repeated(name))
+    induction, duplicate = _measure_repeated(name)
     return {"induction": induction, "duplicate": duplicate}
 
 
+@kept(STATISTICS_CACHE_BYTES, key=lambda name: models.key(name))
 def _measure_repeated(name: str) -> np.ndarray:
     from attention_core.experiments.compare.heads.statistics import (
         repeated_scores,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import PACKED_CACHE_BYTES, RUN_CACHE_BYTES
 from serving.runs import AttentionRun
 from ui.canvas.mosaic import Packed, pack
@@ -35,31 +35,24 @@ class Reading:
     renormalise: bool = False
 
 
-_values: BoundedCache[np.ndarray] = BoundedCache(RUN_CACHE_BYTES, lambda array: array.nbytes)
-_packed: BoundedCache[Packed] = BoundedCache(PACKED_CACHE_BYTES, lambda packed: len(packed.data))
-
-
 def values(run: AttentionRun, reading: Reading) -> np.ndarray:
     """Weights or contributions of every head (layers, H, T, S), read-only; hidden keys are 0."""
     if reading == Reading():
         return run.weights
-    return _values.get((_key(run), reading), lambda: _compute(run, reading))
+    return _compute(run, reading)
 
 
+@kept(PACKED_CACHE_BYTES, key=lambda run, reading, name: (_key(run), reading, name))
 def packed(run: AttentionRun, reading: Reading, *, name: str) -> Packed:
     """What the mosaic with the key `name` draws."""
-
-    def make() -> Packed:
-        return pack(
-            values(run, reading),
-            run.tokens.labels,
-            name=name,
-            title=f"{run.title}: {reading.measure} of every head",
-            causal=run.causal,
-            value_name=UNITS[reading.measure],
-        )
-
-    return _packed.get((_key(run), reading, name), make)
+    return pack(
+        values(run, reading),
+        run.tokens.labels,
+        name=name,
+        title=f"{run.title}: {reading.measure} of every head",
+        causal=run.causal,
+        value_name=UNITS[reading.measure],
+    )
 
 
 def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -> np.ndarray:
@@ -78,6 +71,7 @@ def _key(run: AttentionRun) -> tuple[object, ...]:
     return (*models.key(run.model), run.tokens.text)
 
 
+@kept(RUN_CACHE_BYTES, key=lambda run, reading: (_key(run), reading))
 def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
     import torch
 

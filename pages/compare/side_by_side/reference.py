@@ -11,8 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from serving import models, turns
-from serving.cache import BoundedCache
-from serving.limits import MAX_MAP_TOKENS, check_text
+from serving.cache import kept
+from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES, check_text
 from ui.charts import style, theme
 from ui.widgets import messages
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 ERRORS = (*models.LOAD_ERRORS, ImportError)
 
 WEIGHTS, HIDDEN = "attention weights", "hidden states"
-MAX_KEPT = 64  # results of a few hundred bytes
-
-_kept: BoundedCache[Reference] = BoundedCache(MAX_KEPT, lambda _: 1)
 
 
 @dataclass(frozen=True)
@@ -134,18 +131,15 @@ class Reference:
         }
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def reference(name: str, text: str) -> Reference:
     """The comparison for a model and a text, computed once for all visitors.
 
     Raises: one of ERRORS.
     """
-    check_text(text)
-    return _kept.get((*models.key(name), text), lambda: _compared(name, text))
-
-
-def _compared(name: str, text: str) -> Reference:
     from pretrained.comparison import compare
 
+    check_text(text)
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
     _ = model.reference  # loading takes seconds: not while others wait for their turn
@@ -171,8 +165,3 @@ def show(asked: Iterable[tuple[str, str]]) -> list[Reference]:
             one.show_table()
             found.append(one)
     return found
-
-
-def clear() -> None:
-    """Forget the kept comparisons (tests)."""
-    _kept.clear()

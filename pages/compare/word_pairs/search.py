@@ -11,7 +11,7 @@ import pandas as pd
 from pretrained import Tokens
 from pretrained.tokenization.alignment import group_labels, words
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import PAIR_CACHE_BYTES
 from serving.runs import AttentionRun
 from ui.charts.style import BLUE, VERMILLION, config
@@ -87,9 +87,6 @@ class Search:
         return int((self.others < self.weights.max()).sum())
 
 
-_largest: BoundedCache[np.ndarray] = BoundedCache(PAIR_CACHE_BYTES, lambda array: array.nbytes)
-
-
 def units(tokens: Tokens) -> tuple[Unit, ...]:
     """The words of a text, and what belongs to none: each token is in exactly one unit."""
     groups = words(tokens)
@@ -153,18 +150,16 @@ def search(run: AttentionRun, found: tuple[Unit, ...], query: int, key: int, oth
     )
 
 
+@kept(PAIR_CACHE_BYTES, key=lambda run, found: (*models.key(run.model), run.tokens.text))
 def _largest_of(run: AttentionRun, found: tuple[Unit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
     import torch
 
     from attention_core.experiments.compare.word_pairs import strongest_head
 
-    def measure() -> np.ndarray:
-        heads = torch.tensor(run.weights).flatten(0, 1)
-        array: np.ndarray = strongest_head(heads, [unit.tokens for unit in found]).numpy()
-        return array
-
-    return _largest.get((*models.key(run.model), run.tokens.text), measure)
+    heads = torch.tensor(run.weights).flatten(0, 1)
+    array: np.ndarray = strongest_head(heads, [unit.tokens for unit in found]).numpy()
+    return array
 
 
 def table(result: Search) -> pd.DataFrame:

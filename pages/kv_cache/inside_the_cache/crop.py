@@ -19,7 +19,7 @@ from pages.kv_cache.inside_the_cache.pictures import (
 )
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import models, token_text, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit, check_text
 from ui.widgets.head_picture import isolated
 
@@ -56,26 +56,22 @@ class Cropped:
         return self.n_kept + len(self.pieces)
 
 
-_kept: BoundedCache[Cropped] = BoundedCache(
-    INSIDE_CROP_BYTES, lambda made: made.keys.nbytes + made.values.nbytes
-)
+def _bytes(made: Cropped) -> int:
+    return made.keys.nbytes + made.values.nbytes  # its own `nbytes` are those of the model's cache
 
 
+@kept(INSIDE_CROP_BYTES, key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
 def cropped(run: Run, n_kept: int, text: str) -> Cropped:
     """The run's cache cropped to `n_kept` tokens and continued with a text, kept for all visitors.
 
     Raises: OverLimit for a text that is too long, ValueError for one without a token, or one that
     the context has no room for.
     """
-    check_text(text)
-    return _kept.get((run.key, n_kept, text), lambda: _make(run, n_kept, text))
-
-
-def _make(run: Run, n_kept: int, text: str) -> Cropped:
     import torch
 
     from attention_core.experiments.kv_cache.inside_the_cache.crop import crop_and_continue
 
+    check_text(text)
     model = models.get(run.settings.model)
     tokens = models.encoded(
         model, text, MAX_INSIDE_CONTINUATION, "a text to continue with", empty=_EMPTY
@@ -189,8 +185,3 @@ def table(made: Cropped) -> pd.DataFrame:
             ],
         }
     )
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _kept.clear()

@@ -17,7 +17,7 @@ from pages.kv_cache.inside_the_cache import pictures
 from pages.kv_cache.inside_the_cache.numbers import LINES
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import models, token_text, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import INSIDE_FULL_BYTES
 from ui.charts.style import BLUE, GREEN, VERMILLION, config
 from ui.widgets.head_picture import isolated
@@ -63,29 +63,18 @@ class Full:
     seconds: float
 
 
-_kept: BoundedCache[Full] = BoundedCache(INSIDE_FULL_BYTES, lambda made: made.ring_keys.nbytes)
-
-
-def is_kept(run: Run, room: int) -> bool:
-    """Whether this was run already."""
-    return (run.key, room) in _kept
-
-
 def total(run: Run) -> int:
     """Steps of all ways together, and the pass that is refused."""
     return 3 * run.n_steps + 1
 
 
+@kept(INSIDE_FULL_BYTES, key=lambda run, room, report=None: (run.key, room))
 def full(run: Run, room: int, report: Report | None = None) -> Full:
     """The run's text through a cache of `room` rows, kept for all visitors.
 
     `report` as in `run.run`.
     Raises: ValueError for a room that the prompt does not fit, or that the whole text does.
     """
-    return _kept.get((run.key, room), lambda: _make(run, room, Reporter(report)))
-
-
-def _make(run: Run, room: int, reporter: Reporter) -> Full:
     import torch
 
     from attention_core.experiments.kv_cache.inside_the_cache import full_cache
@@ -93,6 +82,7 @@ def _make(run: Run, room: int, reporter: Reporter) -> Full:
     from attention_core.model.reshape import windowed
 
     model = models.get(run.settings.model)
+    reporter = Reporter(report)
     core, text, n_prompt = model.core, run.run_ids, run.n_prompt
     options: dict[str, Any] = {"on_layer": reporter.layer}
     begin = time.perf_counter()
@@ -271,8 +261,3 @@ def sentence(run: Run, made: Full, step: int) -> str:
         f"Step {step + 1}: “{token}” (position {position}) went to row {position} mod {made.room} "
         f"= {row}, over “{isolated(run.pieces[gone])}” (position {gone})."
     )
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _kept.clear()

@@ -50,7 +50,7 @@ try:
         "inside_the_cache_run",
         settings,
         lambda report: run.run(settings, report),
-        kept=run.is_kept(settings),
+        kept=run.run.is_kept(settings),
         total=n_new,
         unit="tokens, each with the cache and without",
         done=lambda made: (

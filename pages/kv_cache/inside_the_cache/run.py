@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import models, token_text, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import (
     INSIDE_CACHE_BYTES,
     MAX_INSIDE_PROMPT,
@@ -42,12 +42,14 @@ class Settings:
 class Run:
     """A finished run.
 
+    key: what stands for this run in caches: the model, where its weights are, and the settings.
     keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
     change once they are written, so after step t they held the rows up to that step's length.
     pieces: short text of each of the P + N tokens. value_bytes: of one number of the model. ended:
     why there are fewer tokens than asked for, or nothing.
     """
 
+    key: tuple[object, ...]
     settings: Settings
     title: str
     prompt: tuple[int, ...]
@@ -85,11 +87,6 @@ class Run:
         return models.get(self.settings.model).core.config
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """What stands for this run in caches."""
-        return _key(self.settings)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the buffers and of the logits of all steps."""
         logits = sum(step.logits.numel() * 4 for step in self.steps)
@@ -100,18 +97,11 @@ class Run:
         return self.n_prompt + step
 
 
-_kept: BoundedCache[Run] = BoundedCache(INSIDE_CACHE_BYTES, lambda run: run.nbytes)
-
-
-def _key(settings: Settings) -> tuple[object, ...]:
+def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
-def is_kept(settings: Settings) -> bool:
-    """Whether the run is there already."""
-    return _key(settings) in _kept
-
-
+@kept(INSIDE_CACHE_BYTES, key=_key)
 def run(settings: Settings, report: Report | None = None) -> Run:
     """The run for these settings, kept for all visitors.
 
@@ -125,7 +115,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
         raise OverLimit(
             f"Choose {MIN_INSIDE_TOKENS} to {MAX_INSIDE_TOKENS} new tokens, not {settings.n_new}."
         )
-    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
+    return _make(settings, Reporter(report))
 
 
 def _make(settings: Settings, reporter: Reporter) -> Run:
@@ -165,6 +155,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         ended = f"The context of this model has room for {n_new} new tokens only."
     keys, values = (read_only(one.numpy()) for one in cache.contents())
     return Run(
+        key=_key(settings),
         settings=settings,
         title=model.spec.title,
         prompt=tuple(ids),
@@ -182,8 +173,3 @@ def read_only(array: np.ndarray) -> np.ndarray:
     """The array, which all visitors share from now on."""
     array.setflags(write=False)
     return array
-
-
-def clear() -> None:
-    """Forget the kept runs (tests)."""
-    _kept.clear()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pretrained.untrained import SHAPES
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import (
     MAX_PROMPT_TOKENS,
     MAX_TIMED_REPEATS,
@@ -35,8 +35,6 @@ CACHED = (CORE_CACHED, THEIRS_CACHED)
 PAIRS = ((CORE_CACHED, CORE_UNCACHED), (THEIRS_CACHED, THEIRS_UNCACHED))
 
 MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
-
-_shapes: BoundedCache[Untrained] = BoundedCache(SHAPE_CACHE_BYTES, lambda model: _bytes(model))
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,14 @@ def load(name: str) -> Pretrained | Untrained:
     """The model or random shape of that name, shared; errors as of `models.get`, or ImportError."""
     if name not in SHAPES:
         return models.get(name)
+    return _untrained(name)
+
+
+@kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: _bytes(model))
+def _untrained(name: str) -> Untrained:
     from pretrained.untrained import untrained
 
-    return _shapes.get(name, lambda: untrained(name))
+    return untrained(name)
 
 
 def prompt_ids(model: Pretrained | Untrained, prompt: str, n_new: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from pretrained import CatalogEntry
 from pretrained.tokenization.tokens import printable
 from serving import models, turns
 from serving import runs as attention
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS, check_text, check_tokens
 from serving.runs import AttentionRun
 from ui.canvas.heatmap import ColourScale, DivergingScale, heatmap
@@ -101,25 +101,19 @@ class Pooled:
         return pd.DataFrame(columns)
 
 
-_kept: BoundedCache[Pooled] = BoundedCache(DRIFT_CACHE_BYTES, lambda found: found.nbytes)
-
-
+@kept(DRIFT_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def pooled(name: str, text: str) -> Pooled:
     """A trained model on a text, pooled to every number of heads that divides its own; kept.
 
     Raises: OverLimit for a text that is too long, ValueError for one without any token.
     """
-    check_text(text)
-    return _kept.get((*models.key(name), text), lambda: _run(name, text))
-
-
-def _run(name: str, text: str) -> Pooled:
     import torch
 
     from attention_core import mean_pooled_kv_heads
     from attention_core.experiments.kv_cache.variants.forms import divisors
     from attention_core.experiments.kv_cache.variants.pooling_drift import drift, outcome
 
+    check_text(text)
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_DRIFT_TOKENS, "this comparison")
     limit = model.core.config.context_length
@@ -287,8 +281,3 @@ def looks_table(run: AttentionRun, layer: int, heads: list[int]) -> pd.DataFrame
         columns[f"head {head} looks at"] = [labels[i] for i in most]
         columns[f"head {head} weight"] = weights.max(-1)
     return pd.DataFrame(columns)
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _kept.clear()

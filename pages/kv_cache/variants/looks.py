@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import FAMILY_CACHE_BYTES, LOOK_CACHE_BYTES, MAX_PROMPT_TOKENS, check_text
 
 if TYPE_CHECKING:
@@ -81,12 +81,6 @@ class Look:
         return sum(part.values.nbytes for form in self.forms.values() for part in form.parts)
 
 
-_families: BoundedCache[dict[str, Transformer]] = BoundedCache(
-    FAMILY_CACHE_BYTES, lambda models: _size(models)
-)
-_looks: BoundedCache[Look] = BoundedCache(LOOK_CACHE_BYTES, lambda look: look.nbytes)
-
-
 def names(n_heads: int) -> list[str]:
     """The forms of the ladder with so many query heads, without loading torch."""
     groups = [g for g in range(n_heads - 1, 1, -1) if n_heads % g == 0]
@@ -122,50 +116,33 @@ def config(n_heads: int) -> TransformerConfig:
     )
 
 
+@kept(FAMILY_CACHE_BYTES, key=lambda n_heads: n_heads)
 def family(n_heads: int) -> dict[str, Transformer]:
     """The models of all forms, kept; they share most of their weights."""
-
-    def make() -> dict[str, Transformer]:
-        from attention_core.experiments.kv_cache.variants.forms import (
-            build,
-            ladder,
-            random_base,
-            windowed,
-        )
-        from attention_core.model.reshape import in_form
-
-        base = random_base(config(n_heads), seed=SEED)
-        forms = ladder(base.config)
-        models = {form.name: build(base, form, seed=SEED) for form in forms}
-        models[ABSORBED] = in_form(models["MLA"], absorbed=True)
-        short = windowed(forms[0], WINDOW)
-        return {**models, short.name: build(base, short, seed=SEED)}
-
-    return _families.get(n_heads, make)
-
-
-def _size(models: dict[str, Transformer]) -> int:
-    return sum(
-        {
-            weight.data_ptr(): weight.numel() * weight.element_size()
-            for model in models.values()
-            for weight in model.parameters()
-        }.values()
+    from attention_core.experiments.kv_cache.variants.forms import (
+        build,
+        ladder,
+        random_base,
+        windowed,
     )
+    from attention_core.model.reshape import in_form
+
+    base = random_base(config(n_heads), seed=SEED)
+    forms = ladder(base.config)
+    models = {form.name: build(base, form, seed=SEED) for form in forms}
+    models[ABSORBED] = in_form(models["MLA"], absorbed=True)
+    short = windowed(forms[0], WINDOW)
+    return {**models, short.name: build(base, short, seed=SEED)}
 
 
+@kept(LOOK_CACHE_BYTES, key=lambda text, n_heads: (text, n_heads))
 def look(text: str, n_heads: int) -> Look:
     """Every form on a prompt, kept. OverLimit or ValueError for one that cannot be run."""
-    ids = tuple(token_ids(text))
-    return _looks.get((ids, n_heads), lambda: _run(ids, n_heads))
-
-
-def _run(ids: tuple[int, ...], n_heads: int) -> Look:
     import torch
 
     from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
 
-    models = family(n_heads)
+    ids, models = token_ids(text), family(n_heads)
     prompt = torch.tensor([ids])
     caches, records, logits = {}, {}, {}
     for name, model in models.items():
@@ -252,9 +229,3 @@ def _shapes(
         ("contexts of the heads", shape(expanded.context), shape(absorbed.context)),
         ("scores", shape(expanded.scores), shape(absorbed.scores)),
     )
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _looks.clear()
-    _families.clear()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
-from serving import turns
-from serving.cache import BoundedCache
+from serving import cache, turns
 from serving.jobs import Work
+from serving.limits import SMALL_CACHE_BYTES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,9 +93,6 @@ class Times:
         return pd.DataFrame(rows)
 
 
-_kept: BoundedCache[Times] = BoundedCache(64, lambda _: 1)
-
-
 def forms(n_heads: int) -> list[str]:
     """The forms that are timed: the ladder, latent attention in both of its forms."""
     return [*names(n_heads)[:-1], ABSORBED, EXPANDED]
@@ -112,14 +109,13 @@ def operations(n_heads: int, context: int) -> dict[str, int]:
 
 def kept(setting: Setting, round_: int) -> Times | None:
     """The times for a setting, if they were measured in this round and are still kept."""
-    try:
-        return _kept.get((setting, round_), _not_there)
-    except LookupError:
-        return None
+    return measured.peek(setting, round_)
 
 
-def _not_there() -> Times:
-    raise LookupError("not measured yet")
+@cache.kept(SMALL_CACHE_BYTES, key=lambda setting, round_, measure=None: (setting, round_))
+def measured(setting: Setting, round_: int, measure: Callable[[], Times]) -> Times:
+    """What `measure` returns, which times this setting; kept for all visitors."""
+    return measure()
 
 
 class TimeJob(Work):
@@ -137,8 +133,7 @@ class TimeJob(Work):
 
     def work(self) -> None:
         """Measure, and keep the result."""
-        times = kept(self.setting, self.round) or self._measure()
-        _kept.get((self.setting, self.round), lambda: times)
+        measured(self.setting, self.round, self._measure)
         self.progress = 1.0
 
     def _measure(self) -> Times:
@@ -245,8 +240,3 @@ def said(times: Times) -> str:
 def setting(text: str, n_heads: int, context: int) -> Setting:
     """A setting of the controls. OverLimit or ValueError for a prompt that cannot be run."""
     return Setting(tuple(token_ids(text)), n_heads, context)
-
-
-def clear() -> None:
-    """Forget what is kept (tests)."""
-    _kept.clear()

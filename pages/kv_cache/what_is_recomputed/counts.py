@@ -11,9 +11,9 @@ import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.pictures import Look
 from pages.kv_cache.what_is_recomputed.run import Growth
-from serving import models
-from serving.cache import BoundedCache
-from serving.limits import check_tokens
+from serving import models, turns
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES, check_tokens
 from ui.charts.style import BLUE, CACHED, UNCACHED, VERMILLION, config, decades
 
 if TYPE_CHECKING:
@@ -249,19 +249,19 @@ class Contrast:
     n_old: int
 
 
-_contrasts: BoundedCache[Contrast] = BoundedCache(256, lambda _: 1)
-
-
 def contrast(made: Growth) -> Contrast:
     """The whole text with its last token and without it, in the decoder and in an encoder.
 
     Raises: what loading the encoder raises.
     """
-    name = models.preferred("encoder")
-    key = (*models.key(made.settings.model), made.ids, name and models.key(name))
-    return _contrasts.get(key, lambda: _contrast(made, name))
+    return _contrast(made, models.preferred("encoder"))
 
 
+def _contrast_key(made: Growth, name: str | None) -> tuple[object, ...]:
+    return (*models.key(made.settings.model), made.ids, name and models.key(name))
+
+
+@kept(SMALL_CACHE_BYTES, key=_contrast_key)
 def _contrast(made: Growth, name: str | None) -> Contrast:
     from attention_core.experiments.kv_cache.what_is_recomputed import (
         KEYS,
@@ -269,7 +269,6 @@ def _contrast(made: Growth, name: str | None) -> Contrast:
         old_rows_by_layer,
         repeated,
     )
-    from serving import turns
 
     before, now = made.steps[-2].full, made.steps[-1].full
     moves, sizes = [], []

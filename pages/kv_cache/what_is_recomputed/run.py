@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import models, token_text, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import (
     MAX_GROWN_BYTES,
     MAX_GROWN_PROMPT,
@@ -82,13 +82,11 @@ class Growth:
         return sum(step.nbytes for step in self.steps)
 
 
-_kept: BoundedCache[Growth] = BoundedCache(MAX_GROWN_BYTES, lambda made: made.nbytes)
-
-
-def _key(settings: Settings) -> tuple[object, ...]:
+def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
+@kept(MAX_GROWN_BYTES, key=_key)
 def growth(settings: Settings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
@@ -103,7 +101,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
         raise OverLimit(
             f"Choose {MIN_GROWN_TOKENS} to {MAX_GROWN_TOKENS} new tokens, not {settings.n_new}."
         )
-    return _kept.get(_key(settings), lambda: _make(settings, Reporter(report)))
+    return _make(settings, Reporter(report))
 
 
 def _make(settings: Settings, reporter: Reporter) -> Growth:
@@ -174,7 +172,7 @@ def watched(settings: Settings) -> Growth | None:
         "what_is_recomputed",
         settings,
         lambda report: growth(settings, report),
-        kept=_key(settings) in _kept,
+        kept=growth.is_kept(settings),
         total=settings.n_new,
         unit="steps",
         done=lambda made: (
@@ -182,11 +180,6 @@ def watched(settings: Settings) -> Growth | None:
             f"{made.seconds:.2f} s. {made.note}"
         ),
     )
-
-
-def clear() -> None:
-    """Forget the kept runs (tests)."""
-    _kept.clear()
 
 
 def anywhere(made: Growth, now: int) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from serving import measure
-from serving.cache import BoundedCache
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
 from ui.charts import style
 from ui.widgets.quiz import Question
@@ -64,20 +65,14 @@ class Side:
     scores_bytes: int
 
 
-_sides: BoundedCache[Side] = BoundedCache(64, lambda _: 1)  # a few kilobytes each
-
-
 def divisors(width: int) -> list[int]:
     """The heads on offer that divide a width."""
     return [n for n in HEADS if width % n == 0]
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
 def side(setting: Setting) -> Side:
     """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
-    return _sides.get(setting, lambda: _side(setting))
-
-
-def _side(setting: Setting) -> Side:
     from attention_core.experiments.learn import against_pytorch
 
     ours = against_pytorch.make(

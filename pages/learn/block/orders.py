@@ -19,7 +19,8 @@ from pages.learn.block.originals import (
 from pages.learn.block.stream import run
 from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from serving import models, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:
@@ -43,20 +44,16 @@ class Reordered:
     differences: dict[str, float]
 
 
-# tables and windows of a few kilobytes each
-kept_orders: BoundedCache[Reordered] = BoundedCache(64, lambda _: 1)
+def _key(choice: str, text: str, how: str, seed: int) -> tuple[object, ...]:
+    return key(choice), text, how, seed if how == "shuffled" else 0
 
 
+@kept(SMALL_CACHE_BYTES, key=_key)
 def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     """Parts of a layer of 2017, or of a model's first, on reordered tokens.
 
     Errors as of `words_of` and `run`.
     """
-    asked = (key(choice), text, how, seed if how == "shuffled" else 0)
-    return kept_orders.get(asked, lambda: _reordered(choice, text, how, seed))
-
-
-def _reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     import torch
 
     from attention_core.experiments.learn.block import layers_of_2017, token_order

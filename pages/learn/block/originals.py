@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pretrained.tokenization.tokens import printable
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
-
-if TYPE_CHECKING:
-    from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer
-    from attention_core.model.block import Block
 
 ENCODER_2017, DECODER_2017 = "2017 encoder layer", "2017 decoder layer"
 BASE_2017 = "2017 Transformer, base"
 WIDTH_2017 = 512
 HEADS_2017, HIDDEN_2017 = (1, 2, 4, 8, 16), (512, 1024, 2048, 4096)
 EMPTY = "There is no word in this text: type one or more."
-
-
-def _module_bytes(module: Block | DecoderLayer) -> int:
-    return sum(p.numel() * p.element_size() for p in module.parameters())
-
-
-kept_layers: BoundedCache[Any] = BoundedCache(LAYER_CACHE_BYTES, _module_bytes)
 
 
 def key(choice: str) -> tuple[str, ...]:
@@ -43,23 +32,20 @@ def words_of(text: str) -> tuple[str, ...]:
     return words
 
 
+@kept(LAYER_CACHE_BYTES, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
 def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
     """An untrained layer of these sizes, the same each time."""
+    from attention_core.experiments.learn.block.layers_of_2017 import (
+        DecoderLayer,
+        original_config,
+        randomize,
+    )
+    from attention_core.model.block import Block
 
-    def make() -> Any:
-        from attention_core.experiments.learn.block.layers_of_2017 import (
-            DecoderLayer,
-            original_config,
-            randomize,
-        )
-        from attention_core.model.block import Block
-
-        config = original_config(n_heads=n_heads, d_ff=d_ff)
-        layer = Block(config, 0) if kind == ENCODER_2017 else DecoderLayer(config)
-        randomize(layer, seed=0)
-        return layer.eval().requires_grad_(False)
-
-    return kept_layers.get((kind, n_heads, d_ff), make)
+    config = original_config(n_heads=n_heads, d_ff=d_ff)
+    layer = Block(config, 0) if kind == ENCODER_2017 else DecoderLayer(config)
+    randomize(layer, seed=0)
+    return layer.eval().requires_grad_(False)
 
 
 def unique_labels(words: tuple[str, ...]) -> tuple[str, ...]:

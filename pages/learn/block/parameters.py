@@ -9,7 +9,8 @@ import pandas as pd
 
 from pages.learn.block.originals import BASE_2017, key
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,6 @@ class Counts:
         )
 
 
-kept_counts: BoundedCache[Counts] = BoundedCache(64, lambda _: 1)  # small tables
-
-
 def countable() -> list[str]:
     """What can be counted: the first Transformer, ready models, and known sizes."""
     from attention_core import PRESETS
@@ -44,12 +42,9 @@ def countable() -> list[str]:
     return [BASE_2017, *ready, *(name for name in PRESETS if name not in ready)]
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda choice: key(choice))
 def counts(choice: str) -> Counts:
     """Parameters by part, of the loaded weights where they are here; errors as of loading."""
-    return kept_counts.get(key(choice), lambda: _count(choice))
-
-
-def _count(choice: str) -> Counts:
     from attention_core import PRESETS, Transformer
     from attention_core.costs.parameters import on_paper, parameters_by_part
     from attention_core.experiments.learn.block.layers_of_2017 import (

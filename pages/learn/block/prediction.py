@@ -11,7 +11,8 @@ import pandas as pd
 from pages.learn.block.stream import run
 from pretrained.tokenization.tokens import printable
 from serving import models, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.block.residual_stream import Lens
@@ -42,17 +43,9 @@ class NextToken:
     ratio: float
 
 
-kept_lenses: BoundedCache[LensTable] = BoundedCache(256, lambda _: 1)  # small tables
-kept_next_tokens: BoundedCache[NextToken] = BoundedCache(64, lambda _: 1)
-
-
+@kept(SMALL_CACHE_BYTES, key=lambda name, text, position: (*models.key(name), text, position))
 def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors as of `run`."""
-    key = (*models.key(name), text, position)
-    return kept_lenses.get(key, lambda: _lens(name, text, position))
-
-
-def _lens(name: str, text: str, position: int) -> LensTable:
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import lens_at, logit_lens
@@ -80,12 +73,9 @@ def _lens(name: str, text: str, position: int) -> LensTable:
     )
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def next_token(name: str, text: str) -> NextToken:
     """What a decoder predicts behind a text. Errors as of `run`."""
-    return kept_next_tokens.get((*models.key(name), text), lambda: _next_token(name, text))
-
-
-def _next_token(name: str, text: str) -> NextToken:
     import torch
 
     from attention_core import forward_flops

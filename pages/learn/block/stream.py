@@ -10,7 +10,7 @@ import pandas as pd
 
 from pages.learn.block.originals import EMPTY
 from serving import models, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
 
 if TYPE_CHECKING:
@@ -33,26 +33,14 @@ class Run:
     feed_forward: np.ndarray
 
 
-def _bytes_of(run: Run) -> int:
-    stream = run.stream
-    tensors = (stream.states, stream.attention, stream.feed_forward, stream.hidden, stream.logits)
-    return sum(t.numel() * t.element_size() for t in tensors if t is not None)
-
-
-kept_runs: BoundedCache[Run] = BoundedCache(STREAM_CACHE_BYTES, _bytes_of)
-
-
+@kept(STREAM_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def run(name: str, text: str) -> Run:
     """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
-    check_text(text)
-    return kept_runs.get((*models.key(name), text), lambda: _run(name, text))
-
-
-def _run(name: str, text: str) -> Run:
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import residual_stream, token_norms
 
+    check_text(text)
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from serving import models, turns
-from serving.cache import BoundedCache
-from serving.limits import MAX_SMALL_TOKENS, check_text
+from serving.cache import kept
+from serving.limits import MAX_SMALL_TOKENS, SMALL_CACHE_BYTES, check_text
 from ui.canvas.tensors import Panel
 from ui.charts import style
 from ui.widgets.quiz import Question
@@ -45,9 +44,6 @@ class _AllScores:
     scale: float
 
 
-_runs: BoundedCache[_AllScores] = BoundedCache(_SCORES_BYTES, lambda run: run.values.nbytes)
-
-
 def example(name: str) -> Scores:
     """The dot products of a lecture's rows, "journey" or "boy", not scaled, as the article masks.
 
@@ -67,15 +63,15 @@ def of_head(model: str, layer: int, head: int, text: str) -> Scores:
     Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
     loading a model raises.
     """
-    check_text(text)
-    key = (*models.key(model), text)
-    run = _runs.get(key, lambda: _forward(model, text))
+    run = _forward(model, text)
     return Scores(run.labels, run.values[layer, head], run.scale)
 
 
+@kept(_SCORES_BYTES, key=lambda model, text: (*models.key(model), text))
 def _forward(model: str, text: str) -> _AllScores:
     import torch
 
+    check_text(text)
     loaded = models.get(model)
     tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
     with turns.turn(), torch.inference_mode():
@@ -169,7 +165,7 @@ def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
     return _average(weights.astype("f4").tobytes(), p, seed)
 
 
-@lru_cache(maxsize=128)
+@kept(SMALL_CACHE_BYTES, key=lambda weights, p, seed: (weights, p, seed))
 def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
     import torch
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from serving.cache import BoundedCache
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.scaling.divisors import ScaledScores
@@ -21,29 +22,23 @@ GRADIENT, MEDIAN = "gradient of the softmax, mean row", "gradient of the softmax
 REACHES = "gradient that reaches q·k, median row"
 MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
 
-_sweeps: BoundedCache[dict[str, list[ScaledScores]]] = BoundedCache(64, lambda _: 1)
 
-
+@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
 def sweep(seed: int) -> dict[str, list[ScaledScores]]:
     """All divisors at every d_k, from one draw of `N_DRAWS` Q and K; kept for all visitors."""
     from attention_core.experiments.learn.scaling.divisors import scaling_sweep
 
-    def make() -> dict[str, list[ScaledScores]]:
-        return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
-
-    return _sweeps.get(("page", seed), make)
+    return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
 def course(seed: int) -> dict[str, ScaledScores]:
     """The course's experiment with a seed: its d_k, its number and size of draws."""
     from attention_core.experiments.learn.scaling.divisors import scaling_sweep
 
     d_k, n_draws, n_tokens = COURSE
-
-    def make() -> dict[str, list[ScaledScores]]:
-        return scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
-
-    return {name: found[0] for name, found in _sweeps.get(("course", seed), make).items()}
+    found = scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
+    return {name: sizes[0] for name, sizes in found.items()}
 
 
 def at(seed: int, d_k: int) -> dict[str, ScaledScores]:

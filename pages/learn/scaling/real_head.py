@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from serving import models, runs
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import RUN_CACHE_BYTES
 from ui.widgets.controls import HeadChoice
 
@@ -43,11 +43,6 @@ class RescaledHead:
     summary: pd.DataFrame
 
 
-_vectors: BoundedCache[_Vectors] = BoundedCache(
-    RUN_CACHE_BYTES // 2, lambda kept: kept.q.nbytes + kept.k.nbytes
-)
-
-
 def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> RescaledHead:
     """The head of the model on the text, its scale removed, multiplied, or as it was.
 
@@ -78,18 +73,16 @@ def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> Resca
     )
 
 
+@kept(RUN_CACHE_BYTES // 2, key=lambda name, text: (*models.key(name), text))
 def _vectors_of(name: str, text: str) -> _Vectors:
-    def make() -> _Vectors:
-        import torch
+    import torch
 
-        model, tokens, records = runs.recorded(name, text)
-        q, k = (
-            torch.stack([getattr(record, part)[0] for record in records]).float().cpu().numpy()
-            for part in "qk"
-        )
-        return _Vectors(q, k, tuple(tokens.labels), model.core.config.causal)
-
-    return _vectors.get((*models.key(name), text), make)
+    model, tokens, records = runs.recorded(name, text)
+    q, k = (
+        torch.stack([getattr(record, part)[0] for record in records]).float().cpu().numpy()
+        for part in "qk"
+    )
+    return _Vectors(q, k, tuple(tokens.labels), model.core.config.causal)
 
 
 def _rows(found: _Vectors, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:

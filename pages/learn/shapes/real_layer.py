@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pages.learn.shapes.walk import Walk
 from serving import models, turns
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import MAX_LESSON_TOKENS, check_text, check_tokens
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ class _Run:
         return sum(one.numel() * one.element_size() for one in self.hidden_states)
 
 
-_runs: BoundedCache[_Run] = BoundedCache(64 * 1024**2, lambda run: run.nbytes)
-
-
 def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     """The steps of a model's layer on a sentence; `WINDOW_HEADS` heads are drawn.
 
@@ -42,8 +39,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
 
     from attention_core.experiments.learn.shapes import layer_steps
 
-    check_text(text)
-    run = _runs.get((*models.key(name), text), lambda: _forward(name, text))
+    run = _forward(name, text)
     core = models.get(name).core
     config = core.config
     with torch.inference_mode():
@@ -61,9 +57,11 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     return Walk(steps, (run.labels,), shown, shared=group > 1, layer=True, rotary=rotary)
 
 
+@kept(64 * 1024**2, key=lambda name, text: (*models.key(name), text))
 def _forward(name: str, text: str) -> _Run:
     import torch
 
+    check_text(text)
     model = models.get(name)
     tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page")
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")

@@ -9,7 +9,7 @@ import numpy as np
 
 from pages.learn.tokens.tokenizers import printable
 from serving import models
-from serving.cache import BoundedCache
+from serving.cache import kept
 from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
 from ui.canvas.chips import Chip
 from ui.canvas.tensors import Panel
@@ -76,18 +76,12 @@ class Embedded:
         )
 
 
-_embedded: BoundedCache[Embedded] = BoundedCache(EMBEDDING_CACHE_BYTES, lambda found: found.nbytes)
-
-
+@kept(EMBEDDING_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def embedded(name: str, text: str) -> Embedded:
     """Token, position and segment embeddings of a text in model `name`.
 
     Raises: OverLimit for too many tokens, ValueError for none; `models.LOAD_ERRORS`.
     """
-    return _embedded.get((*models.key(name), text), lambda: _embed(name, text))
-
-
-def _embed(name: str, text: str) -> Embedded:
     import torch
 
     from attention_core.experiments.learn.tokens import check_input

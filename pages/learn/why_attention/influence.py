@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from serving.cache import BoundedCache
-from serving.limits import MAX_WORDS, OverLimit, check_text
+from serving.cache import kept
+from serving.limits import MAX_WORDS, SMALL_CACHE_BYTES, OverLimit, check_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,10 +71,6 @@ class Reach:
         )
 
 
-_reaches: BoundedCache[Reach] = BoundedCache(64, lambda _: 1)  # a few kilobytes each
-_growths: BoundedCache[pd.DataFrame] = BoundedCache(64, lambda _: 1)
-
-
 def words_of(text: str) -> tuple[str, ...]:
     """The words between blanks. Raises: OverLimit for too many, ValueError for none."""
     check_text(text)
@@ -104,12 +100,9 @@ def setting(
     return Setting(words_of(text), False, width, state, hold, layer, seed)
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda asked: asked)
 def reach(asked: Setting) -> Reach:
     """Gradients of the last state and the last context with respect to every token."""
-    return _reaches.get(asked, lambda: _reach(asked))
-
-
-def _reach(asked: Setting) -> Reach:
     from attention_core.experiments.learn.why_attention import (
         against_equal_share,
         influence,
@@ -130,26 +123,23 @@ def _reach(asked: Setting) -> Reach:
     )
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda asked: asked)
 def growth(asked: Setting) -> pd.DataFrame:
     """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
+    from attention_core.experiments.learn.why_attention import first_token_shares
 
-    def make() -> pd.DataFrame:
-        from attention_core.experiments.learn.why_attention import first_token_shares
-
-        x = _vectors(asked)
-        x = x.repeat(-(-LENGTHS[-1] // len(x)), 1)[: LENGTHS[-1]]
-        networks = _networks(asked)
-        return pd.DataFrame(
-            {
-                "tokens": LENGTHS,
-                **{
-                    name: first_token_shares(last, x, size, LENGTHS).numpy()
-                    for name, (last, size) in zip((GRU, ATTENTION), networks, strict=True)
-                },
-            }
-        )
-
-    return _growths.get(asked, make)
+    x = _vectors(asked)
+    x = x.repeat(-(-LENGTHS[-1] // len(x)), 1)[: LENGTHS[-1]]
+    networks = _networks(asked)
+    return pd.DataFrame(
+        {
+            "tokens": LENGTHS,
+            **{
+                name: first_token_shares(last, x, size, LENGTHS).numpy()
+                for name, (last, size) in zip((GRU, ATTENTION), networks, strict=True)
+            },
+        }
+    )
 
 
 def _vectors(asked: Setting) -> Tensor:

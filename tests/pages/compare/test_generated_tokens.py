@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from pages.compare.generated_tokens import run, sink, step, take_away
 from serving import models
-from serving.cache import BoundedCache
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
 
@@ -167,8 +166,7 @@ def test_hostile_text_and_sampling(site: AppTest):
 
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    nothing: BoundedCache[run.Generation] = BoundedCache(0, lambda made: 1)
-    monkeypatch.setattr(run, "_kept", nothing)
+    run.generation.clear()
     asked: list[run.Settings] = []
 
     def stopped(settings: run.Settings, on_progress: Any) -> run.Generation:

@@ -7,7 +7,7 @@ import pytest
 
 import pretrained
 from pages.compare.heads import noise, statistics
-from serving import models, runs
+from serving import runs
 
 ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 TEXT = "The keeper said: the lamp, the lamp!"
@@ -68,22 +68,24 @@ def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
     assert (before, after) == (around if name == ENCODER else ([], []))
 
 
-def test_the_table_is_fast_enough_to_sort_by():
+def test_the_table_is_fast_enough_to_sort_by(monkeypatch: pytest.MonkeyPatch):
     run = runs.run(ENCODER, "word " * 126)
     weights = np.concatenate([run.weights, run.weights])  # 12 x 12 heads at 128 tokens
     large = runs.AttentionRun(**{**vars(run), "weights": weights})
     assert weights.shape == (12, 12, 128, 128)
     # the induction of this model is known
-    statistics._repeated.clear()
-    statistics._repeated.get(models.key(ENCODER), lambda: np.zeros((2, 12, 12), np.float32))
+    known = np.zeros((12, 12), np.float32)
+    monkeypatch.setattr(
+        statistics, "repeated", lambda name: {"induction": known, "duplicate": known}
+    )
     seconds = []
     for _ in range(5):
         begin = time.perf_counter()
-        table = statistics._measure(large)
+        table = statistics.table.__wrapped__(large)
         seconds.append(time.perf_counter() - begin)
-    statistics._repeated.clear()
     assert len(table) == 144
     assert min(seconds) < 0.12  # about 0.03 on an idle machine
+    monkeypatch.undo()
     assert statistics.table(run) is statistics.table(run)
 
 

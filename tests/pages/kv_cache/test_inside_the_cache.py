@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
-from serving.cache import BoundedCache
 from serving.limits import OverLimit
 from tests.helpers.apptest import maps, messages, open_page
 from tests.helpers.bundled_models import bundled
@@ -191,8 +190,7 @@ def test_hostile_text(site: AppTest):
 
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    nothing: BoundedCache[Any] = BoundedCache(0, lambda made: 1)
-    monkeypatch.setattr(run, "_kept", nothing)
+    run.run.clear()
     asked = []
 
     def make(settings: run.Settings, reporter: run.Reporter) -> run.Run:

@@ -23,7 +23,7 @@ TEXT = "The next day is bright"
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> None:
-    timing.clear()
+    timing.measured.clear()
 
 
 def frame(site: AppTest, column: str) -> Any:

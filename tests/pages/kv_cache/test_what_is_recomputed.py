@@ -16,7 +16,6 @@ import pretrained
 from attention_core import generate
 from attention_core.costs.formulas import forward_flops
 from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
-from serving.cache import BoundedCache
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import bundled
@@ -218,8 +217,7 @@ def test_hostile_text(site: AppTest):
 
 def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     settings = run.Settings(MODEL, PROMPT, 2)
-    nothing: BoundedCache[run.Growth] = BoundedCache(0, lambda made: 1)
-    monkeypatch.setattr(run, "_kept", nothing)
+    run.growth.clear()
     with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
         run.growth(run.Settings(MODEL, PROMPT, 9))
 

@@ -11,6 +11,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.block import orders, originals, parameters, prediction, sections, stream
+from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import bundled
@@ -21,12 +22,12 @@ TEXT = "Nine grey geese fly over the frozen lake"
 
 
 KEPT = (
-    originals.kept_layers,
-    stream.kept_runs,
-    orders.kept_orders,
-    parameters.kept_counts,
-    prediction.kept_lenses,
-    prediction.kept_next_tokens,
+    originals.untrained_layer,
+    stream.run,
+    orders.reordered,
+    parameters.counts,
+    prediction.lens,
+    prediction.next_token,
 )
 
 
@@ -304,6 +305,5 @@ def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, s
 
 def test_what_is_kept_is_bounded():
     done = stream.run(ENCODER, TEXT)
-    assert stream._bytes_of(done) >= done.stream.states.numel() * 4
     assert stream.run(ENCODER, TEXT) is done
-    assert stream.kept_runs.nbytes == stream._bytes_of(done)
+    assert stream.run.nbytes == size_of(done) >= done.stream.states.numel() * 4

@@ -1,0 +1,57 @@
+"""How much memory this process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
+
+
+def memory_bytes(
+    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> int:
+    """Bytes of memory: the limit of the container if there is one, else those of the machine.
+
+    groups: the file in which Linux lists the control groups of this process. root: the folder with
+    the limits of all groups. A process is in a group and in all groups around it, each of which may
+    have a limit; "max" and limits over the machine's memory are none.
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html there.
+    """
+    return min([_machine_bytes(), *_group_limits(groups, root)])
+
+
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a Unix
+        return UNKNOWN_BYTES
+
+
+def _group_limits(groups: Path, root: Path) -> list[int]:
+    """The limits of all groups of this process: of version 2, or of version 1's memory."""
+    files = {root / "memory.max", root / "memory" / "memory.limit_in_bytes"}
+    for line in _text(groups).splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if ".." in path:  # outside of what this container sees
+            continue
+        if number == "0" and not controllers:
+            files |= _around(root, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            files |= _around(root / "memory", path, "memory.limit_in_bytes")
+    limits = [_text(file).strip() for file in files]
+    return [int(limit) for limit in limits if limit.isdecimal() and int(limit) > 0]
+
+
+def _around(root: Path, path: str, name: str) -> set[Path]:
+    """The file `name` of a group and of every group around it."""
+    group = Path(path.strip("/"))
+    return {root / part / name for part in (group, *group.parents)}
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""

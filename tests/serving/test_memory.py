@@ -1,0 +1,66 @@
+"""The memory that a process may use, from the files of Linux's control groups."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from serving.memory import UNKNOWN_BYTES, memory_bytes
+
+MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+MB = 1024**2
+
+
+def write(path: Path, text: str) -> None:
+    """A file and the folders that it lies in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def limit(folder: Path, groups: str = "0::/\n", **files: str) -> int:
+    """What is found when the groups' folder holds these files ("/" written as "__")."""
+    write(folder / "cgroup", groups)
+    for name, text in files.items():
+        write(folder / "root" / name.replace("__", "/").replace("_max", ".max"), text)
+    return memory_bytes(folder / "cgroup", folder / "root")
+
+
+def test_a_container_of_version_2(tmp_path: Path):
+    assert limit(tmp_path, memory_max=f"{512 * MB}\n") == 512 * MB
+
+
+@pytest.mark.parametrize("text", ["max\n", "", "-1\n", "0\n", "many\n", "9223372036854771712\n"])
+def test_no_limit_is_the_machine(tmp_path: Path, text: str):
+    assert limit(tmp_path, memory_max=text) == MACHINE
+
+
+def test_without_control_groups_it_is_the_machine(tmp_path: Path):
+    assert memory_bytes(tmp_path / "nothing", tmp_path / "nowhere") == MACHINE
+
+
+def test_a_service_has_the_smallest_limit_of_all_groups_around_it(tmp_path: Path):
+    files = {
+        "system.slice__site.service__memory_max": "max\n",
+        "system.slice__memory_max": f"{300 * MB}\n",
+        "other__memory_max": f"{100 * MB}\n",  # of other processes
+    }
+    assert limit(tmp_path, "0::/system.slice/site.service\n", **files) == 300 * MB
+
+
+def test_a_container_of_version_1(tmp_path: Path):
+    groups = "4:cpu,cpuacct:/docker/abc\n3:memory:/docker/abc\n"
+    write(tmp_path / "root/memory/memory.limit_in_bytes", "9223372036854771712\n")
+    assert limit(tmp_path, groups) == MACHINE
+    write(tmp_path / "root/memory/docker/abc/memory.limit_in_bytes", f"{200 * MB}\n")
+    write(tmp_path / "root/cpu/docker/abc/memory.limit_in_bytes", f"{100 * MB}\n")
+    assert limit(tmp_path, groups) == 200 * MB
+
+
+def test_a_group_outside_of_the_folder_is_not_read(tmp_path: Path):
+    write(tmp_path / "memory.max", f"{100 * MB}\n")
+    assert limit(tmp_path, "0::/..\n") == MACHINE
+
+
+def test_a_system_that_does_not_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "sysconf")
+    assert memory_bytes(tmp_path / "nothing", tmp_path / "nowhere") == UNKNOWN_BYTES
