@@ -32,7 +32,7 @@ st.text("below")
 HOSTED = """
 import streamlit as st
 from starlette.middleware import Middleware
-from serve import SecurityHeaders
+from ui.frame.security_headers import SecurityHeaders
 app = st.App({page!r}, middleware=[Middleware(SecurityHeaders)])
 """
 

@@ -32,7 +32,8 @@ def weights(head: int) -> np.ndarray:
 
 def map_data(head: int) -> bytes:
     scale = heatmap.ColourScale(1.0)
-    return heatmap.pack(weights(head), LABELS, title=f"Head {head}", causal=False, scale=scale)
+    title = f"Head {head}"
+    return heatmap.pack(heatmap.Map(weights(head), LABELS, title=title, causal=False, scale=scale))
 
 
 def parts() -> list[Part]:
@@ -43,16 +44,14 @@ def parts() -> list[Part]:
     )
     return [
         Part(buttons, "", CHOOSER, {}),
-        Part(
-            heatmap.HTML,
-            heatmap.CSS,
-            heatmap.JS,
+        Part.of(
+            heatmap.canvas,
             heads[0],
-            "open",
-            heads,
-            "Head 2 is not in this file.",
+            follows="open",
+            variants=heads,
+            missing="Head 2 is not in this file.",
         ),
-        Part(lines.HTML, lines.CSS, lines.JS, line_data),
+        Part.of(lines.canvas, line_data),
     ]
 
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ui.canvas import shared
-from ui.canvas.lines import JS, MAX_HEADS, MAX_TOKENS, pack
+from ui.canvas.lines import MAX_HEADS, MAX_TOKENS, pack
 
 
 def unpack(data: bytes) -> tuple[dict, np.ndarray]:
@@ -58,10 +57,3 @@ def test_the_scale_is_a_number_above_zero(weights, largest, expected):
 def test_what_does_not_fit_is_refused(shape, names, labels, message):
     with pytest.raises(ValueError, match=message):
         pack(np.zeros(shape), names, labels, title="t", causal=False)
-
-
-def test_shared_scripts_come_before_the_component_s_own():
-    assert JS.startswith(shared.script("colours"))
-    assert JS.index("class SvgContext") < JS.index("export default")
-    with pytest.raises(ValueError, match="no script nothing in ui/drawing; there are"):
-        shared.script("save", "nothing")

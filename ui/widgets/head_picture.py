@@ -10,7 +10,7 @@ import streamlit as st
 
 from serving import models
 from serving.runs import AttentionRun
-from ui.canvas.heatmap import ColourScale, heatmap
+from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
 
@@ -32,14 +32,9 @@ def colour_scale(
 
 def one_head(run: AttentionRun, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
     """The heatmap of one head."""
-    heatmap(
-        run.weights[choice.layer, choice.head],
-        run.tokens.labels,
-        title=choice.title,
-        causal=run.causal,
-        scale=scale,
-        key=key,
-    )
+    weights = run.weights[choice.layer, choice.head]
+    drawn = Map(weights, run.tokens.labels, title=choice.title, causal=run.causal, scale=scale)
+    heatmap(drawn, key=key)
 
 
 def pairs(run: AttentionRun, choice: HeadChoice) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from pages.compare.generated_tokens.run import Generation
 from pretrained.tokenization.tokens import printable
 from serving import models
-from ui.canvas.heatmap import ColourScale, heatmap
+from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.canvas.shaded import Shaded, shaded
 from ui.charts.style import BLUE, config
 from ui.widgets.head_picture import MANY_TOKENS, isolated
@@ -212,14 +212,14 @@ def alternatives(made: Generation, step: int) -> pd.DataFrame:
 
 def every_step(shown: Shown) -> None:
     """The map of all rows that were computed, the prompt's first."""
-    heatmap(
+    weights = Map(
         shown.weights,
         shown.made.labels[: len(shown.weights)],
         title=shown.title,
         causal=True,
         scale=ColourScale(shown.largest, shown.square_root),
-        key="generated_tokens_map",
     )
+    heatmap(weights, key="generated_tokens_map")
 
 
 def row_table(shown: Shown, step: int) -> pd.DataFrame:

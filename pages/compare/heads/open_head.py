@@ -9,7 +9,7 @@ from pages.compare.heads import stages, values
 from pages.compare.heads.settings import Drawing
 from pages.compare.heads.values import Reading
 from serving.runs import AttentionRun
-from ui.canvas.heatmap import ColourScale, DivergingScale, heatmap, picked
+from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.lines import lines
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls, head_picture
@@ -47,18 +47,17 @@ def show_map(
         array = stages.stage(run, layer, head, stage)
         scale = DivergingScale(float(np.abs(array[np.isfinite(array)]).max()))
         array = values.with_gaps(array, reading.hidden)
-    heatmap(
+    shown = Map(
         array,
         run.tokens.labels,
         title=title,
         causal=run.causal and stage != stages.SCORES,
         scale=scale,
-        key=_MAP,
         value_name=unit,
         hidden_text=LEFT_OUT,
         chosen=chosen,
-        on_cell=take,
     )
+    heatmap(shown, key=_MAP, on_cell=take)
 
 
 def picture(

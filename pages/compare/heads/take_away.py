@@ -120,11 +120,9 @@ def offline_page(view: View) -> bytes:
         f"{run.title}: {view.reading.measure} of every head",
         [
             offline.Part("", "", mosaic.ARRANGE_JS, arrangement.of(MOSAIC)),
-            offline.Part(mosaic.HTML, mosaic.CSS, mosaic.JS, packed.data),
-            offline.Part(
-                heatmap.HTML,
-                heatmap.CSS,
-                heatmap.JS,
+            offline.Part.of(mosaic.canvas, packed.data),
+            offline.Part.of(
+                heatmap.canvas,
                 opened[arrangement.selected],
                 follows="open",
                 variants=opened,
@@ -139,13 +137,15 @@ def _opened(view: View, choice: HeadChoice) -> bytes:
     """What the map of a head draws."""
     array, scale = open_head.picture(view.run, choice, view.reading, view.drawing)
     return heatmap.pack(
-        array,
-        view.run.tokens.labels,
-        title=f"{choice.title}: {view.reading.measure}",
-        causal=view.run.causal,
-        scale=scale,
-        value_name=values.UNITS[view.reading.measure],
-        hidden_text=open_head.LEFT_OUT,
+        heatmap.Map(
+            array,
+            view.run.tokens.labels,
+            title=f"{choice.title}: {view.reading.measure}",
+            causal=view.run.causal,
+            scale=scale,
+            value_name=values.UNITS[view.reading.measure],
+            hidden_text=open_head.LEFT_OUT,
+        )
     )
 
 

@@ -19,7 +19,7 @@ from pretrained.tokenization.alignment import (
     group_labels,
 )
 from serving.runs import AttentionRun
-from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, heatmap
+from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
 from ui.export import tables
 from ui.widgets import controls, head_picture
 from ui.widgets.controls import HeadChoice
@@ -194,21 +194,21 @@ def scale(sides: Sequence[Side], how: str) -> ColourScale:
 
 def draw(side: Side, colours: ColourScale, *, key: str) -> None:
     """The map of one side; pointing at a cell frames the aligned cells of the other maps."""
-    heatmap(
+    weights = Map(
         side.values,
         side.labels,
         title=side.title,
         causal=side.causal,
         scale=colours,
         link=Linked("side", side.units, side.units),
-        key=key,
     )
+    heatmap(weights, key=key)
 
 
 def draw_difference(comparison: Comparison, *, key: str) -> None:
     """The difference map, linked to the maps of both sides."""
     units = range(len(comparison.labels[0]))
-    heatmap(
+    difference = Map(
         comparison.difference,
         comparison.labels[0],
         title="Left minus right",
@@ -218,8 +218,8 @@ def draw_difference(comparison: Comparison, *, key: str) -> None:
         hidden_text=comparison.hidden_text,
         link=Linked("side", units, units, merges=False),
         captions=[f"left: {comparison.sides[0].title}", f"right: {comparison.sides[1].title}"],
-        key=key,
     )
+    heatmap(difference, key=key)
 
 
 def summary(comparison: Comparison) -> None:

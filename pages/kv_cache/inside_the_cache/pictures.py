@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from pages.kv_cache.inside_the_cache.run import Run
-from ui.canvas.heatmap import DivergingScale, heatmap
+from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 
@@ -58,14 +58,13 @@ def buffer(
     framed: Sequence[int] = (),
     room_for: Sequence[str] = (),
 ) -> None:
-    """A buffer (N, D): rows that are NaN hold nothing yet. The rest as in `heatmap`."""
-    heatmap(
+    """A buffer (N, D): rows that are NaN hold nothing yet. The rest as in `Map`."""
+    rows = Map(
         values,
         [str(column) for column in range(values.shape[1])],
         title=title,
         causal=False,
         scale=scale,
-        key=key,
         row_labels=labels,
         value_name=name,
         hidden_text="not written yet",
@@ -74,6 +73,7 @@ def buffer(
         framed_rows=framed,
         room_for=room_for,
     )
+    heatmap(rows, key=key)
 
 
 def at_step(rows: np.ndarray, length: int) -> np.ndarray:

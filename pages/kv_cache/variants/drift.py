@@ -17,7 +17,7 @@ from serving import runs as attention
 from serving.cache import kept
 from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS, check_text, check_tokens
 from serving.runs import AttentionRun
-from ui.canvas.heatmap import ColourScale, DivergingScale, heatmap
+from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts import theme
 from ui.export import tables
 from ui.widgets import controls
@@ -223,16 +223,16 @@ def show_group(entry: CatalogEntry, text: str) -> None:
     scale = ColourScale(float(maps.max()), square_root=True)
     for place, head, weights in zip(st.columns(len(drawn)), drawn, maps, strict=True):
         with place:
-            heatmap(
+            shown = Map(
                 weights,
                 run.tokens.labels,
                 title=f"Query head {head}",
                 causal=run.causal,
                 scale=scale,
-                key=f"variants_map_{head - heads[0]}",
             )
+            heatmap(shown, key=f"variants_map_{head - heads[0]}")
     keys = run.k[layer, group]
-    heatmap(
+    shared = Map(
         keys,
         [str(i) for i in range(keys.shape[1])],
         row_labels=run.tokens.labels,
@@ -240,8 +240,8 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         causal=False,
         value_name="key",
         scale=DivergingScale(float(np.abs(keys).max())),
-        key="variants_keys",
     )
+    heatmap(shared, key="variants_keys")
     st.text(said(pooled(spec.name, text)))
     table = looks_table(run, layer, heads)
     with st.expander("Where each head of the group looks most"):

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.scaling import real_head
 from serving import models
-from ui.canvas.heatmap import ColourScale, heatmap
+from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -50,14 +50,10 @@ def rescaled_head() -> None:
         maps = {"original": head.original, "changed": head.changed}
         for column, title, which in zip(st.columns(2, gap="large"), titles, maps, strict=True):
             with column:
-                heatmap(
-                    maps[which],
-                    head.labels,
-                    title=title,
-                    causal=head.causal,
-                    scale=scale,
-                    key=f"scaling_{which}_map",
+                weights = Map(
+                    maps[which], head.labels, title=title, causal=head.causal, scale=scale
                 )
+                heatmap(weights, key=f"scaling_{which}_map")
         st.table(head.summary, border="horizontal", hide_index=True)
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=320)

@@ -8,22 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import streamlit as st
-
-_FOLDER = Path(__file__).parent
+from ui.canvas.component import Canvas
 
 MAX_CHIPS = 4_000
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-_component = st.components.v2.component(
-    "token_chips", html=_asset("chips.html"), css=_asset("chips.css"), js=_asset("chips.js")
-)
+_canvas = Canvas("chips")
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ def chips(items: Sequence[Chip], *, title: str, key: str, hint: str = "") -> Non
     """
     if len(items) > MAX_CHIPS:
         raise ValueError(f"{len(items)} chips are too many to draw; {MAX_CHIPS} is the limit")
-    _component(data=pack(items, title=title, hint=hint), key=key, height="content")
+    _canvas.draw(pack(items, title=title, hint=hint), key=key)
 
 
 def pack(items: Sequence[Chip], *, title: str, hint: str) -> bytes:

@@ -1,65 +1,69 @@
+// @ts-check
 // A text as its tokens. All text reaches the page through textContent.
 
+/** @typedef {[label: string, detail: string, quiet: boolean, chosen: boolean, lineAfter: boolean]} Chip */
+
+// Neighbours differ for colour-blind people too, and each tone has its own underline, see chips.css.
+const TONES = [OKABE_ITO.blue, OKABE_ITO.orange, OKABE_ITO.green, OKABE_ITO.purple];
+const DASHES = [[], [6, 3], [], [3, 3]];
+
+/** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  const find = (selector) => parentElement.querySelector(selector);
+  /** @type {{ title: string, hint: string, chips: Chip[] }} */
   const { title, hint, chips } = JSON.parse(new TextDecoder().decode(data));
-  const row = find(".row"), readout = find(".readout");
-  let lit = -1;
+  const row = element(parentElement, ".row"), readout = element(parentElement, ".readout");
+  const { listen, forget } = hearing();
 
-  find(".title").textContent = title;
+  element(parentElement, ".title").textContent = title;
   row.setAttribute("aria-label", `${title}: ${chips.length} tokens. Use the arrow keys to read.`);
   readout.textContent = hint;
 
-  const spans = chips.map(([label, , quiet, chosen, lineAfter], index) => {
-    const span = document.createElement("span");
-    span.className = `chip ${quiet ? "quiet" : `tone${index % 4}`}${chosen ? " chosen" : ""}`;
-    span.textContent = label;
-    span.setAttribute("role", "option");
-    return lineAfter ? [span, document.createElement("br")] : [span];
+  const marks = chips.map(([label, , quiet, chosen], index) => {
+    const mark = document.createElement("span");
+    mark.className = `chip ${quiet ? "quiet" : `tone${index % 4}`}${chosen ? " chosen" : ""}`;
+    if (!quiet) mark.style.setProperty("--tone", TONES[index % 4]);
+    mark.textContent = label;
+    return mark;
   });
-  row.replaceChildren(...spans.flat());
-  const marks = spans.map(([span]) => span);
+  row.replaceChildren(
+    ...chips.flatMap(([, , , , lineAfter], index) =>
+      lineAfter ? [marks[index], document.createElement("br")] : [marks[index]],
+    ),
+  );
 
-  // new data makes new chips: what belongs to the old ones may hear an event once more
-  const alive = () => marks.length > 0 && marks[0].isConnected;
-
-  function choose(index) {
-    if (index === lit || !alive()) return;
-    if (lit >= 0) marks[lit].classList.remove("lit");
-    lit = index;
-    if (lit < 0) {
-      readout.textContent = hint;
-      return;
+  function paint(/** @type {Pen} */ context, /** @type {number} */ index, /** @type {Box} */ box) {
+    const [, , quiet, chosen] = chips[index], { x, y, width, height } = box, tone = index % 4;
+    const ink = getComputedStyle(row).color;
+    context.strokeStyle = ink;
+    context.lineWidth = chosen ? 2 : 1;
+    context.setLineDash(chosen ? [] : [3, 3]);
+    if (quiet || chosen) context.strokeRect(x, y, width, height + (quiet ? 0 : 3));
+    if (!quiet) {
+      context.fillStyle = context.strokeStyle = TONES[tone];
+      context.globalAlpha = 0.22;
+      context.fillRect(x, y, width, height + 3);
+      context.globalAlpha = 1;
+      context.setLineDash(DASHES[tone]);
+      context.lineWidth = tone === 2 ? 1 : 3;
+      context.beginPath();
+      for (const line of tone === 2 ? [0.5, 2.5] : [1.5]) {
+        context.moveTo(x, y + height + line);
+        context.lineTo(x + width, y + height + line);
+      }
+      context.stroke();
     }
-    marks[lit].classList.add("lit");
-    readout.textContent = chips[lit][1];
+    context.setLineDash([]);
   }
 
-  function onPointer(event) {
-    const index = marks.indexOf(event.target.closest?.(".chip"));
-    if (index >= 0) choose(index);
-  }
-  const onLeave = (event) => event.pointerType === "mouse" && choose(-1);
-  const MOVES = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
-  function onKey(event) {
-    if (event.key === "Escape") return choose(-1);
-    const move = MOVES[event.key];
-    if (!move || !alive()) return;
-    event.preventDefault();
-    // the first key press only shows where the reading begins
-    choose(lit < 0 ? 0 : Math.min(Math.max(lit + move, 0), marks.length - 1));
-    marks[lit].scrollIntoView({ block: "nearest", inline: "nearest" });
-  }
-
-  row.addEventListener("pointerover", onPointer);
-  row.addEventListener("pointerdown", onPointer);
-  row.addEventListener("pointerleave", onLeave);
-  row.addEventListener("keydown", onKey);
-  return () => {
-    row.removeEventListener("pointerover", onPointer);
-    row.removeEventListener("pointerdown", onPointer);
-    row.removeEventListener("pointerleave", onLeave);
-    row.removeEventListener("keydown", onKey);
-  };
+  readAlong(row, marks, marks.length - 1, listen, (index) => {
+    readout.textContent = index < 0 ? hint : chips[index][1];
+  });
+  offerToSave(
+    parentElement,
+    listen,
+    () => rowPicture(row, marks, title, paint),
+    (text) => { readout.textContent = text; },
+  );
+  return forget;
 }

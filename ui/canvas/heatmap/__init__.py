@@ -7,29 +7,20 @@ each other's aligned cells, in the browser alone. Every picture can be saved the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from ui.canvas import shared
+from ui.canvas.component import Canvas
+from ui.canvas.component import pack as pack_arrays
 
-_FOLDER = Path(__file__).parent
 _NOTHING = "nothing to show here"
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-HTML, CSS = _asset("heatmap.html"), _asset("heatmap.css")
-JS = shared.script("colours", "data", "save") + _asset("heatmap.js")
-
-_component = st.components.v2.component("attention_heatmap", html=HTML, css=CSS, js=JS)
+canvas = Canvas("heatmap")
 
 
 @dataclass(frozen=True)
@@ -73,64 +64,61 @@ class Linked:
     merges: bool = True
 
 
-def heatmap(
-    weights: np.ndarray,
-    labels: Sequence[str],
-    *,
-    title: str,
-    causal: bool,
-    scale: ColourScale | DivergingScale,
-    key: str,
-    row_labels: Sequence[str] | None = None,
-    value_name: str = "weight",
-    hidden_text: str = _NOTHING,
-    link: Linked | None = None,
-    chosen: tuple[int, int] | None = None,
-    on_cell: Callable[[], None] | None = None,
-    captions: Sequence[str] = (),
-    axes: tuple[str, str] = ("query", "key"),
-    row_height: int | None = None,
-    framed_rows: Sequence[int] = (),
-    room_for: Sequence[str] = (),
-) -> None:
-    """Draw values (T, S), queries as rows and keys as columns.
+@dataclass(frozen=True)
+class Map:
+    """Values (T, S) to draw, queries as rows and keys as columns, and how.
 
     causal: cells above the diagonal are drawn as "may not look", not as a weight of zero.
     row_labels: where the rows are not the first tokens of the columns.
     value_name: what a value is called when it is read ("weight", "score", "difference").
     hidden_text: what is read on a cell that is NaN; such a cell is drawn as absent. Where it is
     given, the legend has room for it from the start, and nothing below moves when cells go.
-    chosen: a (row, column) that stays framed. on_cell: a callback for a click or Enter on a cell;
-    `picked(key)` says which one it was. captions: lines below the title of a saved picture, for
-    what the page says around it. axes: what a row and a column are called. row_height: of every
+    chosen: a (row, column) that stays framed. captions: lines below the title of a saved picture,
+    for what the page says around it. axes: what a row and a column are called. row_height: of every
     row in pixels, whatever the width of a cell, so that each row has room for its label; None
     draws squares. framed_rows: neighbours that stay framed from end to end.
     room_for: row labels that come later and keep the rows where they are (with `row_height`).
+    Raises: ValueError when units or row labels are more or fewer than the rows or columns, or for
+    a causal map whose cells are not square.
     """
-    options: dict[str, Any] = {} if on_cell is None else {"on_cell_change": on_cell}
-    _component(
-        data=pack(
-            weights,
-            labels,
-            title=title,
-            causal=causal,
-            scale=scale,
-            row_labels=row_labels,
-            value_name=value_name,
-            hidden_text=hidden_text,
-            link=link,
-            chosen=chosen,
-            picks=on_cell is not None,
-            captions=captions,
-            axes=axes,
-            row_height=row_height,
-            framed_rows=framed_rows,
-            room_for=room_for,
-        ),
-        key=key,
-        height="content",
-        **options,
-    )
+
+    weights: np.ndarray
+    labels: Sequence[str]
+    title: str
+    causal: bool
+    scale: ColourScale | DivergingScale
+    row_labels: Sequence[str] | None = None
+    value_name: str = "weight"
+    hidden_text: str = _NOTHING
+    link: Linked | None = None
+    chosen: tuple[int, int] | None = None
+    captions: Sequence[str] = ()
+    axes: tuple[str, str] = ("query", "key")
+    row_height: int | None = None
+    framed_rows: Sequence[int] = ()
+    room_for: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what does not fit together."""
+        rows, columns = self.weights.shape
+        if self.causal and self.row_height is not None:
+            raise ValueError(f"a causal map has square cells, not rows of {self.row_height} pixels")
+        named: list[tuple[str, Sequence[Any] | None, int]] = [("row labels", self.row_labels, rows)]
+        if self.link is not None:
+            named += [("row units", self.link.rows, rows)]
+            named += [("column units", self.link.columns, columns)]
+        for what, given, wanted in named:
+            if given is not None and len(given) != wanted:
+                raise ValueError(f"{len(given)} {what} for a map of {rows} rows, {columns} columns")
+
+
+def heatmap(drawn: Map, *, key: str, on_cell: Callable[[], None] | None = None) -> None:
+    """Draw a map.
+
+    on_cell: a callback for a click or Enter on a cell; `picked(key)` says which one it was.
+    """
+    callbacks = {} if on_cell is None else {"on_cell_change": on_cell}
+    canvas.draw(pack(drawn, picks=on_cell is not None), key=key, **callbacks)
 
 
 def picked(key: str) -> tuple[int, int] | None:
@@ -146,70 +134,34 @@ def picked(key: str) -> tuple[int, int] | None:
     return int(cell[0]), int(cell[1])
 
 
-def pack(
-    weights: np.ndarray,
-    labels: Sequence[str],
-    *,
-    title: str,
-    causal: bool,
-    scale: ColourScale | DivergingScale,
-    row_labels: Sequence[str] | None = None,
-    value_name: str = "weight",
-    hidden_text: str = _NOTHING,
-    link: Linked | None = None,
-    chosen: tuple[int, int] | None = None,
-    picks: bool = False,
-    captions: Sequence[str] = (),
-    axes: tuple[str, str] = ("query", "key"),
-    row_height: int | None = None,
-    framed_rows: Sequence[int] = (),
-    room_for: Sequence[str] = (),
-) -> bytes:
-    """Header length (4 bytes, little endian), JSON header, then float32 values row by row.
-
-    The header is padded with blanks so that the values start at a multiple of four bytes.
-    Raises: ValueError when units or row labels are more or fewer than the rows or columns, or for
-    a causal map whose cells are not square.
-    """
-    rows, columns = weights.shape
-    if causal and row_height is not None:
-        raise ValueError(f"a causal map has square cells, not rows of {row_height} pixels")
-    named: list[tuple[str, Sequence[Any] | None, int]] = [("row labels", row_labels, rows)]
-    if link is not None:
-        named += [("row units", link.rows, rows), ("column units", link.columns, columns)]
-    for what, given, wanted in named:
-        if given is not None and len(given) != wanted:
-            raise ValueError(f"{len(given)} {what} for a map of {rows} rows, {columns} columns")
-    lowest = -scale.largest if isinstance(scale, DivergingScale) else scale.lowest
-    header = json.dumps(
-        {
-            "rows": rows,
-            "columns": columns,
-            "labels": list(labels),
-            "rowLabels": list(labels if row_labels is None else row_labels),
-            "title": title,
-            "causal": causal,
-            "lowest": lowest,
-            "largest": scale.largest,
-            "squareRoot": isinstance(scale, ColourScale) and scale.square_root,
-            "diverging": isinstance(scale, DivergingScale),
-            "valueName": value_name,
-            "hiddenText": hidden_text,
-            "mayHide": hidden_text != _NOTHING,  # then the legend keeps room for saying so
-            "link": link and link.group,
-            "rowUnits": link and [int(unit) for unit in link.rows],
-            "columnUnits": link and [int(unit) for unit in link.columns],
-            "merges": link is not None and link.merges,
-            "chosen": chosen,
-            "picks": picks,
-            "captions": list(captions),
-            "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in axes],
-            "numbered": axes[1] != "key",  # columns that are no tokens go by their numbers alone
-            "rowHeight": row_height,
-            "framedRows": list(framed_rows),
-            "roomFor": list(room_for),
-        }
-    ).encode()
-    header += b" " * (-len(header) % 4)
-    values = np.ascontiguousarray(weights, dtype="<f4").tobytes()
-    return len(header).to_bytes(4, "little") + header + values
+def pack(drawn: Map, *, picks: bool = False) -> bytes:
+    """What the browser receives: a header, then float32 values row by row."""
+    (rows, columns), scale, link = drawn.weights.shape, drawn.scale, drawn.link
+    header = {
+        "rows": rows,
+        "columns": columns,
+        "labels": list(drawn.labels),
+        "rowLabels": list(drawn.labels if drawn.row_labels is None else drawn.row_labels),
+        "title": drawn.title,
+        "causal": drawn.causal,
+        "lowest": -scale.largest if isinstance(scale, DivergingScale) else scale.lowest,
+        "largest": scale.largest,
+        "squareRoot": isinstance(scale, ColourScale) and scale.square_root,
+        "diverging": isinstance(scale, DivergingScale),
+        "valueName": drawn.value_name,
+        "hiddenText": drawn.hidden_text,
+        "mayHide": drawn.hidden_text != _NOTHING,  # then the legend keeps room for saying so
+        "link": link and link.group,
+        "rowUnits": link and [int(unit) for unit in link.rows],
+        "columnUnits": link and [int(unit) for unit in link.columns],
+        "merges": link is not None and link.merges,
+        "chosen": drawn.chosen,
+        "picks": picks,
+        "captions": list(drawn.captions),
+        "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in drawn.axes],
+        "numbered": drawn.axes[1] != "key",  # columns that are no tokens go by their numbers alone
+        "rowHeight": drawn.row_height,
+        "framedRows": list(drawn.framed_rows),
+        "roomFor": list(drawn.room_for),
+    }
+    return pack_arrays(header, drawn.weights.astype("<f4"))

@@ -1,5 +1,5 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
-// Colours and files to save come from ui/drawing, whose text stands before this one.
+// What ui/canvas/shared holds stands before this text.
 
 const LABEL_FONT_PX = 12;
 const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP = 6;
@@ -19,8 +19,9 @@ function placesOf(units, unit) {
 
 export default function (component) {
   const { data, parentElement, setStateValue } = component;
-  const find = (selector) => parentElement.querySelector(selector);
-  const canvas = find(".scroll canvas"), scroll = find(".scroll"), readout = find(".readout");
+  const find = (selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"), scroll = find(".scroll");
+  const readout = find(".readout"), { listen, forget } = hearing();
   const cursor = find(".cursor");
   const map = unpackFloats(data);
   const range = map.largest - map.lowest;
@@ -137,7 +138,8 @@ export default function (component) {
   // Cells without gaps as pixels; colours in 1024 steps, which no screen can tell apart.
   class CellImage {
     constructor(edgeX, edgeY, ratio) {
-      this.corner = [edgeX(0) * ratio, edgeY(0) * ratio];
+      this.ratio = ratio;
+      this.corner = [edgeX(0), edgeY(0)];
       const places = (edge, count) =>
         Array.from({ length: count + 1 }, (_, i) => Math.round((edge(i) - edge(0)) * ratio));
       this.x = places(edgeX, map.columns);
@@ -164,13 +166,11 @@ export default function (component) {
     }
 
     putOn(context) {
-      const drawn = document.createElement("canvas");
-      [drawn.width, drawn.height] = [this.image.width, this.image.height];
-      drawn.getContext("2d").putImageData(this.image, 0, 0);
-      context.save();
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.drawImage(drawn, ...this.corner.map(Math.round));
-      context.restore();
+      const drawn = document.createElement("canvas"), { width, height } = this.image;
+      [drawn.width, drawn.height] = [width, height];
+      pen(drawn).putImageData(this.image, 0, 0);
+      context.imageSmoothingEnabled = false; // every pixel lies on one of the canvas
+      context.drawImage(drawn, ...this.corner, width / this.ratio, height / this.ratio);
     }
   }
 
@@ -297,7 +297,7 @@ export default function (component) {
   }
 
   function bar() {
-    const strip = find(".bar"), context = strip.getContext("2d");
+    const strip = canvasElement(parentElement, ".bar"), context = pen(strip);
     strip.width = 180;
     for (let x = 0; x < strip.width; x++) {
       context.fillStyle = toned(x / (strip.width - 1));
@@ -344,25 +344,7 @@ export default function (component) {
     context.fillText(said, BAR.width + 14, top + 5);
   }
 
-  async function save(kind) {
-    if (!layout) return;
-    const width = pictureWidth(), height = pictureHeight(), name = map.title;
-    if (kind === "svg") return saveSvg(width, height, (context) => picture(context, 1), name, canvas);
-    const copy = document.createElement("canvas"), sharp = 2;
-    copy.width = Math.round(width * sharp);
-    copy.height = Math.round(height * sharp);
-    const context = copy.getContext("2d");
-    context.fillStyle = themeBackground(canvas);
-    context.fillRect(0, 0, copy.width, copy.height);
-    context.scale(sharp, sharp);
-    picture(context, sharp);
-    return savePng(copy, name);
-  }
-
   // ---- reading a value
-
-  // Marks that keep right-to-left text from reordering the sentence around it.
-  const isolated = (text) => `\u2068${text}\u2069`;
 
   function named(kind, places, texts) {
     if (places.length === 1) {
@@ -482,38 +464,29 @@ export default function (component) {
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  const remove = [];
-  function listen(target, name, handler) {
-    target.addEventListener(name, handler);
-    remove.push(() => target.removeEventListener(name, handler));
-  }
   listen(canvas, "pointermove", onPointer);
   listen(canvas, "pointerdown", onPointer);
   listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && point(null));
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", arrange); // the theme changed
-  const failed = (error) => (readout.textContent = `The picture could not be saved: ${error.message}`);
-  for (const kind of ["png", "svg"]) {
-    listen(find(`.${kind}`), "click", () => save(kind).catch(failed));
-  }
   listen(window, EVENT, onLinked);
 
-  let drawnWidth = 0;
-  const observer = new ResizeObserver(() => {
-    // only for a new width: drawing itself changes the height
-    if (scroll.clientWidth !== drawnWidth) {
-      drawnWidth = scroll.clientWidth;
-      arrange();
-    }
-  });
+  offerToSave(
+    parentElement,
+    listen,
+    () => layout && {
+      width: pictureWidth(), height: pictureHeight(), draw: picture, name: map.title, element: canvas,
+    },
+    (text) => { readout.textContent = text; },
+  );
+
   tell();
   arrange();
-  drawnWidth = scroll.clientWidth; // what was just drawn is not drawn again
-  observer.observe(scroll);
+  const stopWatching = onNewWidth(scroll, arrange);
 
   return () => {
-    observer.disconnect();
-    remove.forEach((undo) => undo());
+    stopWatching();
+    forget();
   };
 }

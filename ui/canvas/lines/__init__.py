@@ -6,29 +6,18 @@ out of the same bytes: it is what the tensor holds, to the last digit.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import streamlit as st
 
-from ui.canvas import shared
-
-_FOLDER = Path(__file__).parent
+from ui.canvas.component import Canvas
+from ui.canvas.component import pack as pack_arrays
 
 MAX_HEADS = 12  # as many as there are colours, see ui/canvas/shared/colours.js
 MAX_TOKENS = 256
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-HTML, CSS = _asset("lines.html"), _asset("lines.css")
-JS = shared.script("colours", "data", "save") + _asset("lines.js")
-
-_component = st.components.v2.component("attention_lines", html=HTML, css=CSS, js=JS)
+canvas = Canvas("lines")
 
 
 def lines(
@@ -51,7 +40,7 @@ def lines(
     Raises: ValueError when the sizes do not fit together or exceed `MAX_HEADS` or `MAX_TOKENS`.
     """
     data = pack(weights, names, labels, title=title, causal=causal, value=value, largest=largest)
-    _component(data=data, key=key, height="content")
+    canvas.draw(data, key=key)
 
 
 def pack(
@@ -64,10 +53,7 @@ def pack(
     value: str = "weight",
     largest: float | None = None,
 ) -> bytes:
-    """Header length (4 bytes, little endian), JSON header, then float32 values head by head.
-
-    The header is padded with blanks so that the values start at a multiple of four bytes.
-    """
+    """What the browser receives: a header, then float32 values head by head."""
     if weights.ndim != 3:
         raise ValueError(f"weights are (N, T, S), got {weights.ndim} dimensions")
     n_heads, n_queries, n_keys = weights.shape
@@ -80,21 +66,17 @@ def pack(
             f"{n_heads} heads of {n_keys} tokens are too many to draw as lines; the limits are "
             f"{MAX_HEADS} and {MAX_TOKENS}"
         )
-    header = json.dumps(
-        {
-            "names": list(names),
-            "queries": n_queries,
-            "keys": n_keys,
-            "labels": list(labels),
-            "title": title,
-            "causal": causal,
-            "value": value,
-            "largest": _largest(weights) if largest is None else float(largest),
-        }
-    ).encode()
-    header += b" " * (-len(header) % 4)
-    values = np.ascontiguousarray(weights, dtype="<f4").tobytes()
-    return len(header).to_bytes(4, "little") + header + values
+    header = {
+        "names": list(names),
+        "queries": n_queries,
+        "keys": n_keys,
+        "labels": list(labels),
+        "title": title,
+        "causal": causal,
+        "value": value,
+        "largest": _largest(weights) if largest is None else float(largest),
+    }
+    return pack_arrays(header, weights)
 
 
 def _largest(weights: np.ndarray) -> float:

@@ -19,9 +19,10 @@ function exact(value) {
 
 export default function (component) {
   const { data, parentElement } = component;
-  const find = (selector) => parentElement.querySelector(selector);
-  const figure = find(".lines"), canvas = find(".scroll canvas"), scroll = find(".scroll");
-  const readout = find(".readout"), cursor = find(".cursor");
+  const find = (selector) => element(parentElement, selector);
+  const figure = find(".lines"), canvas = canvasElement(parentElement, ".scroll canvas");
+  const scroll = find(".scroll"), readout = find(".readout"), cursor = find(".cursor");
+  const { listen, forget } = hearing();
   const map = unpackFloats(data);
   const shift = map.keys - map.queries; // the queries are the last of the tokens
   const sides = { query: { count: map.queries, first: shift }, key: { count: map.keys, first: 0 } };
@@ -41,10 +42,9 @@ export default function (component) {
   const label = (side, index) => map.labels[index + sides[side].first];
   const drawable = (value) => value >= FAINTEST * map.largest; // false for NaN
 
-  // Marks that keep right-to-left text from reordering the sentence around it. Positions count all
-  // tokens, also where the queries are only the last of them.
+  // Positions count all tokens, also where the queries are only the last of them.
   const named = (side, index) =>
-    `${index + sides[side].first} “\u2068${label(side, index)}\u2069”`;
+    `${index + sides[side].first} “${isolated(label(side, index))}”`;
 
   // ---- drawing -----------------------------------------------------------------------------
 
@@ -366,31 +366,22 @@ export default function (component) {
       "to read it with another, Escape clears.",
   );
 
-  const failed = (error) => say(`The picture could not be saved: ${error.message}`, []);
-  find(".png").onclick = () => savePng(canvas, map.title).catch(failed);
-  find(".svg").onclick = () =>
-    saveSvg(layout.width, height, (onto) => paint(onto, allLines), map.title, canvas).catch(failed);
+  listen(canvas, "pointermove", onMove);
+  listen(canvas, "click", onClick);
+  listen(canvas, "pointerleave", onLeave);
+  listen(canvas, "keydown", onKey);
+  listen(canvas, "transitionend", draw); // the theme changed
+  const saved = () => layout && {
+    width: layout.width, height, draw: (onto) => paint(onto, allLines), name: map.title, element: canvas,
+  };
+  offerToSave(parentElement, listen, saved, (text) => say(text, []));
 
-  canvas.addEventListener("pointermove", onMove);
-  canvas.addEventListener("click", onClick);
-  canvas.addEventListener("pointerleave", onLeave);
-  canvas.addEventListener("keydown", onKey);
-  canvas.addEventListener("transitionend", draw); // the theme changed
-
-  const observer = new ResizeObserver(() => {
-    // only for a new width: drawing itself changes the height
-    if (!layout || scroll.clientWidth !== layout.width) draw();
-  });
-  observer.observe(scroll);
   legend();
   show();
+  const stopWatching = onNewWidth(scroll, draw);
 
   return () => {
-    observer.disconnect();
-    canvas.removeEventListener("pointermove", onMove);
-    canvas.removeEventListener("click", onClick);
-    canvas.removeEventListener("pointerleave", onLeave);
-    canvas.removeEventListener("keydown", onKey);
-    canvas.removeEventListener("transitionend", draw);
+    stopWatching();
+    forget();
   };
 }

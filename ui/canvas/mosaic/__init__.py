@@ -14,23 +14,14 @@ from typing import Any
 
 import streamlit as st
 
-from ui.canvas import shared
+from ui.canvas.component import Canvas
 from ui.canvas.mosaic.packing import Packed, pack
 
 __all__ = ["Arrangement", "Packed", "arrange", "mosaic", "pack"]
 
-_FOLDER = Path(__file__).parent
+ARRANGE_JS = (Path(__file__).parent / "arrange.js").read_text(encoding="utf-8")
 
-
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-HTML, CSS = _asset("mosaic.html"), _asset("mosaic.css")
-JS = shared.script("colours", "data", "save") + _asset("mosaic.js")
-ARRANGE_JS = _asset("arrange.js")
-
-_mosaic = st.components.v2.component("attention_mosaic", html=HTML, css=CSS, js=JS)
+canvas = Canvas("mosaic")
 _arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
 
 
@@ -70,7 +61,7 @@ def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
         if isinstance(number, int) and 0 <= number < n_heads:
             on_open(number)
 
-    _mosaic(data=packed.data, key=key, height="content", on_open_change=opened)
+    canvas.draw(packed.data, key=key, on_open_change=opened)
 
 
 def arrange(arrangement: Arrangement, *, key: str) -> None:

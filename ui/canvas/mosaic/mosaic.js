@@ -12,14 +12,14 @@ async function inflate(deflated) {
 
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
-  const find = (selector) => parentElement.querySelector(selector);
-  const canvas = find(".scroll canvas"), scroll = find(".scroll");
-  const readout = find(".readout");
+  const find = (selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"), scroll = find(".scroll");
+  const readout = find(".readout"), { listen, forget } = hearing();
   const map = unpack(data);
   const nHeads = map.layers * map.heads, nTokens = map.labels.length;
   const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
   const scratch = document.createElement("canvas");
-  let codes = null, alive = true, layout = null, focus = null, cell = null, drawnWidth = 0;
+  let codes = null, alive = true, layout = null, focus = null, cell = null;
   let arrangement = {
     selected: 0, order: null, captions: [], scale: null, square_root: true, threshold: 0,
     hidden: [], large: false,
@@ -107,8 +107,7 @@ export default function (component) {
     for (let code = 0; code <= map.levels; code++) {
       const value = decode(head, code);
       const share = scale > 0 ? Math.min(value / scale, 1) : 0;
-      const [, r, g, b] = colour(arrangement.square_root ? Math.sqrt(share) : share)
-        .match(/(\d+)\D+(\d+)\D+(\d+)/).map(Number);
+      const [r, g, b] = rgb(colour(arrangement.square_root ? Math.sqrt(share) : share));
       table.set([r, g, b, share < arrangement.threshold ? 0 : 255], 4 * code);
     }
     return table;
@@ -244,8 +243,6 @@ export default function (component) {
 
   // --- reading --------------------------------------------------------------------------------
 
-  const isolated = (index) => `\u2068${map.labels[index]}\u2069`;
-
   const hint =
     "Hover or tap to read a value, click to open a head. By keyboard: arrows go from head to head, " +
     "Shift and arrows from cell to cell, Enter opens.";
@@ -254,7 +251,7 @@ export default function (component) {
     const own = codes.subarray(head * perHead, (head + 1) * perHead);
     const [row, column] = at;
     const where = `layer ${layerOf(head)}, head ${headOf(head)}`;
-    const pair = `query ${row} “${isolated(row)}” → key ${column} “${isolated(column)}”`;
+    const pair = `query ${row} “${isolated(map.labels[row])}” → key ${column} “${isolated(map.labels[column])}”`;
     if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
     if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
     const code = own[place(row, column)];
@@ -382,39 +379,35 @@ export default function (component) {
     else draw();
   }
 
-  const savePicture = () => savePng(canvas, map.title);
-  const saveDrawing = () =>
-    saveSvg(layout.width, layout.height, (context) => paint(context, 2), map.title, canvas);
+  listen(canvas, "pointermove", onMove);
+  listen(canvas, "pointerdown", onMove);
+  listen(canvas, "click", onClick);
+  listen(canvas, "pointerleave", onLeave);
+  listen(canvas, "keydown", onKey);
+  listen(canvas, "transitionend", draw); // the theme changed
+  listen(window, "attention-lab-arrange", onArrange);
+  const saved = () => layout && {
+    // the tiles of an SVG are images: as fine as those of a PNG
+    draw: (context, ratio) => paint(context, Math.max(ratio, 2)),
+    width: layout.width, height: layout.height, name: map.title, element: canvas,
+  };
+  offerToSave(parentElement, listen, saved, (text) => { readout.textContent = text; });
 
-  const listeners = [
-    [canvas, "pointermove", onMove], [canvas, "pointerdown", onMove], [canvas, "click", onClick],
-    [canvas, "pointerleave", onLeave], [canvas, "keydown", onKey],
-    [canvas, "transitionend", draw], // the theme changed
-    [find(".png"), "click", savePicture], [find(".svg"), "click", saveDrawing],
-    [window, "attention-lab-arrange", onArrange],
-  ];
-  for (const [target, type, listener] of listeners) target.addEventListener(type, listener);
-
+  find(".open").style.setProperty("--frame", OKABE_ITO.orange);
   find(".title").textContent = map.title;
   readout.textContent = hint;
   canvas.setAttribute(
     "aria-label",
     `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
   );
-  const bar = find(".bar"), strip = bar.getContext("2d");
+  const bar = canvasElement(parentElement, ".bar"), strip = pen(bar);
   bar.width = 180;
   for (let x = 0; x < bar.width; x++) {
     strip.fillStyle = colour(x / (bar.width - 1));
     strip.fillRect(x, 0, 1, bar.height);
   }
 
-  const observer = new ResizeObserver(() => {
-    if (scroll.clientWidth !== drawnWidth) {
-      drawnWidth = scroll.clientWidth;
-      draw();
-    }
-  });
-  observer.observe(scroll);
+  const stopWatching = onNewWidth(scroll, draw);
   takeArrangement();
   inflate(map.body).then((inflated) => {
     if (!alive) return;
@@ -424,7 +417,7 @@ export default function (component) {
 
   return () => {
     alive = false;
-    observer.disconnect();
-    for (const [target, type, listener] of listeners) target.removeEventListener(type, listener);
+    stopWatching();
+    forget();
   };
 }

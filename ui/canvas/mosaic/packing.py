@@ -8,13 +8,14 @@ an ordinary sentence; `Packed.error` says what a value that is read back may be 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from ui.canvas.component import pack as pack_arrays
 
 MOST_LEVELS, FEWEST_LEVELS = 255, 15
 BUDGET_BYTES = 1_100_000  # of the codes of 144 heads at 128 tokens, and of whatever is smaller
@@ -70,22 +71,19 @@ def pack(
     shares = np.sqrt(cells / np.maximum(largest, np.finfo(np.float32).tiny)[:, None])
     levels, codes = _fitting(shares)
     error = float(largest.max()) * (levels - 0.25) / levels**2
-    header = json.dumps(
-        {
-            "name": name,
-            "layers": layers,
-            "heads": heads,
-            "labels": list(labels),
-            "title": title,
-            "causal": causal,
-            "valueName": value_name,
-            "levels": levels,
-            "largest": [float(value) for value in largest],
-            "digest": hashlib.blake2b(codes, digest_size=6).hexdigest(),
-        }
-    ).encode()
-    data = len(header).to_bytes(4, "little") + header + codes
-    return Packed(data, (layers, heads, n_tokens, n_tokens), levels, error)
+    header = {
+        "name": name,
+        "layers": layers,
+        "heads": heads,
+        "labels": list(labels),
+        "title": title,
+        "causal": causal,
+        "valueName": value_name,
+        "levels": levels,
+        "largest": [float(value) for value in largest],
+        "digest": hashlib.blake2b(codes, digest_size=6).hexdigest(),
+    }
+    return Packed(pack_arrays(header, codes), (layers, heads, n_tokens, n_tokens), levels, error)
 
 
 def _fitting(shares: np.ndarray) -> tuple[int, bytes]:

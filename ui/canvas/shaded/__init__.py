@@ -9,22 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import streamlit as st
-
-_FOLDER = Path(__file__).parent
+from ui.canvas.component import Canvas
 
 MAX_TOKENS = 4_000
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-_component = st.components.v2.component(
-    "shaded_tokens", html=_asset("shaded.html"), css=_asset("shaded.css"), js=_asset("shaded.js")
-)
+_canvas = Canvas("shaded")
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ def shaded(
     Raises: ValueError for more than `MAX_TOKENS`, or a `largest` that is not positive.
     """
     data = pack(tokens, largest=largest, square_root=square_root, title=title, hint=hint)
-    _component(data=data, key=key, height="content")
+    _canvas.draw(data, key=key)
 
 
 def pack(

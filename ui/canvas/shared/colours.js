@@ -1,12 +1,24 @@
-// Colours that colour-blind people can tell apart, the same in the light and the dark theme.
+// @ts-check
+// The one palette of all drawings: colours that colour-blind people can tell apart, in the light and
+// in the dark theme. Python's charts use the same, see ui/charts/style.py.
+
+/** @typedef {[number, number, number]} Rgb red, green and blue from 0 to 255 */
+
+// Okabe and Ito's colours, in the order in which identities take them.
+const OKABE_ITO = {
+  blue: "#0072b2", orange: "#e69f00", green: "#009e73", purple: "#cc79a7", sky: "#56b4e9",
+  vermillion: "#d55e00", yellow: "#f0e442",
+};
 
 // Viridis at nine points (matplotlib, CC0): dark to bright.
+/** @type {Rgb[]} */
 const STOPS = [
   [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
   [31, 158, 137], [53, 183, 121], [144, 215, 67], [253, 231, 37],
 ];
 
 // Blue for less, nearly white for no difference, orange for more; darker is further from zero.
+/** @type {Rgb[]} */
 const DIVERGING_STOPS = [
   [0, 50, 100], [20, 110, 170], [130, 185, 222], [246, 246, 246], [242, 176, 104],
   [196, 98, 10], [120, 44, 0],
@@ -20,23 +32,77 @@ const HEAD_COLOURS = [
   "#84546c", "#cc0ca8", "#489ccc", "#3048fc", "#fc5460", "#3c78e4",
 ];
 
+/** @type {(from: Rgb, to: Rgb, share: number) => Rgb} */
+function mix(from, to, share) {
+  const [r, g, b] = from.map((value, i) => Math.round(value + (to[i] - value) * share));
+  return [r, g, b];
+}
+
+/** @type {(colour: Rgb) => string} */
+const css = (colour) => `rgb(${colour.join(" ")})`;
+
+/**
+ * A colour written as #rrggbb, or as the browser writes computed ones: "rgb(1, 2, 3)".
+ * @type {(text: string) => Rgb}
+ */
+function rgb(text) {
+  const parts = text.startsWith("#")
+    ? [1, 3, 5].map((at) => Number.parseInt(text.slice(at, at + 2), 16))
+    : (text.match(/[\d.]+/g) ?? []).map(Number);
+  return parts.length < 3 ? [128, 128, 128] : [parts[0], parts[1], parts[2]];
+}
+
+/** @type {(colour: Rgb) => boolean} */
+const bright = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 140;
+
+/** @type {(stops: Rgb[], share: number) => string} */
 function between(stops, share) {
   const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
-  const mix = stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * (place - low)));
-  return `rgb(${mix[0]} ${mix[1]} ${mix[2]})`;
+  return css(mix(stops[low], stops[low + 1], place - low));
 }
 
 // From 0 to 1.
+/** @type {(share: number) => string} */
 function colour(share) {
   return between(STOPS, share);
 }
 
 // From -1 to 1.
+/** @type {(share: number) => string} */
 function diverging(share) {
   return between(DIVERGING_STOPS, (share + 1) / 2);
 }
 
+/** @type {(index: number) => string} */
 function headColour(index) {
   return HEAD_COLOURS[index % HEAD_COLOURS.length];
+}
+
+// A cell that holds a number: the paper where it is 0, blue towards -1 and orange towards 1.
+/** @type {(share: number, paper: Rgb) => Rgb} */
+function signed(share, paper) {
+  const { blue, orange } = OKABE_ITO;
+  return mix(paper, rgb(share < 0 ? blue : orange), Math.min(Math.abs(share), 1) * 0.85);
+}
+
+// The hue of one of `rows` identities; `place` from 0 to 1 goes from a little darker to much lighter.
+/** @type {(row: number, rows: number, place: number) => Rgb} */
+function identityColour(row, rows, place) {
+  const hues = Object.values(OKABE_ITO);
+  if (rows > hues.length) return hsl((row / rows) * 330, 0.6, 0.42 + 0.34 * place);
+  const hue = rgb(hues[row]);
+  return place < 0.3
+    ? mix(hue, [0, 0, 0], 0.3 - place)
+    : mix(hue, [255, 255, 255], 0.9 * (place - 0.3));
+}
+
+/** @type {(hue: number, saturation: number, light: number) => Rgb} */
+function hsl(hue, saturation, light) {
+  const a = saturation * Math.min(light, 1 - light);
+  const channel = (/** @type {number} */ n) => {
+    const k = (n + hue / 30) % 12;
+    return Math.round(255 * (light - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
 }

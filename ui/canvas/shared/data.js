@@ -1,23 +1,57 @@
+// @ts-check
 // What Python packs for the canvases: a length (4 bytes, little endian), a JSON header, and a body.
 
-// The header's fields, and the body's bytes as `body`.
+/**
+ * The header's fields, and the body's bytes as `body`. They are a copy of their own, so that numbers
+ * in them are aligned to four bytes.
+ * @type {(data: Uint8Array) => any}
+ */
 function unpack(data) {
-  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
+  const bytes = data.slice();
   const length = new DataView(bytes.buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   return { ...header, body: bytes.subarray(4 + length) };
 }
 
-// The same with the body as float32 `values`; its start must be a multiple of four bytes.
+/**
+ * The same with the body as float32 `values`.
+ * @type {(data: Uint8Array) => any}
+ */
 function unpackFloats(data) {
   const { body, ...header } = unpack(data);
   return { ...header, values: new Float32Array(body.buffer, body.byteOffset) };
 }
 
-// A label cut to the room that a canvas has for it.
+/** @typedef {Pick<CanvasRenderingContext2D, "measureText">} Measure */
+
+/**
+ * A label cut to the room that a canvas has for it.
+ * @type {(context: Measure, text: string, room: number) => string}
+ */
 function shorten(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  let kept = [...text];
+  const kept = [...text];
   while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
   return kept.join("") + "…";
 }
+
+/**
+ * A text as lines of at most `room`, cut between words. No text has no line.
+ * @type {(context: Measure, text: string, room: number) => string[]}
+ */
+function wrap(context, text, room) {
+  /** @type {string[]} */
+  const lines = [];
+  for (const word of text.split(" ").filter(Boolean)) {
+    const longer = lines.length ? `${lines[lines.length - 1]} ${word}` : word;
+    if (lines.length && context.measureText(longer).width <= room) lines[lines.length - 1] = longer;
+    else lines.push(shorten(context, word, room));
+  }
+  return lines;
+}
+
+/**
+ * Marks that keep right-to-left text from reordering the sentence around it.
+ * @type {(text: string) => string}
+ */
+const isolated = (text) => `\u2068${text}\u2069`;

@@ -1,11 +1,6 @@
-// Pictures to take away. `draw(context)` is written once, for a canvas; given an SvgContext instead
-// of the canvas's own context, the same function records the picture as an SVG document.
-//
-//   savePng(canvas, name)                        what the canvas shows, on the theme's background
-//   saveSvg(width, height, draw, name, element)  what draw(context) draws, in CSS pixels;
-//                                                `element` (the canvas) knows the theme
-//
-// Both return a promise of the file's name.
+// @ts-check
+// Pictures to take away. A drawing is written once, as draw(context, ratio); given an SvgContext
+// instead of a canvas's own context, the same function records the picture as an SVG document.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MAX_FILE_NAME = 80;
@@ -31,28 +26,58 @@ function download(blob, name) {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may still be reading
-  return name;
 }
 
-async function savePng(canvas, name) {
+// Twice the resolution of the page, less where a browser could not hold so large a picture.
+const SHARP = 2, MOST_PIXELS = 64e6, LONGEST_SIDE = 16_000;
+
+/** @type {(picture: Picture) => Promise<Blob>} */
+async function pngOf({ width, height, draw, element }) {
+  const room = Math.min(Math.sqrt(MOST_PIXELS / (width * height)), LONGEST_SIDE / Math.max(width, height));
+  const ratio = Math.min(SHARP, room);
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  const context = pen(canvas);
+  context.scale(ratio, ratio);
+  draw(context, ratio);
   // a canvas is transparent where nothing was drawn, and light text would be lost on white
-  const copy = document.createElement("canvas");
-  copy.width = canvas.width;
-  copy.height = canvas.height;
-  const context = copy.getContext("2d");
-  context.fillStyle = themeBackground(canvas);
-  context.fillRect(0, 0, copy.width, copy.height);
-  context.drawImage(canvas, 0, 0);
-  const blob = await new Promise((done) => copy.toBlob(done, "image/png"));
-  if (!blob) throw new Error(`the browser cannot save a picture of ${copy.width} x ${copy.height}`);
-  return download(blob, fileName(name, "png"));
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.globalAlpha = 1;
+  context.globalCompositeOperation = "destination-over";
+  context.fillStyle = themeBackground(element);
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  /** @type {Blob | null} */
+  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  if (!blob) throw new Error(`the browser cannot save ${canvas.width} x ${canvas.height} pixels`);
+  return blob;
 }
 
-async function saveSvg(width, height, draw, name, element) {
-  const context = new SvgContext(width, height, element ? themeBackground(element) : "white");
-  draw(context);
-  const blob = new Blob([context.text()], { type: "image/svg+xml" });
-  return download(blob, fileName(name, "svg"));
+/** @type {(picture: Picture) => Blob} */
+function svgOf({ width, height, draw, element }) {
+  const context = new SvgContext(width, height, themeBackground(element));
+  draw(context, 1);
+  return new Blob([context.text()], { type: "image/svg+xml" });
+}
+
+/**
+ * Let the two buttons save what `picture` returns; null while nothing is drawn yet. `failed` is told
+ * what to write where the drawing is read.
+ * @type {(root: ParentNode, listen: Listen, picture: () => Picture | null,
+ *         failed: (text: string) => void) => void}
+ */
+function offerToSave(root, listen, picture, failed) {
+  const save = async (/** @type {"png" | "svg"} */ kind) => {
+    const drawn = picture();
+    if (!drawn) return;
+    const blob = kind === "png" ? await pngOf(drawn) : svgOf(drawn);
+    download(blob, fileName(drawn.name, kind));
+  };
+  for (const kind of /** @type {const} */ (["png", "svg"])) {
+    listen(element(root, `.save .${kind}`), "click", () =>
+      save(kind).catch((error) => failed(`The picture could not be saved: ${error.message}`)),
+    );
+  }
 }
 
 // XML has no place for most control characters and for half a surrogate pair, not even escaped.
@@ -69,7 +94,7 @@ const short = (number) => String(Math.round(number * 1000) / 1000);
 // the mean of the two directions.
 class SvgContext {
   #document = document.implementation.createDocument(SVG, "svg", null);
-  #probe = document.createElement("canvas").getContext("2d"); // knows fonts and names of colours
+  #probe = pen(document.createElement("canvas")); // knows fonts and names of colours
   #paints = new Map();
   #baselines = new Map();
   #stack = [];
@@ -116,7 +141,7 @@ class SvgContext {
   #element(name, attributes, parent) {
     const element = this.#document.createElementNS(SVG, name);
     for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    (parent || this.#state.group).append(element);
+    (parent || this.#state.group).appendChild(element);
     return element;
   }
 

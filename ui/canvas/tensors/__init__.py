@@ -7,30 +7,19 @@ element on its way: they share a colour, and pointing at one lights up all of th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import streamlit as st
 
-_FOLDER = Path(__file__).parent
+from ui.canvas.component import Canvas
+from ui.canvas.component import pack as pack_arrays
 
 MAX_CELLS = 20_000  # of all panels of one picture together
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-_component = st.components.v2.component(
-    "tensor_panels",
-    html=_asset("tensors.html"),
-    css=_asset("tensors.css"),
-    js=_asset("tensors.js"),
-)
+_canvas = Canvas("tensors")
 
 
 Labels = Sequence[str] | Sequence[Sequence[str]]
@@ -140,22 +129,19 @@ def tensors(
     if count > MAX_CELLS:
         raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
     options = {"colour": colour, "decimals": decimals, "palette": palette, "link": link}
-    _component(data=pack(panels, **options), key=key, height="content")
+    _canvas.draw(pack(panels, **options), key=key)
 
 
 def pack(panels: Sequence[Panel], **options: Any) -> bytes:
-    """Header length (4 bytes, little endian), JSON header, then the numbers of each panel.
+    """What the browser receives: a header, then the numbers of each panel.
 
-    They are its values as float32 and, where it has them, its cells and groups as int32; all parts
-    are aligned to 4 bytes.
+    They are its values as float32 and, where it has them, its cells and groups as int32.
     """
-    parts: list[bytes] = []
+    parts: list[np.ndarray] = []
     described = []
     for panel in panels:
-        parts.append(np.ascontiguousarray(panel.values, dtype="<f4").tobytes())
-        for identities in (panel.cells, panel.groups):
-            if identities is not None:
-                parts.append(np.ascontiguousarray(identities, dtype="<i4").tobytes())
+        parts.append(panel.values.astype("<f4"))
+        parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
         described.append(
             {
                 "name": panel.name,
@@ -175,9 +161,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "shapeText": panel.shape_text,
             }
         )
-    header = json.dumps({**options, "panels": described}).encode()
-    header += b" " * (-len(header) % 4)
-    return b"".join([len(header).to_bytes(4, "little"), header, *parts])
+    return pack_arrays({**options, "panels": described}, *parts)
 
 
 def _listed(labels: Labels | None) -> list[Any] | None:

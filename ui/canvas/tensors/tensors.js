@@ -2,18 +2,17 @@
 
 const FONT = "12px sans-serif", SMALL = "11px sans-serif";
 const CELL_HEIGHT = 22, SMALL_CELL = 9, MAX_LABEL = 84, TITLE = 16, BLOCK_GAP = 10, FRAME = 5;
-// Okabe and Ito's colours, which colour-blind people can tell apart, for few identities
-const TOLD_APART = [[0, 114, 178], [230, 159, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [213, 94, 0], [240, 228, 66]];
+const BOLD = "bold 13px sans-serif", TEXT_LINE = 16, TEXT_GAP = 5, MARGIN = 4;
+const PANEL_GAP = [26, 16], TEXT_ROOM = 540, MIN_TEXT_ROOM = 200;
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
-function unpack(data) {
-  const bytes = data.slice(); // a copy of its own: aligned, and not a view of a larger buffer
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  let at = 4 + length;
+// The parts of the body follow one another: of each panel its values, then its identities.
+function unpackPanels(data) {
+  const { body, ...header } = unpack(data);
+  let start = body.byteOffset;
   const take = (Kind, count) => {
-    const part = new Kind(bytes.buffer, at, count);
-    at += 4 * count;
+    const part = new Kind(body.buffer, start, count);
+    start += 4 * count;
     return part;
   };
   for (const panel of header.panels) {
@@ -45,7 +44,6 @@ function unflat(shape, at) {
   return index;
 }
 
-// the index along one axis: where the panel is a window, that in the whole tensor
 // a cell that has its place, but is not there yet
 function isThere(panel, at) {
   const [rows, columns] = panel.grid, inside = at % (rows * columns);
@@ -58,6 +56,7 @@ function isBoxed(panel, at) {
   return Math.floor(inside / columns) < panel.box[0] && inside % columns < panel.box[1];
 }
 
+// the index along one axis: where the panel is a window, that in the whole tensor
 const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
 
 // labels that differ along the first axis are nested: those of one of its indices
@@ -73,16 +72,7 @@ function written(value, decimals) {
   return text.replace("-", "−");
 }
 
-const isolated = (label) => `\u2068${label}\u2069`;
-
-function shorten(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
-  let kept = [...text];
-  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
-  return kept.join("") + "…";
-}
-
-// as above; where room is short, the mark of a space before a word gives way to its letters
+// as `shorten`; where room is short, the mark of a space before a word gives way to its letters
 function shortest(context, text, room) {
   const fits = context.measureText(text).width <= room;
   return shorten(context, fits || text.length < 2 ? text : text.replace(/^␣/, ""), room);
@@ -90,18 +80,11 @@ function shortest(context, text, room) {
 
 export default function (component) {
   const { data, parentElement } = component;
-  const root = parentElement.querySelector(".tensors");
-  const holder = parentElement.querySelector(".panels");
-  const readout = parentElement.querySelector(".readout");
-  const picture = unpack(data);
-  const remove = [];
+  const root = element(parentElement, ".tensors"), holder = element(parentElement, ".panels");
+  const readout = element(parentElement, ".readout"), { listen, forget } = hearing();
+  const picture = unpackPanels(data);
   let lit = null; // { cell, group } of the element pointed at, here or in a linked picture
   let focus = null; // { panel, at } when it is pointed at here
-
-  function listen(target, name, handler) {
-    target.addEventListener(name, handler);
-    remove.push(() => target.removeEventListener(name, handler));
-  }
 
   // ---- layout: where every block and cell of a panel lies, in CSS pixels
 
@@ -159,24 +142,6 @@ export default function (component) {
 
   // ---- colours
 
-  function rgb(text) {
-    const found = text.match(/[\d.]+/g);
-    return found ? found.slice(0, 3).map(Number) : [128, 128, 128];
-  }
-
-  function mix(from, to, share) {
-    return from.map((value, i) => Math.round(value + (to[i] - value) * share));
-  }
-
-  function hsl(hue, saturation, light) {
-    const a = saturation * Math.min(light, 1 - light);
-    const channel = (n) => {
-      const k = (n + hue / 30) % 12;
-      return Math.round(255 * (light - a * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
-    };
-    return [channel(0), channel(8), channel(4)];
-  }
-
   function fill(panel, at, paper) {
     if (picture.colour === "identity") {
       const [rows, width] = picture.palette;
@@ -184,18 +149,12 @@ export default function (component) {
       const id = exact ? panel.cells[at] : panel.groups ? panel.groups[at] : -1;
       if (id < 0) return mix(paper, [128, 128, 128], 0.25);
       const row = Math.floor(id / width), place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
-      if (rows > TOLD_APART.length) return hsl((row / rows) * 330, 0.6, 0.42 + 0.34 * place);
-      // from a little darker to much lighter
-      return place < 0.3 ? mix(TOLD_APART[row], [0, 0, 0], 0.3 - place) : mix(TOLD_APART[row], [255, 255, 255], 0.9 * (place - 0.3));
+      return identityColour(row, rows, place);
     }
     const value = panel.values[at];
     if (!Number.isFinite(value)) return mix(paper, [128, 128, 128], 0.3);
-    const share = Math.min(Math.abs(value) / panel.largest, 1) * 0.85;
-    // Okabe and Ito's blue and orange: told apart by colour-blind people
-    return mix(paper, value < 0 ? [0, 114, 178] : [230, 159, 0], share);
+    return signed(value / panel.largest, paper);
   }
-
-  const bright = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 140;
 
   function isLit(panel, at) {
     if (!lit) return false;
@@ -211,16 +170,24 @@ export default function (component) {
   function draw(panel) {
     const room = root.clientWidth;
     if (room === 0) return; // not laid out yet: the observer calls again
-    const context = panel.canvas.getContext("2d");
+    const context = pen(panel.canvas);
     panel.layout = arrange(panel, context, room);
-    const l = panel.layout, [rows, columns] = panel.grid;
-    const ratio = window.devicePixelRatio || 1;
+    const l = panel.layout, ratio = window.devicePixelRatio || 1;
     panel.canvas.width = Math.round(l.width * ratio);
     panel.canvas.height = Math.round(l.height * ratio);
     panel.canvas.style.width = `${l.width}px`;
     panel.canvas.style.height = `${l.height}px`;
     context.scale(ratio, ratio);
-    const ink = getComputedStyle(panel.canvas).color;
+    paint(panel, context);
+    // where the first cell lies and how large cells are, for whoever reads the picture by program
+    const first = box(panel, 0);
+    Object.assign(panel.canvas.dataset, {
+      left: first.x, top: first.y, cellWidth: l.cellWidth, cellHeight: l.cellHeight,
+    });
+  }
+
+  function paint(panel, context) {
+    const l = panel.layout, ink = getComputedStyle(panel.canvas).color;
     const paper = bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255];
     context.textBaseline = "middle";
     const blocks = l.blocks * l.stacks;
@@ -228,13 +195,13 @@ export default function (component) {
     for (let at = 0; at < panel.values.length; at++) {
       if (!isThere(panel, at)) continue;
       const { x, y } = box(panel, at);
-      const colour = fill(panel, at, paper);
-      context.fillStyle = `rgb(${colour.join(" ")})`;
+      const tone = fill(panel, at, paper);
+      context.fillStyle = css(tone);
       context.fillRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
       if (l.numbered) {
         context.font = SMALL;
         context.textAlign = "right";
-        context.fillStyle = bright(colour) ? "#10141a" : "#ffffff";
+        context.fillStyle = bright(tone) ? "#10141a" : "#ffffff";
         context.fillText(written(panel.values[at], picture.decimals), x + l.cellWidth - 5, y + l.cellHeight / 2);
       }
     }
@@ -244,11 +211,6 @@ export default function (component) {
       if (isLit(panel, at)) frame(context, panel, at, [["black", 4], ["white", 2]]);
     }
     if (panel.box && Math.min(...panel.box) > 0) outline(context, panel, ink, paper);
-    // where the first cell lies and how large cells are, for whoever reads the picture by program
-    const first = box(panel, 0);
-    Object.assign(panel.canvas.dataset, {
-      left: first.x, top: first.y, cellWidth: l.cellWidth, cellHeight: l.cellHeight,
-    });
   }
 
   // one thick frame around the boxed part, and hatched over it: seen without colours too
@@ -269,8 +231,8 @@ export default function (component) {
     }
     context.stroke();
     context.restore();
-    for (const [tone, thick] of [[paper, 6], [ink, 3]]) {
-      context.strokeStyle = typeof tone === "string" ? tone : `rgb(${tone.join(" ")})`;
+    for (const [tone, thick] of [[css(paper), 6], [ink, 3]]) {
+      context.strokeStyle = tone;
       context.lineWidth = thick;
       context.strokeRect(x, y, width, height);
     }
@@ -326,6 +288,62 @@ export default function (component) {
         context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, middle);
       }
     }
+  }
+
+  // ---- the picture to take away: the panels with what is written above and below each of them
+
+  // Beside each other while there is room, as on the page.
+  function places(context, room) {
+    const most = Math.min(Math.max(room, MIN_TEXT_ROOM), TEXT_ROOM);
+    let x = 0, y = 0, tallest = 0;
+    return picture.panels.map((panel) => {
+      context.font = SMALL;
+      const above = wrap(context, panel.shapeText, most), below = wrap(context, panel.note, most);
+      const widths = [...above, ...below].map((text) => context.measureText(text).width);
+      context.font = BOLD;
+      const width = Math.max(panel.layout.width, context.measureText(panel.name).width, ...widths);
+      const height = (1 + above.length + below.length) * TEXT_LINE + panel.layout.height + 2 * TEXT_GAP;
+      if (x > 0 && x + width > room) [x, y, tallest] = [0, y + tallest + PANEL_GAP[1], 0];
+      const place = { panel, above, below, x, y, width, height };
+      x += width + PANEL_GAP[0];
+      tallest = Math.max(tallest, height);
+      return place;
+    });
+  }
+
+  function pictureOfAll() {
+    if (picture.panels.some((panel) => !panel.layout)) return null;
+    const all = places(pen(document.createElement("canvas")), root.clientWidth);
+    return {
+      width: Math.ceil(Math.max(...all.map(({ x, width }) => x + width))) + 2 * MARGIN,
+      height: Math.ceil(Math.max(...all.map(({ y, height }) => y + height))) + 2 * MARGIN,
+      draw: (context) => all.forEach((place) => drawPlace(context, place)),
+      name: picture.panels.map((panel) => panel.name).join(" "),
+      element: root,
+    };
+  }
+
+  function drawPlace(context, { panel, above, below, x, y }) {
+    let line = 0;
+    const say = (text, font) => {
+      context.font = font;
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      context.fillStyle = getComputedStyle(root).color;
+      context.fillText(text, 0, (line + 0.5) * TEXT_LINE);
+      line += 1;
+    };
+    context.save();
+    context.translate(x + MARGIN, y + MARGIN);
+    say(panel.name, BOLD);
+    for (const text of above) say(text, SMALL);
+    context.save();
+    context.translate(0, line * TEXT_LINE + TEXT_GAP);
+    paint(panel, context);
+    context.restore();
+    context.translate(0, panel.layout.height + 2 * TEXT_GAP);
+    for (const text of below) say(text, SMALL);
+    context.restore();
   }
 
   // ---- reading a value
@@ -428,20 +446,13 @@ export default function (component) {
   picture.panels.forEach(build);
   readout.textContent = HINT;
 
-  let drawnWidth = 0;
-  const observer = new ResizeObserver(() => {
-    // only for a new width: drawing itself changes the height
-    if (root.clientWidth !== drawnWidth) {
-      drawnWidth = root.clientWidth;
-      picture.panels.forEach(draw);
-    }
-  });
+  offerToSave(parentElement, listen, pictureOfAll, (text) => { readout.textContent = text; });
+
   picture.panels.forEach(draw);
-  drawnWidth = root.clientWidth; // what was just drawn is not drawn again
-  observer.observe(root);
+  const stopWatching = onNewWidth(root, () => picture.panels.forEach(draw));
 
   return () => {
-    observer.disconnect();
-    remove.forEach((undo) => undo());
+    stopWatching();
+    forget();
   };
 }

@@ -19,6 +19,8 @@ from typing import Any
 
 import streamlit as st
 
+from ui.canvas.component import Canvas
+
 _FOLDER = Path(__file__).parent
 
 MAX_BYTES = 96 * 1024**2
@@ -43,6 +45,11 @@ class Part:
     follows: str = ""
     variants: Mapping[int | str, Data] = field(default_factory=dict)
     missing: str = "This file does not hold what was chosen."
+
+    @classmethod
+    def of(cls, canvas: Canvas, data: Data, **options: Any) -> Part:
+        """A drawing of the site."""
+        return cls(canvas.html, canvas.css, canvas.js, data, **options)
 
 
 def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:

@@ -1,0 +1,67 @@
+"""One way to declare a drawing of the browser, and to send it what it draws.
+
+A component of Streamlit is given its JavaScript and its styles as texts and may import no file of
+its own. So the scripts and styles in `shared/`, which hold what all drawings have in common, stand
+before those of the component. The shared scripts are plain functions without `export`; the names
+they define are global to the component, which must not define them again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+_FOLDER = Path(__file__).parent
+_NOT_SENT = re.compile(r"^\s*(?:(?://.*|/\*\*(?s:.*?)\*/)\n\s*)*", re.MULTILINE)
+
+
+class Canvas:
+    """A drawing whose html, css and js lie in `ui/canvas/<name>/<name>.*`, declared to Streamlit.
+
+    `html`, `css` and `js` are the texts that the browser gets. Streamlit sends them with every
+    drawing, so `js` goes without its indents and without comments that fill lines.
+    """
+
+    def __init__(self, name: str) -> None:
+        def text(ending: str) -> str:
+            return (_FOLDER / name / f"{name}.{ending}").read_text(encoding="utf-8")
+
+        self.html = text("html").replace("<!-- save -->", _shared("html"))
+        self.css = _shared("css") + text("css")
+        self.js = _NOT_SENT.sub("", _shared("js") + text("js"))
+        self._mount = st.components.v2.component(
+            f"attention_{name}", html=self.html, css=self.css, js=self.js
+        )
+
+    def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
+        """Draw `data` at this place of the page; `callbacks` are functions named `on_<value>_change`."""
+        self._mount(data=data, key=key, height="content", **callbacks)
+
+
+def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:
+    """Header length (4 bytes, little endian), JSON header, then the arrays one after another.
+
+    Integers travel as int32, all other numbers as float32, bytes as they are. The header is padded
+    with blanks so that what follows starts at a multiple of four bytes.
+    """
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 4)
+    return b"".join([len(text).to_bytes(4, "little"), text, *map(_bytes, arrays)])
+
+
+def _bytes(array: np.ndarray | bytes) -> bytes:
+    if isinstance(array, bytes):
+        return array
+    kind = "<i4" if np.issubdtype(array.dtype, np.integer) else "<f4"
+    return np.ascontiguousarray(array, dtype=kind).tobytes()
+
+
+def _shared(ending: str) -> str:
+    files = sorted((_FOLDER / "shared").glob(f"*.{ending}"))
+    return "".join(file.read_text(encoding="utf-8") for file in files)

@@ -1,0 +1,59 @@
+// @ts-check
+// How a drawing finds its elements and hears what happens to them.
+
+/**
+ * The element for a selector. A drawing's own html holds every one that its script asks for.
+ * @type {(root: ParentNode, selector: string) => HTMLElement}
+ */
+function element(root, selector) {
+  const there = root.querySelector(selector);
+  if (!(there instanceof HTMLElement)) throw new Error(`no ${selector} in this drawing`);
+  return there;
+}
+
+/** @type {(root: ParentNode, selector: string) => HTMLCanvasElement} */
+function canvasElement(root, selector) {
+  const there = element(root, selector);
+  if (!(there instanceof HTMLCanvasElement)) throw new Error(`${selector} is no canvas`);
+  return there;
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @returns {CanvasRenderingContext2D}
+ */
+function pen(canvas) {
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("this browser has no canvas to draw on");
+  return context;
+}
+
+/** @typedef {(target: EventTarget, name: string, handler: (event: any) => unknown) => void} Listen */
+
+/**
+ * `listen` adds a handler; `forget` removes all of them, when the drawing leaves the page.
+ * @returns {{ listen: Listen, forget: () => void }}
+ */
+function hearing() {
+  const ears = new AbortController();
+  return {
+    listen: (target, name, handler) =>
+      target.addEventListener(name, handler, { signal: ears.signal }),
+    forget: () => ears.abort(),
+  };
+}
+
+/**
+ * Call `draw` whenever the element has a new width: drawing itself changes the height.
+ * @type {(element: HTMLElement, draw: () => void) => () => void}
+ */
+function onNewWidth(element, draw) {
+  let drawn = element.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (element.clientWidth === drawn) return;
+    drawn = element.clientWidth;
+    draw();
+  });
+  observer.observe(element);
+  return () => observer.disconnect();
+}
