@@ -40,7 +40,7 @@ class Canvas:
         )
 
     def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
-        """Draw `data` at this place of the page; `callbacks` are functions named `on_<value>_change`."""
+        """Draw `data` at this place of the page, with functions named `on_<value>_change`."""
         self._mount(data=data, key=key, height="content", **callbacks)
 
 
