@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from attention_core.checks import require_positive
+
 
 @dataclass(frozen=True)
 class AttentionRecord:
@@ -87,11 +89,11 @@ def attend(
     (B, H, T, S), `True` where a query may look. All also work without B and H.
     Arguments: `scale` multiplies the scores, 1/sqrt(D) by default; `dropout_p` drops weights with
     this probability and scales the kept ones by 1/(1-p).
-    Raises: ValueError for head counts or sizes that do not fit, a `scale` that is not positive, or
-    `dropout_p` outside [0, 1].
+    Raises: ValueError for head counts or sizes that do not fit or are 0, a mask that is not bool or
+    does not broadcast, a `scale` that is not positive and finite, or `dropout_p` outside [0, 1].
     """
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
-    _check(q, k, v, scale, dropout_p)
+    _check(q, k, v, mask, scale, dropout_p)
     scores = _scores_by_group(q, k)
     masked = scores if mask is None else mask_scores(scores, mask)
     scaled = masked * scale
@@ -138,7 +140,15 @@ def _softmax_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, scale: float, dropout_p: float) -> None:
+def _check(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, dropout_p: float
+) -> None:
+    same = q.dim() == k.dim() == v.dim() >= 2 and q.shape[:-3] == k.shape[:-3]
+    if not same or k.shape[:-2] != v.shape[:-2] or 0 in (*q.shape, *k.shape, *v.shape):
+        raise ValueError(
+            "queries, keys and values need the same batch, keys and values the same heads, and no "
+            f"size may be 0: got q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
+        )
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(f"queries have size {q.shape[-1]} but keys have size {k.shape[-1]}")
     if k.shape[-2] != v.shape[-2]:
@@ -147,7 +157,14 @@ def _check(q: Tensor, k: Tensor, v: Tensor, scale: float, dropout_p: float) -> N
         raise ValueError(
             f"{q.shape[-3]} query heads cannot share {k.shape[-3]} key/value heads evenly"
         )
-    if not scale > 0.0:
-        raise ValueError(f"scale must be positive, got {scale}")
+    require_positive("scale", scale)
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"dropout_p must be between 0 and 1, got {dropout_p}")
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask must be bool (True where a query may look), got {mask.dtype}")
+    expected = (*q.shape[:-1], k.shape[-2])
+    sizes = zip(reversed(mask.shape), reversed(expected), strict=False)
+    if mask.dim() > len(expected) or any(size not in (1, whole) for size, whole in sizes):
+        raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to the scores {expected}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_int
+
 
 class KVCache:
     """Keys and values of all earlier tokens, one pair of preallocated buffers a layer.
@@ -26,8 +28,10 @@ class KVCache:
 
     Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
     `max_length`, or the window if that is less. `dtype` and `device` should be those of the model
-    (`Transformer.new_cache` sees to it).
-    Raises: ValueError if a size is not positive.
+    (`Transformer.new_cache` sees to it). A cache made in inference mode works outside it too.
+    No gradient: what is stored is detached. While training, `update` returns copies in which the
+    new rows have their gradients and the earlier ones are constants.
+    Raises: ValueError if a size is not a whole number of at least 1.
     """
 
     def __init__(
@@ -43,33 +47,23 @@ class KVCache:
         device: torch.device | str | None = None,
     ) -> None:
         value_shape = key_shape if value_shape is None else value_shape
-        sizes = (n_layers, batch_size, max_length, *key_shape, *value_shape)
-        if min(sizes) < 1:
-            raise ValueError(
-                f"cache sizes must be at least 1, got n_layers={n_layers}, "
-                f"batch_size={batch_size}, max_length={max_length}, key_shape={key_shape}, "
-                f"value_shape={value_shape}"
-            )
+        sizes = [("n_layers", n_layers), ("batch_size", batch_size), ("max_length", max_length)]
+        sizes += [("key_shape", n) for n in key_shape] + [("value_shape", n) for n in value_shape]
+        sizes += [] if window is None else [("window", window)]
+        for name, size in sizes:
+            require_int(name, size)
         self.n_layers = n_layers
         self.batch_size = batch_size
-        if window is not None and window < 1:
-            raise ValueError(f"window must be at least 1, got {window}")
         self.max_length = max_length
         self.window = window
         self._n_rows = n_rows = max_length if window is None else min(window, max_length)
         self._length = 0
         self._first = 0  # the first position still stored: 0 until a ring writes over it
         self._pending: list[tuple[Tensor, Tensor]] = []  # rows that a ring has yet to store
-        self._keys = [
-            torch.zeros(batch_size, key_shape[0], n_rows, key_shape[1], dtype=dtype, device=device)
-            for _ in range(n_layers)
-        ]
-        self._values = [
-            torch.zeros(
-                batch_size, value_shape[0], n_rows, value_shape[1], dtype=dtype, device=device
-            )
-            for _ in range(n_layers)
-        ]
+        self._keys, self._values = (
+            [_buffer(batch_size, heads, n_rows, size, dtype, device) for _ in range(n_layers)]
+            for heads, size in (key_shape, value_shape)
+        )
 
     @property
     def length(self) -> int:
@@ -111,8 +105,9 @@ class KVCache:
         all the new ones are returned, as copies; S is then at most window - 1 + T.
 
         Shapes: k and v (B, H_kv, T, D) -> (B, H_kv, S, D).
-        Raises: ValueError if the new rows do not fit the buffer in any dimension.
+        Raises: ValueError if there is no such layer, or the new rows do not fit the buffer.
         """
+        require_int("layer", layer, least=0, most=self.n_layers - 1)
         keys, values = self._keys[layer], self._values[layer]
         start, end = self._length, self._length + k.shape[-2]
         if end > self.max_length:
@@ -128,10 +123,13 @@ class KVCache:
                 )
         if end > self._n_rows:
             return self._update_ring(layer, k, v)
-        keys[:, :, start:end] = k
-        values[:, :, start:end] = v
+        keys[:, :, start:end] = k.detach()
+        values[:, :, start:end] = v.detach()
         if layer == self.n_layers - 1:
             self._length = end
+        if k.requires_grad or v.requires_grad:
+            # no views: a later step writes to the buffers, and backward needs them as they are now
+            return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
         return keys[:, :, :end], values[:, :, :end]
 
     def crop(self, n_tokens: int) -> None:
@@ -185,7 +183,9 @@ class KVCache:
             for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
         )
         # copies: a view of a long prompt's rows would keep all of them until the last layer
-        self._pending[layer:] = [(k[:, :, -n_kept:].clone(), v[:, :, -n_kept:].clone())]
+        self._pending[layer:] = [
+            (k.detach()[:, :, -n_kept:].clone(), v.detach()[:, :, -n_kept:].clone())
+        ]
         if layer == self.n_layers - 1:
             end = self._length + k.shape[2]
             start = (end - n_kept) % self._n_rows
@@ -197,3 +197,15 @@ class KVCache:
             self._pending = []
             self._length, self._first = end, max(self._first, end - self._n_rows)
         return seen[0], seen[1]
+
+
+@torch.inference_mode(False)  # a buffer made in inference mode could not be written outside it
+def _buffer(
+    batch_size: int,
+    n_heads: int,
+    n_rows: int,
+    size: int,
+    dtype: torch.dtype,
+    device: torch.device | str | None,
+) -> Tensor:
+    return torch.zeros(batch_size, n_heads, n_rows, size, dtype=dtype, device=device)

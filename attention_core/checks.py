@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from functools import cache
 from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+_hints = cache(get_type_hints)  # by class: to resolve annotations takes longer than to check them
 
 
 def require_int(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
@@ -24,3 +30,34 @@ def require_positive(name: str, value: object, *, zero: bool = False) -> None:
     if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
         limit = "at least 0" if zero else "above 0"
         raise ValueError(f"{name} must be a finite number, {limit}, got {value!r}")
+
+
+def require_choice(name: str, value: object, choices: Collection[object]) -> None:
+    """One of the choices, of the very type that it has there."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        expected = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {expected}, got {value!r}")
+
+
+def require_fields(configuration: Any, *, zero_allowed: Collection[str] = ()) -> None:
+    """Every field of a dataclass is what its annotation says.
+
+    Whole numbers are at least 1 (0 for a name in `zero_allowed`), other numbers positive and
+    finite, a Literal one of its choices. A None that the annotation allows is right.
+    """
+    for name, hint in _hints(configuration.__class__).items():
+        value = getattr(configuration, name)
+        if get_origin(hint) is UnionType:  # int | None, or another dataclass
+            if value is None:
+                continue
+            hint = next(part for part in get_args(hint) if part is not type(None))
+        if get_origin(hint) is Literal:
+            require_choice(name, value, get_args(hint))
+        elif hint is bool:
+            require_choice(name, value, (True, False))
+        elif hint is int:
+            require_int(name, value, least=0 if name in zero_allowed else 1)
+        elif hint is float:
+            require_positive(name, value)
+        elif not isinstance(value, hint):
+            raise ValueError(f"{name} must be a {hint.__name__}, got {value!r}")

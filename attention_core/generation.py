@@ -16,8 +16,11 @@ from torch import Tensor
 
 from attention_core.attend import AttentionRecord
 from attention_core.cache import KVCache
+from attention_core.checks import require_int
 from attention_core.costs.formulas import forward_flops
 from attention_core.costs.stopwatch import synchronize
+from attention_core.model.config import TransformerConfig
+from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -48,7 +51,7 @@ class Step:
 
 def stream(
     model: Transformer,
-    token_ids: Sequence[int],
+    token_ids: Sequence[int] | Tensor,
     *,
     max_new_tokens: int,
     cache: KVCache | None = None,
@@ -59,32 +62,25 @@ def stream(
 ) -> Iterator[Step]:
     """Yield one `Step` a new token; the first is the prefill.
 
+    `token_ids` is the prompt: a list, a tuple or a tensor (T) or (1, T), on any device.
     Without a cache every step runs the whole sequence again. With one, the prompt runs once and
     each later step runs one token. A cache that already holds tokens is continued. Generation ends
     after `max_new_tokens`, or after a token in `stop_ids`. `on_layer` is handed to every forward
     pass, which it may abandon by raising: a long pass need not be waited for. With `record` every
     step carries the records of its pass.
-    Raises: ValueError, before anything runs, for an empty prompt, a model without logits, or more
-    tokens than the context or the cache can hold.
+    Raises: ValueError, before anything runs, for a prompt that is empty or no row of ids of the
+    vocabulary, a model without logits, a cache of another model, or more tokens than the context or
+    the cache can hold.
     """
-    start = cache.length if cache is not None else 0
-    _check(model, token_ids, max_new_tokens, cache, start)
-    return _steps(
-        model,
-        token_ids,
-        max_new_tokens,
-        cache,
-        start,
-        sampling or Sampling(),
-        frozenset(stop_ids),
-        on_layer,
-        record,
-    )
+    prompt = prompt_ids(token_ids, model.config.vocab_size)
+    _check(model.config, len(prompt), max_new_tokens, cache)
+    run = _Run(model, cache, sampling or Sampling(), frozenset(stop_ids), on_layer, record)
+    return run.steps(prompt, max_new_tokens)
 
 
 def generate(
     model: Transformer,
-    token_ids: Sequence[int],
+    token_ids: Sequence[int] | Tensor,
     *,
     max_new_tokens: int,
     cache: KVCache | None = None,
@@ -105,89 +101,74 @@ def generate(
     return [step.token_id for step in steps]
 
 
-def _steps(
-    model: Transformer,
-    token_ids: Sequence[int],
-    max_new_tokens: int,
-    cache: KVCache | None,
-    start: int,
-    sampling: Sampling,
-    stop_ids: frozenset[int],
-    on_layer: Callable[[int], None] | None,
-    record: bool,
-) -> Iterator[Step]:
-    n_prompt = len(token_ids)
-    sequence = torch.empty(
-        1, n_prompt + max_new_tokens, dtype=torch.long, device=next(model.parameters()).device
-    )
-    sequence[0, :n_prompt] = torch.tensor(token_ids, dtype=torch.long)
-    generator = torch.Generator().manual_seed(sampling.seed)
-    for step in range(max_new_tokens):
-        end = n_prompt + step
-        first = end - 1 if cache is not None and step else 0
-        new = sequence[:, first:end]
-        n_rows = start + end if cache is None else cache.n_keys(end - first)
-        logits, seconds, records = _timed_forward(model, new, cache, on_layer, record)
-        token_id = sample(logits, sampling, generator)
-        sequence[0, end] = token_id
-        n_new, n_keys = end - first, start + end
-        yield Step(
-            kind="decode" if step else "prefill",
-            token_id=token_id,
-            logprob=float(torch.log_softmax(logits, dim=-1)[token_id]),
-            seconds=seconds,
-            n_new=n_new,
-            n_keys=n_keys,
-            cache_length=cache.length if cache is not None else 0,
-            flops=forward_flops(model.config, n_new, n_rows),
-            logits=logits,
-            records=records,
-        )
-        if token_id in stop_ids:
-            return
+@dataclass(frozen=True)
+class _Run:
+    """What all steps of one generation share; the meanings are those of `stream`."""
 
+    model: Transformer
+    cache: KVCache | None
+    sampling: Sampling
+    stop_ids: frozenset[int]
+    on_layer: Callable[[int], None] | None
+    record: bool
 
-def _timed_forward(
-    model: Transformer,
-    token_ids: Tensor,
-    cache: KVCache | None,
-    on_layer: Callable[[int], None] | None,
-    record: bool,
-) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
-    """Logits (V,) of the last position, the seconds of the model call alone, and its records."""
-    # inference mode must not leak to the consumer between two steps: hence not around the loop
-    with torch.inference_mode():
-        synchronize(token_ids.device)
-        begin = time.perf_counter()
-        output = model(token_ids, cache=cache, last_only=True, on_layer=on_layer, record=record)
-        synchronize(token_ids.device)
-        seconds = time.perf_counter() - begin
-        return output.logits[0, -1].float().cpu(), seconds, output.records
+    def steps(self, prompt: list[int], max_new_tokens: int) -> Iterator[Step]:
+        """Run the prompt, then one token a step, or the whole sequence without a cache."""
+        cache = self.cache
+        n_prompt, start = len(prompt), 0 if cache is None else cache.length
+        device = next(self.model.parameters()).device
+        sequence = torch.empty(1, n_prompt + max_new_tokens, dtype=torch.long, device=device)
+        sequence[0, :n_prompt] = torch.tensor(prompt)
+        generator = torch.Generator().manual_seed(self.sampling.seed)
+        for end in range(n_prompt, n_prompt + max_new_tokens):
+            first = end - 1 if cache is not None and end > n_prompt else 0
+            n_new = end - first
+            n_rows = end if cache is None else cache.n_keys(n_new)
+            logits, seconds, records = self._forward(sequence[:, first:end])
+            token_id = sample(logits, self.sampling, generator)
+            sequence[0, end] = token_id
+            yield Step(
+                kind="prefill" if end == n_prompt else "decode",
+                token_id=token_id,
+                logprob=float(torch.log_softmax(logits, dim=-1)[token_id]),
+                seconds=seconds,
+                n_new=n_new,
+                n_keys=start + end,
+                cache_length=0 if cache is None else cache.length,
+                flops=forward_flops(self.model.config, n_new, n_rows),
+                logits=logits,
+                records=records,
+            )
+            if token_id in self.stop_ids:
+                return
+
+    def _forward(self, new: Tensor) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
+        """Logits (V) of the last position, seconds of the model call alone, and its records."""
+        # inference mode must not leak to the consumer between two steps: hence not around the loop
+        with torch.inference_mode():
+            synchronize(new.device)
+            begin = time.perf_counter()
+            output = self.model(
+                new, cache=self.cache, last_only=True, on_layer=self.on_layer, record=self.record
+            )
+            synchronize(new.device)
+            seconds = time.perf_counter() - begin
+            return output.logits[0, -1].float().cpu(), seconds, output.records
 
 
 def _check(
-    model: Transformer,
-    token_ids: Sequence[int],
-    max_new_tokens: int,
-    cache: KVCache | None,
-    start: int,
+    config: TransformerConfig, n_prompt: int, max_new_tokens: int, cache: KVCache | None
 ) -> None:
-    if model.config.output == "none":
+    if config.output == "none":
         raise ValueError("this model has no output matrix: it cannot generate")
-    if not token_ids:
-        raise ValueError("the prompt has no tokens: at least 1 is needed")
-    if min(token_ids) < 0 or max(token_ids) >= model.config.vocab_size:
-        raise ValueError(
-            f"token ids must be between 0 and {model.config.vocab_size - 1}, "
-            f"got {min(token_ids)} to {max(token_ids)}"
-        )
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    # the last new token is never run itself
-    needed = start + len(token_ids) + max_new_tokens - 1
-    room = model.config.context_length if cache is None else cache.max_length
+    require_int("max_new_tokens", max_new_tokens)
+    if cache is not None:
+        check_cache(config, cache)
+    start = 0 if cache is None else cache.length
+    needed = start + n_prompt + max_new_tokens - 1  # the last new token is never run itself
+    room = config.context_length if cache is None else cache.max_length
     if needed > room:
         raise ValueError(
-            f"{start + len(token_ids)} prompt + {max_new_tokens} new tokens need {needed} "
+            f"{start + n_prompt} prompt + {max_new_tokens} new tokens need {needed} "
             f"positions, but the {'context' if cache is None else 'cache'} holds {room}"
         )

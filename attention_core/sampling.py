@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_int, require_positive
+
+_LARGEST_FLOAT32 = torch.finfo(torch.float32).max
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -18,8 +22,8 @@ class Sampling:
     that of the k-th; `top_p` keeps the smallest set of likeliest tokens whose probabilities reach p
     (nucleus sampling, Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), at 1 all of them;
     `seed` makes the draws repeatable.
-    Raises: ValueError for a negative or infinite temperature, `top_k` below 1, or `top_p` outside
-    (0, 1].
+    Raises: ValueError for a negative or infinite temperature, `top_k` below 1, `top_p` outside
+    (0, 1], or a seed that is not a whole number from 0 to 2**63 - 1.
     """
 
     temperature: float = 0.0
@@ -29,12 +33,14 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ValueError(f"temperature must be at least 0, got {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1 or None, got {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}")
+        require_positive("temperature", self.temperature, zero=True)
+        if self.top_k is not None:
+            require_int("top_k", self.top_k)
+        if self.top_p is not None:
+            require_positive("top_p", self.top_p)
+            if self.top_p > 1:
+                raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}")
+        require_int("seed", self.seed, least=0, most=2**63 - 1)
 
     @property
     def greedy(self) -> bool:
@@ -47,6 +53,7 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
 
     Temperature first, then top-k, then top-p on what is left, all in float32 whatever the logits
     are. Greedy puts everything on one token.
+    Raises: ValueError for logits that are not (V), or whose largest is not a finite number.
     """
     logits = logits.float()
     if _is_greedy(logits, sampling):
@@ -62,7 +69,7 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def sample(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """Draw one token id: logits (V,), on the generator's device."""
+    """Draw one token id: logits (V,), on the generator's device; errors as in `probabilities`."""
     if _is_greedy(logits, sampling):
         return int(logits.argmax())
     return int(torch.multinomial(probabilities(logits, sampling), 1, generator=generator))
@@ -70,10 +77,13 @@ def sample(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> in
 
 def _is_greedy(logits: Tensor, sampling: Sampling) -> bool:
     """Whether the temperature is 0, or so small that logits divided by it overflow float32."""
-    if sampling.greedy:
-        return True
-    largest = max(abs(float(logits.max())), 1.0)  # at 0 nothing overflows, but the rest does
-    return largest / sampling.temperature > torch.finfo(torch.float32).max
+    if logits.dim() != 1 or not logits.numel():
+        raise ValueError(f"logits must be (vocabulary,), got shape {tuple(logits.shape)}")
+    largest = float(logits.max())
+    if not math.isfinite(largest):
+        raise ValueError(f"no token can be chosen: the largest of the logits is {largest}")
+    # below a magnitude of 1 nothing overflows, but the other logits do
+    return sampling.greedy or max(abs(largest), 1.0) / sampling.temperature > _LARGEST_FLOAT32
 
 
 def _keep_nucleus(logits: Tensor, top_p: float) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from attention_core.checks import require_fields
+
 
 @dataclass(frozen=True)
 class LatentConfig:
@@ -14,7 +16,8 @@ class LatentConfig:
     share. `absorbed` says how, not what: the results are the same (`attention_core.model.latent`).
 
     Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1; names after its equations.
-    Raises: ValueError, with the numbers, for a size below 1 or an odd `rope_head_size`.
+    Raises: ValueError, with the numbers, for a size that is not a whole number of at least 1, an
+    odd `rope_head_size`, or a `norm_eps` that is not positive and finite.
     """
 
     kv_rank: int  # d_c, the width of the latent that a cache holds
@@ -28,10 +31,7 @@ class LatentConfig:
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        for name in ("kv_rank", "nope_head_size", "rope_head_size", "v_head_size", "q_rank"):
-            size = getattr(self, name)
-            if size is not None and size < 1:
-                raise ValueError(f"{name} must be at least 1, got {size}")
+        require_fields(self)
         if self.rope_head_size % 2:
             raise ValueError(f"rope_head_size must be even, got {self.rope_head_size}")
 
@@ -48,7 +48,8 @@ class TransformerConfig:
     Every part is chosen by its own field; there is no model name. `gpt2_config`, `bert_config` and
     `llama_config` fill in the parts of the three families.
 
-    Raises: ValueError, with the numbers, when sizes do not fit together.
+    Raises: ValueError, with the numbers, for a field of another type or outside its range or
+    choices, and when sizes do not fit together.
     """
 
     vocab_size: int
@@ -76,9 +77,7 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        for name in ("vocab_size", "context_length", "d_model", "n_layers", "n_heads", "d_ff"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        require_fields(self, zero_allowed=("n_segments",))
         if self.latent is not None:
             self._check_latent()
         elif self.head_size is None and self.d_model % self.n_heads:
@@ -86,14 +85,13 @@ class TransformerConfig:
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads}), "
                 "or head_size given"
             )
-        if self.n_kv_heads is not None and (self.n_kv_heads < 1 or self.n_heads % self.n_kv_heads):
+        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
             raise ValueError(
                 f"n_heads ({self.n_heads}) must be divisible by n_kv_heads ({self.n_kv_heads})"
             )
-        if self.window is not None and (self.window < 1 or not self.causal):
+        if self.window is not None and not self.causal:
             raise ValueError(
-                f"window must be at least 1, in a causal model, got window={self.window} and "
-                f"causal={self.causal}"
+                f"a window needs a causal model, got window={self.window} and causal=False"
             )
         if self.positions == "rotary" and self.d_rotary % 2:
             raise ValueError(f"rotary positions need an even head size, got {self.d_rotary}")

@@ -17,6 +17,7 @@ from attention_core.cache import KVCache
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.block import Block
 from attention_core.model.config import TransformerConfig
+from attention_core.model.inputs import check_inputs
 from attention_core.model.latent import LatentAttention
 from attention_core.model.layers import make_norm, project, random_weights
 from attention_core.model.rotary import Rotation, rotary_angles
@@ -57,8 +58,8 @@ class EmbeddingParts:
 class Transformer(nn.Module):
     """Embeddings, a stack of blocks, and the output matrix if there is one.
 
-    Weights are random until loaded. Everything moves with `.to(device, dtype)`; nothing in a
-    forward pass waits for the device.
+    Weights are random until loaded. Everything moves with `.to(device, dtype)`; a forward pass
+    waits for the device only to check the ids of a first one (`check_inputs`).
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -99,10 +100,10 @@ class Transformer(nn.Module):
         the pass, and the cache stays as it was.
         `edit` may change the record of every layer before its heads are merged and projected; what
         is recorded is the edited one.
-        Raises: ValueError if the tokens do not fit the context, or shapes do not fit each other.
+        Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
         """
         offset = cache.length if cache is not None else 0
-        self._check(token_ids, offset, attention_mask, cache)
+        check_inputs(self.config, token_ids, cache, attention_mask, segment_ids)
         n_new = token_ids.shape[1]
         positions = torch.arange(offset, offset + n_new, device=token_ids.device)
         x = self.embed(token_ids, positions, segment_ids).entering
@@ -250,37 +251,6 @@ class Transformer(nn.Module):
             return mask
         padding = padding_mask(attention_mask[:, -n_keys:])  # a window's cache has lost the first
         return padding if mask is None else mask & padding
-
-    def _check(
-        self,
-        token_ids: Tensor,
-        offset: int,
-        attention_mask: Tensor | None,
-        cache: KVCache | None,
-    ) -> None:
-        if token_ids.dim() != 2 or token_ids.shape[1] < 1:
-            raise ValueError(
-                f"token_ids must be (batch, tokens) with at least one token, "
-                f"got shape {tuple(token_ids.shape)}"
-            )
-        batch_size, n_new = token_ids.shape
-        n_keys, limit = offset + n_new, self.config.context_length
-        if n_keys > limit:
-            raise ValueError(
-                f"{offset} cached + {n_new} new tokens exceed the context length of {limit}"
-            )
-        if cache is not None and not self.config.causal:
-            raise ValueError("a bidirectional model cannot use a cache: old tokens see new ones")
-        if cache is not None and cache.window not in (None, self.config.window):
-            raise ValueError(
-                f"a cache with a window of {cache.window} does not fit a model with a window of "
-                f"{self.config.window}"
-            )
-        if attention_mask is not None and attention_mask.shape != (batch_size, n_keys):
-            raise ValueError(
-                f"attention_mask must be (batch, all keys) = ({batch_size}, {n_keys}), "
-                f"got {tuple(attention_mask.shape)}"
-            )
 
 
 def _table(rows: int, columns: int) -> nn.Parameter:

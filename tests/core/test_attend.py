@@ -124,9 +124,27 @@ def test_padding_mask_broadcasts_over_heads_and_queries():
     [
         ({"k": torch.zeros(B, H, S, D + 1)}, "size 5 but keys have size 6"),
         ({"v": torch.zeros(B, H, S + 1, D)}, "7 keys but 8 values"),
-        ({"k": torch.zeros(B, 4, S, D)}, "6 query heads cannot share 4"),
+        (
+            {"k": torch.zeros(B, 4, S, D), "v": torch.zeros(B, 4, S, D)},
+            "6 query heads cannot share 4",
+        ),
         ({"dropout_p": 1.5}, "got 1.5"),
         ({"scale": 0.0}, "got 0.0"),
+        ({"scale": math.inf}, "scale must be a finite number, above 0, got inf"),
+        ({"scale": math.nan}, "got nan"),
+        ({"v": torch.zeros(B, 2, S, D)}, r"the same heads.* k \(3, 6, 7, 5\), v \(3, 2, 7, 5\)"),
+        ({"q": torch.zeros(B, H, 0, D)}, r"no size may be 0: got q \(3, 6, 0, 5\)"),
+        (
+            {"q": torch.zeros(B + 1, H, T, D)},
+            r"the same batch.* q \(4, 6, 4, 5\), k \(3, 6, 7, 5\)",
+        ),
+        ({"k": torch.zeros(S, D), "v": torch.zeros(S, D)}, r"q \(3, 6, 4, 5\), k \(7, 5\)"),
+        ({"mask": torch.ones(T, S, dtype=torch.int64)}, "mask must be bool .* got torch.int64"),
+        (
+            {"mask": torch.ones(T, S + 1, dtype=torch.bool)},
+            r"mask \(4, 8\) does not broadcast to the scores \(3, 6, 4, 7\)",
+        ),
+        ({"mask": torch.ones(2, B, H, T, S, dtype=torch.bool)}, r"mask \(2, 3, 6, 4, 7\) does not"),
     ],
 )
 def test_bad_arguments_name_the_numbers(change: dict[str, object], message: str):
@@ -140,3 +158,12 @@ def test_bad_arguments_name_the_numbers(change: dict[str, object], message: str)
 def test_bad_mask_sizes(n_queries: int, n_keys: int):
     with pytest.raises(ValueError, match=f"n_queries={n_queries} and n_keys={n_keys}"):
         causal_mask(n_queries, n_keys)
+
+
+@pytest.mark.parametrize("shape", [(B, H, 0, D), (0, H, T, D)])
+def test_grouped_heads_without_queries_or_batch_name_the_shapes(shape: tuple[int, ...]):
+    keys = torch.zeros(shape[0], 2, S, D)
+    with pytest.raises(
+        ValueError, match=rf"no size may be 0: got q \({shape[0]}, 6, {shape[2]}, 5"
+    ):
+        attend(torch.zeros(shape), keys, keys)

@@ -181,7 +181,7 @@ def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
     limit = decoder.config.context_length
     with pytest.raises(ValueError, match=f"{limit + 1} tokens exceeds the context length"):
         decoder.new_cache(1, limit + 1)
-    with pytest.raises(ValueError, match="batch_size=0"):
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         decoder.new_cache(0, 5)
 
 
@@ -189,3 +189,91 @@ def test_a_bidirectional_model_refuses_a_cache():
     model = build("bert")
     with pytest.raises(ValueError, match="bidirectional"):
         model(tokens(model), cache=model.new_cache(BATCH, LENGTH))
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_no_graph_is_kept(window: int | None):
+    """Two passes, then one backward through both: earlier rows are constants."""
+    cache = KVCache(3, 2, 12, key_shape=(4, 6), value_shape=(4, 5), window=window)
+    weight = torch.ones(7, 11, requires_grad=True)
+    loss = torch.zeros(())
+    for _ in range(2):
+        for layer in range(cache.n_layers):
+            k, v = (torch.ones(2, 4, 5, 7) @ weight).split((6, 5), dim=-1)
+            keys, values = cache.update(layer, k, v)
+            loss = loss + keys.square().sum() + values.square().sum()
+    assert not any(rows.requires_grad for layer in range(3) for rows in cache.layer(layer))
+    loss.backward()
+    # d(7 w)^2 of 2 x 4 x 5 rows of 3 layers in 2 passes
+    assert_close(weight.grad, torch.full((7, 11), 2 * 7.0 * 2 * 4 * 5 * 3 * 2))
+    copy.deepcopy(cache)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_the_gradient_is_that_of_constants(name: str):
+    """Against keys and values of the first pass that were made without a gradient."""
+    model = build(name).requires_grad_(True)
+    ids = tokens(model, 9, 2)
+
+    def gradients(first_pass_learns: bool) -> list[torch.Tensor]:
+        cache = model.new_cache(2, 9)
+        with torch.set_grad_enabled(first_pass_learns):
+            first = model(ids[:, :5], cache=cache).logits
+        second = model(ids[:, 5:], cache=cache).logits
+        model.zero_grad()
+        second.square().mean().backward(retain_graph=True)
+        found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        if first_pass_learns:
+            (first.square().mean() + second.square().mean()).backward()  # neither is in the way
+        return found
+
+    for one, other in zip(gradients(True), gradients(False), strict=True):
+        assert_close(one, other, atol=0, rtol=0)
+
+
+def test_new_rows_have_their_gradients():
+    """A first pass into an empty cache learns as one without a cache does."""
+    model = build("llama").requires_grad_(True)
+    ids = tokens(model, 9, 2)
+    found = []
+    for cache in (None, model.new_cache(2, 9)):
+        model.zero_grad()
+        model(ids, cache=cache).logits.square().mean().backward()
+        found.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    assert len(found[0]) == len(found[1])
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other)
+
+
+@pytest.mark.parametrize("window", [None, 5])
+def test_a_cache_made_in_inference_mode_works_outside(window: int | None):
+    model = build("gpt2")
+    model = model if window is None else with_window(model, window)
+    ids = tokens(model, 12, 1)
+    expected = model(ids).logits
+    with torch.inference_mode():
+        cache = model.new_cache(1, 12)
+        parts = [model(ids[:, :7], cache=cache).logits]
+    parts.append(model(ids[:, 7:9], cache=cache).logits)
+    with torch.inference_mode():
+        parts.append(model(ids[:, 9:10], cache=cache).logits)
+    with torch.no_grad():
+        parts.append(model(ids[:, 10:], cache=cache).logits)
+    assert_close(torch.cat([part.clone() for part in parts], 1), expected, atol=1e-5, rtol=1e-5)
+
+
+def with_window(model: Transformer, window: int) -> Transformer:
+    windowed = Transformer(dataclasses.replace(model.config, window=window))
+    windowed.load_state_dict(model.state_dict())
+    return windowed.eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.0, True])
+@pytest.mark.parametrize("name", ["n_layers", "batch_size", "max_length", "window"])
+def test_sizes_are_whole_numbers(name: str, wrong: object):
+    sizes = {"n_layers": 2, "batch_size": 1, "max_length": 9, "window": 4, name: wrong}
+    with pytest.raises(ValueError, match=f"{name} must be .*, got {wrong}"):
+        KVCache(**sizes, key_shape=(3, 5))  # type: ignore[arg-type]
+    for shape in ({"key_shape": (wrong, 5)}, {"key_shape": (3, 5), "value_shape": (3, wrong)}):
+        with pytest.raises(ValueError, match="_shape must be"):
+            KVCache(2, 1, 9, **shape)  # type: ignore[arg-type]

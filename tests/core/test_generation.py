@@ -207,7 +207,9 @@ def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
     with pytest.raises(ValueError, match="at least 1, got 0"):
         stream(decoder, PROMPT, max_new_tokens=0)
     vocabulary = decoder.config.vocab_size
-    with pytest.raises(ValueError, match=f"between 0 and {vocabulary - 1}, got 3 to {vocabulary}"):
+    with pytest.raises(
+        ValueError, match=f"a token id must be at most {vocabulary - 1}, got {vocabulary}"
+    ):
         stream(decoder, [3, vocabulary], max_new_tokens=1)
     with pytest.raises(ValueError, match="cannot generate"):
         stream(build("bert"), PROMPT, max_new_tokens=1)

@@ -211,8 +211,11 @@ def test_generation_and_its_trace_see_the_window():
 
 
 def test_windows_that_do_not_fit():
-    for wrong in ({"window": 0}, {"window": 3, "causal": False}):
-        with pytest.raises(ValueError, match=f"got window={wrong['window']}"):
+    for wrong, message in (
+        ({"window": 0}, "window must be at least 1, got 0"),
+        ({"window": 3, "causal": False}, "a causal model, got window=3 and causal=False"),
+    ):
+        with pytest.raises(ValueError, match=message):
             replace(TINY["gpt2"], **wrong)
     with pytest.raises(ValueError, match="window must be at least 1, got 0"):
         KVCache(1, 1, 9, key_shape=(1, 2), window=0)
