@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
-import numpy as np
+import altair as alt
+import pandas as pd
 
-from ui.charts.style import BLUE, config
+from ui.charts.style import BLUE, label_of_place
 
 
 def bars(
-    labels: Sequence[str],
-    values: Sequence[float] | np.ndarray,
-    *,
+    table: pd.DataFrame,
     title: str,
-    ink: str,
+    *,
     horizontal: bool = True,
     largest: float | None = None,
     height: int = 260,
-) -> dict[str, Any]:
-    """Bars with their labels, in the given order; labels may be equal to one another."""
-    rows = [
-        {"place": place, "label": label, "value": float(value)}
-        for place, (label, value) in enumerate(zip(labels, values, strict=True))
-    ]
-    names = {
-        "field": "place",
-        "type": "ordinal",
-        "title": None,
-        "axis": {
-            "labelExpr": _label_expression(list(labels)),
-            "labelLimit": 220,
-            "labelAngle": 0 if horizontal else -60,
-            "labelOverlap": not horizontal,
-        },
-    }
-    scale = {"zero": True} if largest is None else {"domain": [0, largest]}
-    numbers = {"field": "value", "type": "quantitative", "title": title, "scale": scale}
-    return {
-        "height": height,
-        "data": {"values": rows},
-        "mark": {"type": "bar", "color": BLUE},
-        "encoding": {
-            "x": numbers if horizontal else names,
-            "y": names if horizontal else numbers,
-            "tooltip": [
-                {"field": "label", "title": "of"},
-                {"field": "value", "title": title, "format": ",.4~g" if largest else ",.6~g"},
+) -> alt.Chart:
+    """A bar for each row of a table with the columns `label` and `value`, in the table's order.
+
+    Labels may be equal to one another. title: what the values are. largest: where the axis ends.
+    """
+    labels = [str(label) for label in table["label"]]
+    names = alt.Axis(
+        labelExpr=label_of_place(labels),
+        labelLimit=220,
+        labelAngle=0 if horizontal else -60,
+        labelOverlap=not horizontal,
+    )
+    scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])
+    if horizontal:
+        axes = (
+            alt.X("value:Q").title(title).scale(scale),
+            alt.Y("place:O").title(None).axis(names),
+        )
+    else:
+        axes = (
+            alt.X("place:O").title(None).axis(names),
+            alt.Y("value:Q").title(title).scale(scale),
+        )
+    return (
+        alt.Chart(table.assign(place=range(len(table))))
+        .mark_bar(color=BLUE)
+        .encode(
+            *axes,
+            tooltip=[
+                alt.Tooltip("label:N").title("of"),
+                alt.Tooltip("value:Q").title(title).format(",.4~g" if largest else ",.6~g"),
             ],
-        },
-        "config": config(ink),
-    }
+        )
+        .properties(height=height)
+    )
 
 
-def _label_expression(labels: list[str]) -> str:
-    """A Vega expression that turns a place into its label; the labels are JSON strings in it."""
-    return f"{json.dumps(labels)}[datum.value]"
+def labelled(labels: Iterable[str], values: Iterable[float]) -> pd.DataFrame:
+    """The table that `bars` takes."""
+    return pd.DataFrame({"label": list(labels), "value": [float(value) for value in values]})

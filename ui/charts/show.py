@@ -1,7 +1,8 @@
 """Altair charts in the colours of the theme: built once for the same numbers, then only sent.
 
-A chart is a function from data (a `pandas.DataFrame`, usually) to an Altair chart. It chooses marks
-and encodings; text colours, the frame and the legend's look are added here for every chart.
+A chart is a function from data (a `pandas.DataFrame`, usually) and a few settings to an Altair
+chart. It chooses marks and encodings; the colours of text and background, the frame and the
+legend's look are added here for every chart. A mark in the colour of the text is `style.INK`.
 
 Building a chart and checking it against the schema takes 15 to 30 ms. A page runs again at every
 click, so the finished descriptions are kept by the function and the content of its arguments.
@@ -10,13 +11,13 @@ click, so the finished descriptions are kept by the function and the content of 
 from __future__ import annotations
 
 import copy
+import hashlib
+import pickle
 import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import altair as alt
-import numpy as np
-import pandas as pd
 import streamlit as st
 from cachetools import LRUCache, cached
 
@@ -25,51 +26,55 @@ from ui.charts import style, theme
 Build = Callable[..., alt.TopLevelMixin]
 Specification = dict[str, Any]  # a Vega-Lite description
 
-# The visitor's colours of text and of the background, for marks: named here, filled in at the end.
-INK, PAPER = alt.expr("ink"), alt.expr("paper")
-
 alt.data_transformers.disable_max_rows()  # what a page may ask for is bounded by serving.limits
 alt.data_transformers.consolidate_datasets = False  # data stand in the chart that draws them
 
 
-def show(build: Build, *arguments: Any, key: str) -> None:
-    """Draw the chart `build(*arguments)` on the page, as wide as its column."""
-    described = specification(build, *arguments, ink=theme.ink(), paper=theme.paper())
-    st.vega_lite_chart(described, key=key)
+def show(
+    build: Build,
+    *arguments: Any,
+    key: str,
+    on_pick: Callable[[], None] | None = None,
+    **settings: Any,
+) -> None:
+    """Draw the chart `build(*arguments, **settings)` on the page, as wide as its column.
+
+    on_pick: called when the visitor picks a mark, for charts with a selection; the marks picked are
+    in `st.session_state[key]`.
+    """
+    described = specification(build, *arguments, **settings, ink=theme.ink(), paper=theme.paper())
+    if on_pick is None:
+        st.vega_lite_chart(described, key=key)
+    else:
+        st.vega_lite_chart(described, key=key, on_select=on_pick)
 
 
-def specification(build: Build, *arguments: Any, ink: str, paper: str) -> Specification:
-    """The Vega-Lite description of `build(*arguments)`, in these colours of text and background."""
-    described = copy.copy(_description(build, *arguments))
-    described["config"] = _merged(style.config(ink), described.get("config", {}))
-    described["config"]["params"] = [
-        {"name": "ink", "value": ink},
-        {"name": "paper", "value": paper},
-    ]
-    return described
+def specification(
+    build: Build, *arguments: Any, ink: str, paper: str, **settings: Any
+) -> Specification:
+    """The Vega-Lite description of `build(*arguments, **settings)`.
+
+    ink, paper: the colours of its text and of the background.
+    """
+    kept = _description(build, *arguments, **settings)
+    # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
+    look = copy.deepcopy({name: part for name, part in kept.items() if name != "data"})
+    look["config"] = _merged(style.config(ink, paper), look.get("config", {}))
+    return {**kept, **look}
 
 
-def _key(build: Build, *arguments: Any) -> tuple[Hashable, ...]:
-    return (build.__module__, build.__qualname__, *map(_content, arguments))
+def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]:
+    """The function, and a digest of the content of what it is given.
 
-
-def _content(argument: Any) -> Hashable:
-    """What tells one argument from another: the bytes of tables and arrays, else the value."""
-    if isinstance(argument, pd.DataFrame):
-        rows = pd.util.hash_pandas_object(argument).to_numpy().tobytes()
-        return (tuple(argument.columns), rows)
-    if isinstance(argument, np.ndarray):
-        return (argument.shape, str(argument.dtype), argument.tobytes())
-    if isinstance(argument, dict):
-        return tuple((name, _content(value)) for name, value in argument.items())
-    if isinstance(argument, list | tuple):
-        return tuple(map(_content, argument))
-    return argument  # type: ignore[no-any-return]  # unhashable ones fail where they are looked up
+    All visitors share the cache: nobody must be able to find two texts with the same digest.
+    """
+    content = pickle.dumps((arguments, settings))
+    return (build.__module__, build.__qualname__, hashlib.sha256(content).digest())
 
 
 @cached(LRUCache(maxsize=256), key=_key, condition=threading.Condition())
-def _description(build: Build, *arguments: Any) -> Specification:
-    described: Specification = build(*arguments).to_dict()
+def _description(build: Build, *arguments: Any, **settings: Any) -> Specification:
+    described: Specification = build(*arguments, **settings).to_dict()
     del described["$schema"]
     view = described.get("config", {}).get("view", {})
     for name in ("continuousWidth", "continuousHeight"):  # Altair's own sizes, in place of ours

@@ -1,14 +1,13 @@
-"""Chart descriptions: plain numbers in, a Vega-Lite dictionary out.
-
-Dictionaries and not Altair objects where a chart is redrawn while something runs: checking an
-Altair object against its schema costs the server more than ten times as much.
-"""
+"""What charts share: colours, the look of text and frame, and axes."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 CACHED, UNCACHED = "with the cache", "without the cache"
 
@@ -16,91 +15,28 @@ CACHED, UNCACHED = "with the cache", "without the cache"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
-
-def time_per_token(
-    prefill: Mapping[str, float],
-    decode: Mapping[str, Sequence[float]],
-    *,
-    n_steps: int,
-    ink: str,
-    height: int = 340,
-) -> dict[str, Any]:
-    """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
-
-    `prefill[run]` is the time of step 0, `decode[run][i]` that of step `i + 1`. The x axis spans
-    all `n_steps` from the start, so that the picture does not change its scale while it fills.
-    `ink` is the colour of its text.
-    """
-    rows = [
-        {"run": run, "kind": "prefill", "step": 0, "milliseconds": round(value, 3)}
-        for run, value in prefill.items()
-    ] + [
-        {"run": run, "kind": "decode", "step": step, "milliseconds": round(value, 3)}
-        for run, values in decode.items()
-        for step, value in enumerate(values, start=1)
-    ]
-    decode_only = {"filter": "datum.kind === 'decode'"}
-    return {
-        "height": height,
-        "data": {"values": rows},
-        "encoding": {
-            "x": {
-                "field": "step",
-                "type": "quantitative",
-                "title": "step (0, the diamond, is the prefill)",
-                "scale": {"domain": [0, max(n_steps, 1)], "nice": False},
-                "axis": {"tickMinStep": 1},
-            },
-            "y": {
-                "field": "milliseconds",
-                "type": "quantitative",
-                "title": "milliseconds for the step",
-                "scale": {"zero": True},
-            },
-            "color": {
-                "field": "run",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": [CACHED, UNCACHED], "range": [BLUE, VERMILLION]},
-                "legend": {"orient": "top"},
-            },
-            "tooltip": [
-                {"field": "run", "title": "run"},
-                {"field": "kind", "title": "kind"},
-                {"field": "step", "title": "step"},
-                {"field": "milliseconds", "title": "milliseconds", "format": ".2f"},
-            ],
-        },
-        "layer": [
-            {"mark": {"type": "line", "strokeWidth": 1.5}, "transform": [decode_only]},
-            {
-                "mark": {"type": "point", "filled": True, "opacity": 1},
-                "encoding": {
-                    "shape": {
-                        "field": "kind",
-                        "type": "nominal",
-                        "title": None,
-                        "scale": {"domain": ["decode", "prefill"], "range": ["circle", "diamond"]},
-                        "legend": None,
-                    },
-                    "size": {
-                        "condition": {"test": "datum.kind === 'prefill'", "value": 140},
-                        "value": 18,
-                    },
-                },
-            },
-        ],
-        "config": config(ink),
-    }
+# The colours of text and background, for marks: names that `config` gives their values. So a chart
+# is built once for both themes.
+INK, PAPER = alt.expr("ink"), alt.expr("paper")
 
 
-def config(ink: str, **legend: Any) -> dict[str, Any]:
+def config(ink: str, paper: str = "", **legend: Any) -> dict[str, Any]:
     """What all charts share: text in the colour `ink`, no frame; `legend` adds to the legend."""
     return {
         "view": {"strokeWidth": 0},
         "axis": {"labelColor": ink, "titleColor": ink},
         "legend": {"labelColor": ink, "titleColor": ink, **legend},
+        "title": {"color": ink},
+        "params": [{"name": "ink", "value": ink}, {"name": "paper", "value": paper}],
     }
+
+
+def label_of_place(labels: Sequence[str]) -> str:
+    """For `labelExpr`: a Vega expression that turns a place (0, 1, …) into its label.
+
+    The labels are JSON strings in it, so that no text of a visitor is read as an expression.
+    """
+    return f"{json.dumps(list(labels))}[datum.value]"
 
 
 def decades(values: Sequence[float]) -> dict[str, Any]:

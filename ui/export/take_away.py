@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import altair as alt
 import numpy as np
 import streamlit as st
 
 from ui.charts import theme
+from ui.charts.show import specification
 from ui.export import chart_files
 from ui.widgets.linked import address
 
 Chart = dict[str, Any]
-# The charts of a page by the names of their files, given the colours of text and background.
-Charts = Callable[[str, str], Mapping[str, Chart]]
+# The charts of a page by the names of their files, each as a function of its data:
+# {"totals": partial(totals_chart, table, title)}.
+Charts = Mapping[str, partial[alt.TopLevelMixin]]
+# As dictionaries, given the colours of text and background. For pages without Altair charts yet.
+Dictionaries = Callable[[str, str], Mapping[str, Chart]]
 
 
 @dataclass(frozen=True)
@@ -47,19 +52,29 @@ def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
     return file.getvalue()
 
 
-def pictures(charts: Charts, name: str) -> File:
-    """Every chart of a page as SVG and PNG, dark on white, whatever theme the visitor sees."""
+def pictures(charts: Charts | Dictionaries, name: str) -> File:
+    """Every chart of a page as SVG and PNG, dark on white, whatever theme the visitor sees.
+
+    charts: the arguments of each are bound to it. It is called when the files are asked for.
+    """
     return File("All charts (SVG and PNG)", partial(_drawn, charts), name, "application/zip")
 
 
-def _drawn(charts: Charts) -> bytes:
+def _drawn(charts: Charts | Dictionaries) -> bytes:
     ink, paper = theme.on_white()
-    colours = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
-    looks = {"background": paper, "font": "sans-serif", "range": colours}
+    if callable(charts):
+        described = charts(ink, paper)
+    else:
+        described = {
+            name: specification(chart.func, *chart.args, **chart.keywords, ink=ink, paper=paper)
+            for name, chart in charts.items()
+        }
+    ranges = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
+    looks = {"background": paper, "font": "sans-serif", "range": ranges}
     return chart_files.archive(
         {
             name: {**chart, "config": {**chart.get("config", {}), **looks}}
-            for name, chart in charts(ink, paper).items()
+            for name, chart in described.items()
         }
     )
 

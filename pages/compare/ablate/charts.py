@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ui.charts.bars import bars
+from ui.charts.bars import bars, labelled
+from ui.charts.show import specification
 from ui.charts.style import BLUE, VERMILLION, config
 
 BEFORE, AFTER = "all heads on", "heads off"
@@ -64,13 +65,14 @@ def predictions(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
 
 def states(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
     """A bar a token: how far its state has turned."""
-    return bars(
-        table["token"],
-        table["1 − cosine"],
-        title="1 − cosine of the hidden state with the unchanged one",
-        ink=ink,
+    return specification(
+        bars,
+        labelled(table["token"], table["1 − cosine"]),
+        "1 − cosine of the hidden state with the unchanged one",
         horizontal=len(table) <= 24,
         height=440,
+        ink=ink,
+        paper="",
     )
 
 

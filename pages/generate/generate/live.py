@@ -7,6 +7,7 @@ import math
 import pandas as pd
 import streamlit as st
 
+from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Request, Run, submit
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
@@ -132,7 +133,7 @@ def _row(title: str, run: Run) -> dict[str, str]:
 
 def _chart(job: Job) -> dict[str, object]:
     runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
-    return style.time_per_token(
+    return live_chart.time_per_token(
         {
             title: run.prefill_seconds * 1e3
             for title, run in runs.items()

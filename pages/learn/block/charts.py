@@ -1,131 +1,73 @@
-"""The charts of the page "Block": plain numbers in, a Vega-Lite dictionary out."""
+"""The charts of the page "Block"."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import altair as alt
+import pandas as pd
 
-import numpy as np
+from ui.charts.style import BLUE, GREEN, VERMILLION
 
-from pages.learn.block.prediction import LensTable
-from pages.learn.block.stream import Run
-from ui.charts.bars import bars
-from ui.charts.style import BLUE, GREEN, VERMILLION, config
+STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds"
+_LAYERS = "layers passed (0: the embeddings)"
 
 
-def norms(labels: Sequence[str], values: np.ndarray, *, ink: str) -> dict[str, Any]:
-    """A bar a token, upright when there are many."""
-    return bars(
-        labels,
-        values,
-        title="norm of the token's vector",
-        ink=ink,
-        horizontal=len(labels) <= 24,
-        height=370,
+def stream_chart(table: pd.DataFrame) -> alt.LayerChart:
+    """Norms by layers passed: the stream and what is added to it, mean and range, and one token.
+
+    table: columns `series`, `layers`, `low`, `mean`, `high`, `token`.
+    """
+    series = [STREAM, ATTENTION, FEED_FORWARD]
+    base = alt.Chart().encode(
+        alt.X("layers:Q")
+        .title(_LAYERS)
+        .scale(domain=[0, int(table["layers"].max())], nice=False)
+        .axis(tickMinStep=1),
+        alt.Color("series:N")
+        .title(None)
+        .scale(domain=series, range=[BLUE, VERMILLION, GREEN])
+        .legend(orient="top", columns=2, symbolOpacity=1, symbolType="square"),
+        tooltip=[
+            alt.Tooltip("series:N").title("of"),
+            alt.Tooltip("layers:Q").title("layers passed"),
+            alt.Tooltip("mean:Q").title("mean"),
+            alt.Tooltip("token:Q").title("this token"),
+        ],
+    )
+    return alt.layer(
+        base.mark_area(opacity=0.15).encode(_norm("low"), alt.Y2("high")),
+        base.mark_line(strokeWidth=2).encode(_norm("mean")),
+        base.mark_line(strokeDash=[4, 3], strokeWidth=1.5, point=True).encode(_norm("token")),
+        data=table,
+    ).properties(height=340)
+
+
+def _norm(field: str) -> alt.Y:
+    return (
+        alt.Y(field, type="quantitative")
+        .title("norm (log scale)")
+        .scale(type="log", nice=True)
+        .axis(tickCount=5, format="~s")
     )
 
 
-def stream_chart(done: Run, position: int, *, ink: str) -> dict[str, Any]:
-    """Norms by layers passed: the stream and what is added to it, mean and range, and one token."""
-    series = {
-        "stream": done.norms,
-        "attention adds": done.attention,
-        "feed-forward adds": done.feed_forward,
-    }
-    rows = []
-    for name, norms in series.items():
-        first = len(done.norms) - len(norms)  # what a layer adds stands where it ends up
-        rows += [
-            {
-                "series": name,
-                "layers": first + layer,
-                "mean": round(float(of_tokens.mean()), 4),
-                "low": float(of_tokens.min()),
-                "high": float(of_tokens.max()),
-                "token": round(float(of_tokens[position]), 4),
-            }
-            for layer, of_tokens in enumerate(norms)
-        ]
-    colour = {
-        "field": "series",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": list(series), "range": [BLUE, VERMILLION, GREEN]},
-        "legend": {"orient": "top", "columns": 2, "symbolOpacity": 1, "symbolType": "square"},
-    }
-    log = {"type": "log", "nice": True}
+def lens_chart(table: pd.DataFrame) -> alt.Chart:
+    """The probability of the final token by layers passed.
 
-    def norm(field: str) -> dict[str, Any]:
-        return {
-            "field": field,
-            "type": "quantitative",
-            "scale": log,
-            "title": "norm (log scale)",
-            "axis": {"tickCount": 5, "format": "~s"},
-        }
-
-    return {
-        "height": 340,
-        "data": {"values": rows},
-        "encoding": {
-            "x": {
-                "field": "layers",
-                "type": "quantitative",
-                "title": "layers passed (0: the embeddings)",
-                "scale": {"domain": [0, len(done.norms) - 1], "nice": False},
-                "axis": {"tickMinStep": 1},
-            },
-            "color": colour,
-            "tooltip": [
-                {"field": "series", "title": "of"},
-                {"field": "layers", "title": "layers passed"},
-                {"field": "mean", "title": "mean"},
-                {"field": "token", "title": "this token"},
+    table: columns `layers`, `probability`.
+    """
+    return (
+        alt.Chart(table)
+        .mark_line(point=True, color=BLUE)
+        .encode(
+            alt.X("layers:Q")
+            .title(_LAYERS)
+            .scale(domain=[0, len(table) - 1], nice=False)
+            .axis(tickMinStep=1),
+            alt.Y("probability:Q").title("probability of the final token").scale(domain=[0, 1]),
+            tooltip=[
+                alt.Tooltip("layers:Q").title("layers passed"),
+                alt.Tooltip("probability:Q").title("probability").format(".4f"),
             ],
-        },
-        "layer": [
-            {
-                "mark": {"type": "area", "opacity": 0.15},
-                "encoding": {"y": norm("low"), "y2": {"field": "high"}},
-            },
-            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": norm("mean")}},
-            {
-                "mark": {"type": "line", "strokeDash": [4, 3], "strokeWidth": 1.5, "point": True},
-                "encoding": {"y": norm("token")},
-            },
-        ],
-        "config": config(ink),
-    }
-
-
-def lens_chart(found: LensTable, *, ink: str) -> dict[str, Any]:
-    """The probability of the final token by layers passed."""
-    rows = [
-        {"layers": layer, "probability": float(probability)}
-        for layer, probability in enumerate(found.probability)
-    ]
-    return {
-        "height": 240,
-        "data": {"values": rows},
-        "mark": {"type": "line", "point": True, "color": BLUE},
-        "encoding": {
-            "x": {
-                "field": "layers",
-                "type": "quantitative",
-                "title": "layers passed (0: the embeddings)",
-                "scale": {"domain": [0, len(rows) - 1], "nice": False},
-                "axis": {"tickMinStep": 1},
-            },
-            "y": {
-                "field": "probability",
-                "type": "quantitative",
-                "title": "probability of the final token",
-                "scale": {"domain": [0, 1]},
-            },
-            "tooltip": [
-                {"field": "layers", "title": "layers passed"},
-                {"field": "probability", "title": "probability", "format": ".4f"},
-            ],
-        },
-        "config": config(ink),
-    }
+        )
+        .properties(height=240)
+    )

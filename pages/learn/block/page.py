@@ -8,8 +8,8 @@ from pages.learn.block import charts, orders, parameters, prediction, sections, 
 from pages.learn.block.questions import questions
 from serving import models
 from ui.canvas.tensors import tensors
-from ui.charts import theme
-from ui.charts.bars import bars
+from ui.charts.bars import bars, labelled
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.head_picture import isolated
@@ -38,8 +38,10 @@ def one_layer(text: str) -> None:
         table = layer.table.style.format(precision=3)
         st.dataframe(table, hide_index=True, height="content", key="block_steps")
     with right:
-        chart = charts.norms(layer.labels, step.norms, ink=theme.ink())
-        st.vega_lite_chart(chart, key="block_norms")
+        norms = labelled(layer.labels, step.norms)
+        upright = len(norms) > 24
+        title = "norm of the token's vector"
+        show(bars, norms, title, horizontal=not upright, height=370, key="block_norms")
     st.text(layer.summary)
 
 
@@ -60,24 +62,23 @@ def new_order(text: str) -> None:
             key="block_seed",
             disabled=how != "shuffled",
         )
-    found = orders.reordered(choice, text, how, seed)
-    st.text("New order: " + " ".join(isolated(found.labels[i]) for i in found.order))
-    st.dataframe(found.table, hide_index=True, key="block_order_table")
-    part = linked(st.selectbox, "Look at", list(found.windows), index=3, key="block_part")
-    tensors(found.windows[part], key="block_order_window")
+    reordering = orders.reordered(choice, text, how, seed)
+    st.text("New order: " + " ".join(isolated(reordering.labels[i]) for i in reordering.order))
+    st.dataframe(reordering.table, hide_index=True, key="block_order_table")
+    part = linked(st.selectbox, "Look at", list(reordering.windows), index=3, key="block_part")
+    tensors(reordering.windows[part], key="block_order_window")
     source.show(ORDER, "exchange")
 
 
 def parameter_counts(text: str) -> None:
     """Parameters per part."""
     choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
-    found = parameters.counts(choice)
-    names, numbers = list(found.parts), list(found.parts.values())
-    chart = bars(names, numbers, title="parameters", ink=theme.ink(), height=280)
-    st.vega_lite_chart(chart, key="block_counts")
-    st.dataframe(found.table, hide_index=True, key="block_count_table")
-    tables.download(SAVE, found.table, "parameters.csv", key="block_parameters_csv")
-    kind = "loaded weights" if found.loaded else "tensors of this model's shapes, without values"
+    counts = parameters.counts(choice)
+    parts = labelled(counts.parts.keys(), counts.parts.values())
+    show(bars, parts, "parameters", height=280, key="block_counts")
+    st.dataframe(counts.table, hide_index=True, key="block_count_table")
+    tables.download(SAVE, counts.table, "parameters.csv", key="block_parameters_csv")
+    kind = "loaded weights" if counts.loaded else "tensors of this model's shapes, without values"
     st.markdown(f":small[Counted from {kind}.]")
     source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
@@ -86,7 +87,7 @@ def residual_stream(text: str) -> None:
     """The residual stream."""
     name, done = sections.run(None, text)
     at = sections.position(done)
-    st.vega_lite_chart(charts.stream_chart(done, at, ink=theme.ink()), key="block_stream_chart")
+    show(charts.stream_chart, stream.stream_rows(done, at), key="block_stream_chart")
     table = stream.stream_table(done)
     st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
     tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
@@ -96,36 +97,30 @@ def residual_stream(text: str) -> None:
 def logit_lens(text: str) -> None:
     """The logit lens."""
     name, done = sections.run("decoder", text)
-    found = prediction.lens(name, text, sections.position(done))
+    lens = prediction.lens(name, text, sections.position(done))
     st.text(
-        f"In the end “{isolated(found.final)}” is the likeliest next token: first after "
-        f"{found.first_named} layers, and always from {found.settled} on."
+        f"In the end “{isolated(lens.final)}” is the likeliest next token: first after "
+        f"{lens.first_named} layers, and always from {lens.settled} on."
     )
-    st.vega_lite_chart(charts.lens_chart(found, ink=theme.ink()), key="block_lens_chart")
-    table = found.table.style.format({"its probability": "{:.4f}"})
+    show(charts.lens_chart, lens.by_layer, key="block_lens_chart")
+    table = lens.table.style.format({"its probability": "{:.4f}"})
     st.dataframe(table, hide_index=True, height=420, key="block_lens")
-    tables.download(SAVE, found.table, "logit_lens.csv", key="block_logit_lens_csv")
+    tables.download(SAVE, lens.table, "logit_lens.csv", key="block_logit_lens_csv")
     source.show(LENS, "logit_lens")
 
 
 def next_token(text: str) -> None:
     """The last row."""
     name, done = sections.run("decoder", text)
-    found = prediction.next_token(name, text)
-    chart = bars(
-        found.tokens,
-        found.probabilities,
-        title="probability of the next token",
-        ink=theme.ink(),
-        largest=1.0,
-    )
-    st.vega_lite_chart(chart, key="block_next")
+    end = prediction.next_token(name, text)
+    tokens = labelled(end.tokens, end.probabilities)
+    show(bars, tokens, "probability of the next token", largest=1.0, key="block_next")
     st.text(
         f"The last row's logits alone, and the last row of all logits: they differ by at most "
-        f"{found.difference:.1e}; the largest logit is {found.largest:.1f}. All rows need "
-        f"{found.ratio:.1f} times the operations of one."
+        f"{end.difference:.1e}; the largest logit is {end.largest:.1f}. All rows need "
+        f"{end.ratio:.1f} times the operations of one."
     )
-    st.dataframe(found.rows, hide_index=True, key="block_rows")
+    st.dataframe(end.rows, hide_index=True, key="block_rows")
     source.show(LENS, "last_row_alone")
 
 

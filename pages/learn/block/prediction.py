@@ -30,6 +30,12 @@ class LensTable:
     first_named: int
     settled: int
 
+    @property
+    def by_layer(self) -> pd.DataFrame:
+        """The probability of the final token: columns `layers` (passed) and `probability`."""
+        layers = range(len(self.probability))
+        return pd.DataFrame({"layers": layers, "probability": self.probability.astype(float)})
+
 
 @dataclass(frozen=True)
 class NextToken:

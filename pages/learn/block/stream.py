@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from pages.learn.block.charts import ATTENTION, FEED_FORWARD, STREAM
 from pages.learn.block.originals import EMPTY
 from serving import models, turns
 from serving.cache import kept
@@ -55,7 +56,7 @@ def run(name: str, text: str) -> Run:
 
 def stream_table(done: Run) -> pd.DataFrame:
     """Norms by layer: mean and range over the tokens of the stream, and means of what is added."""
-    added = {"attention adds": done.attention, "feed-forward adds": done.feed_forward}
+    added = {ATTENTION: done.attention, FEED_FORWARD: done.feed_forward}
     table = pd.DataFrame(
         {
             "layers passed": range(len(done.norms)),
@@ -67,3 +68,29 @@ def stream_table(done: Run) -> pd.DataFrame:
     for name, norms in added.items():
         table[f"{name}, mean"] = np.concatenate([[np.nan], norms.mean(axis=1)])
     return table
+
+
+def stream_rows(run: Run, position: int) -> pd.DataFrame:
+    """The rows of the stream's chart: mean and range over the tokens, and the token at `position`.
+
+    What a layer adds stands where it ends up: behind that layer.
+    """
+    tables = []
+    for series, norms in (
+        (STREAM, run.norms),
+        (ATTENTION, run.attention),
+        (FEED_FORWARD, run.feed_forward),
+    ):
+        first = len(run.norms) - len(norms)
+        table = pd.DataFrame(
+            {
+                "series": series,
+                "layers": range(first, first + len(norms)),
+                "mean": norms.mean(axis=1).astype(float).round(4),
+                "low": norms.min(axis=1).astype(float),
+                "high": norms.max(axis=1).astype(float),
+                "token": norms[:, position].astype(float).round(4),
+            }
+        )
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)

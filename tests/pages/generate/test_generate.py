@@ -12,12 +12,13 @@ from streamlit.testing.v1 import AppTest
 from attention_core import Step, generate
 from pages.generate.generate import live
 from pages.generate.generate.job import CacheSize, Job, Request, StepTime, submit
+from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
 from serving import models
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from tests.helpers.apptest import messages, open_page
-from ui.charts.style import CACHED, UNCACHED, time_per_token
+from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
 MODEL = "smollm2-135m-instruct"

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -15,6 +14,7 @@ from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import bundled
+from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/learn/block/page.py"
 DECODER, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
@@ -61,7 +61,7 @@ def frame(site: AppTest, number: int = 0):
 
 def chart(site: AppTest) -> pd.DataFrame:
     """The rows of the first chart, as the browser gets them."""
-    return pa.ipc.open_stream(site.get("vega_lite_chart")[0].proto.data.data).read_pandas()
+    return drawn_charts(site)[0].rows
 
 
 def run_of(name: str, text: str):

@@ -1,0 +1,120 @@
+"""Charts: one place for colours, kept descriptions, and texts that stay data."""
+
+import io
+import json
+import zipfile
+from functools import partial
+from xml.etree import ElementTree
+
+import altair as alt
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.charts import drawn_charts
+from ui.charts import show
+from ui.charts.bars import bars, labelled
+from ui.charts.style import INK, PAPER
+from ui.charts.theme import on_white
+from ui.export import take_away
+
+DARK = {"ink": "#fafbfc", "paper": "#0a0b0c"}
+LIGHT = {"ink": "#1d2730", "paper": "#ffffff"}
+HOSTILE = [
+    "a:Q",
+    "a[0].b",
+    "datum.value",
+    '"]; alert(1); ["',
+    "\\u0022] + 1",
+    "</script><img src=x>",
+    "\u2028\u202e",
+    "été 👍🏽",
+    "count()",
+    "{expr: ink}",
+]
+
+
+def inks(table: pd.DataFrame) -> alt.LayerChart:
+    """Marks in the colours of text and background."""
+    rule = alt.Chart().mark_rule(color=INK).encode(y="value:Q")
+    text = alt.Chart().mark_text(color=PAPER).encode(y="value:Q", text="label:N")
+    return alt.layer(rule, text, data=table)
+
+
+def picture(build: partial) -> str:
+    with zipfile.ZipFile(io.BytesIO(take_away.pictures({"a": build}, "a.zip").make())) as files:
+        return files.read("a.svg").decode()
+
+
+def test_a_mark_in_the_colour_of_the_text_follows_the_theme():
+    table = labelled(["one", "two"], [1.0, 2.0])
+    dark, light = (show.specification(inks, table, **colours) for colours in (DARK, LIGHT))
+    for colours, chart in ((DARK, dark), (LIGHT, light)):
+        values = {entry["name"]: entry["value"] for entry in chart["config"]["params"]}
+        assert values == colours
+        assert chart["config"]["axis"]["titleColor"] == colours["ink"]
+    assert dark["layer"] == light["layer"]
+    ink, paper = on_white()
+    svg = ElementTree.fromstring(picture(partial(inks, table)))
+    rules = [e for e in svg.iter() if e.get("stroke") == ink]
+    assert len(rules) == 2
+    assert {e.get("fill") for e in svg.iter() if e.text in ("one", "two")} == {paper}
+
+
+def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):
+    calls = []
+
+    def counted(table: pd.DataFrame, title: str, **settings: object) -> alt.Chart:
+        calls.append(title)
+        return bars(table, title, **settings)  # type: ignore[arg-type]
+
+    def build(value: float, title: str, **settings: object) -> show.Specification:
+        return show.specification(
+            counted, labelled(["a", "b"], [1.0, value]), title, **DARK, **settings
+        )
+
+    first = build(2.0, "t")
+    first["encoding"]["x"]["title"] = "changed by who got it"
+    assert build(2.0, "t")["encoding"]["x"]["title"] == "t"
+    assert calls == ["t"]
+    for other in (
+        lambda: build(2.5, "t"),
+        lambda: build(2.0, "u"),
+        lambda: build(2.0, "t", height=5),
+        lambda: build(2.0, "t", largest=3.0),
+    ):
+        before = len(calls)
+        other()
+        assert len(calls) == before + 1
+
+
+@pytest.mark.parametrize("horizontal", [True, False])
+def test_labels_of_bars_are_never_read_as_anything_but_text(horizontal: bool):
+    table = labelled(HOSTILE, [float(n) for n in range(1, len(HOSTILE) + 1)])
+    chart = show.specification(bars, table, "how much", horizontal=horizontal, **DARK)
+    assert [row["label"] for row in chart["data"]["values"]] == HOSTILE
+    names = "y" if horizontal else "x"
+    fields = {chart["encoding"][axis]["field"] for axis in "xy"}
+    assert fields == {"place", "value"}
+    expression = chart["encoding"][names]["axis"]["labelExpr"]
+    assert expression.endswith("[datum.value]")
+    assert json.loads(expression.removesuffix("[datum.value]")) == HOSTILE
+    if horizontal:  # upright labels are left out where they overlap
+        texts = "".join(
+            ElementTree.fromstring(picture(partial(bars, table, "how much"))).itertext()
+        )
+        assert all(label.strip() in texts for label in HOSTILE)
+
+
+def test_a_drawn_chart_is_read_back():
+    def page() -> None:
+        from ui.charts.bars import bars, labelled
+        from ui.charts.show import show
+
+        show(bars, labelled(["é", "é"], [3.0, 0.5]), "how much", largest=4.0, key="chart")
+
+    (chart,) = drawn_charts(AppTest.from_function(page).run())
+    assert list(chart.rows["label"]) == ["é", "é"]
+    assert list(chart.rows["value"]) == [3.0, 0.5]
+    assert chart.titles == ["of", "how much", "how much"]
+    assert chart.channel("x")["scale"]["domain"] == [0, 4]
