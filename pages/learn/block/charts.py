@@ -11,7 +11,7 @@ STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds
 _LAYERS = "layers passed (0: the embeddings)"
 
 
-def stream_chart(table: pd.DataFrame) -> alt.LayerChart:
+def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """Norms by layers passed: the stream and what is added to it, mean and range, and one token.
 
     table: columns `series`, `layers`, `low`, `mean`, `high`, `token`.
