@@ -14,6 +14,7 @@ MAX_SMALL_TOKENS = 12  # sentences whose every number is drawn
 MAX_WAITING_JOBS = 8
 MODEL_CACHE_BYTES = 8 * 1024**3
 RUN_CACHE_BYTES = 256 * 1024**2
+CHART_CACHE_BYTES = 32 * 1024**2  # descriptions of charts with their rows
 SMALL_CACHE_BYTES = 4 * 1024**2  # of tables and numbers, a few kilobytes each
 
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import altair as alt
 import streamlit as st
-from cachetools import LRUCache, cached
 
+from serving.cache import kept
+from serving.limits import CHART_CACHE_BYTES
 from ui.charts import style, theme
 
 Build = Callable[..., alt.TopLevelMixin]
@@ -56,11 +56,11 @@ def specification(
 
     ink, paper: the colours of its text and of the background.
     """
-    kept = _description(build, *arguments, **settings)
+    described = _description(build, *arguments, **settings)
     # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
-    look = copy.deepcopy({name: part for name, part in kept.items() if name != "data"})
+    look = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
     look["config"] = _merged(style.config(ink, paper), look.get("config", {}))
-    return {**kept, **look}
+    return {**described, **look}
 
 
 def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]:
@@ -72,7 +72,7 @@ def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]
     return (build.__module__, build.__qualname__, hashlib.sha256(content).digest())
 
 
-@cached(LRUCache(maxsize=256), key=_key, condition=threading.Condition())
+@kept(CHART_CACHE_BYTES, key=_key)
 def _description(build: Build, *arguments: Any, **settings: Any) -> Specification:
     described: Specification = build(*arguments, **settings).to_dict()
     del described["$schema"]
