@@ -1,17 +1,14 @@
 """A real server and a real browser. Tests steer by what the page shows, not by waiting a while."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Page,
-    expect,
-)
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import PAINT_SECONDS, PHONE
+from tests.helpers.browser import PHONE
+from tests.helpers.visitors import PAINT_SECONDS, visitor
 
 expect.set_options(timeout=PAINT_SECONDS * 1000)
 
@@ -36,17 +33,11 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture
 def page(profile: BrowserContext) -> Iterator[Page]:
     """A new visitor. Uncaught errors in the page fail the test."""
-    page = profile.new_page()
-    page.set_default_timeout(PAINT_SECONDS * 1000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    for opened in profile.pages:
-        opened.close()
+    with visitor(profile) as page:
+        yield page
     # nothing that the site stored, and nothing it was allowed, is left to the next visitor
     profile.set_storage_state({"cookies": [], "origins": []})
     profile.clear_permissions()
-    assert not errors
 
 
 @pytest.fixture
@@ -54,3 +45,29 @@ def phone(page: Page) -> Page:
     """A new visitor with a window as wide as a phone's."""
     page.set_viewport_size(PHONE)
     return page
+
+
+@pytest.fixture
+def another_visitor(browser: Browser) -> Iterator[Callable[[], Page]]:
+    """Opens pages for further visitors, each with a profile of their own."""
+    with ExitStack() as stack:
+
+        def arrive() -> Page:
+            context = stack.enter_context(browser.new_context())
+            return stack.enter_context(visitor(context))
+
+        yield arrive
+
+
+@pytest.fixture
+def fresh_site(tmp_path) -> Iterator[Callable[..., Site]]:
+    """Starts servers that nobody has visited, stopped at the end of the test."""
+    with ExitStack() as stack:
+
+        def start(**environment: str) -> Site:
+            server = Site(tmp_path / "log.txt", **environment)
+            stack.callback(server.stop)
+            server.wait_until_it_listens()
+            return server
+
+        yield start

@@ -2,18 +2,21 @@
 
 import re
 import urllib.parse
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.compare.ablate import runs
-from tests.helpers.browser import open_page, settled, type_text
+from tests.helpers.browser import click, expect_parameter, metric_value, open_page, press, type_text
+from tests.helpers.bundled_models import ENCODER
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
 TEXT = "A lamp before the storm"
-LINK = "/ablate?ablate_model=all-minilm-l6-v2&ablate_text=A+lamp+before+the+storm&ablate_heads=L2H3"
+LINK = f"/ablate?ablate_model={ENCODER}&ablate_text=A+lamp+before+the+storm&ablate_heads=L2H3"
 
 
 def chosen(page: Page) -> list[str]:
@@ -26,8 +29,8 @@ def strongest() -> list[str]:
     """All heads of MiniLM by their effect on the text, from single runs and not from a ranking."""
     from serving import models
 
-    asked = runs.question("all-minilm-l6-v2", TEXT)
-    names = runs.names(models.spec("all-minilm-l6-v2"))
+    asked = runs.question(ENCODER, TEXT)
+    names = runs.names(models.spec(ENCODER))
     return sorted(names, key=lambda name: -runs.effect(asked, [name], "zero").size)
 
 
@@ -35,19 +38,21 @@ def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/ablate", "Ablate")
     said = page.get_by_text("Likeliest with all heads on:")
     expect(said).to_contain_text("Rome")
-    metric = page.get_by_test_id("stMetric").filter(has_text="Divergence")
-    before = metric.inner_text()
+    divergence = metric_value(page, "Divergence")
+    before = divergence.inner_text()
     page.get_by_text("uniform", exact=True).click()
     expect(page).to_have_url(re.compile("ablate_kind=uniform"))
     expect(page.get_by_text("Made zero instead")).to_be_visible()
-    assert metric.inner_text() != before
+    expect(divergence).not_to_have_text(before)
     # a short text is ranked at once; while the script runs Streamlit shows a "Stop" of its own
     page.locator(".st-key-ablate_stop button").click()
     expect(page.get_by_text("Stopped at")).to_be_visible()
     expect(page.get_by_role("button", name="Rank all 270 heads")).to_be_enabled()
 
 
-def test_rank_and_switch_off_the_strongest(page: Page, site: Site):
+def test_rank_and_switch_off_the_strongest(
+    page: Page, site: Site, another_visitor: Callable[[], Page]
+):
     open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
     # where the text below stands, counted from the title: a click may scroll the page
@@ -62,23 +67,21 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site):
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
     settled(page)
     before = page.evaluate(distance)
-    page.get_by_text("uniform", exact=True).click()  # another ranking
+    click(page.get_by_text("uniform", exact=True))  # another ranking
     expect(page.get_by_text("Each head switched off alone (uniform)")).to_be_visible()
     settled(page)
     assert page.evaluate(distance) == before
-    page.get_by_text("zero", exact=True).click()
+    click(page.get_by_text("zero", exact=True))
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
-    settled(page)
     order = strongest()
-    page.get_by_role("button", name="Switch off the strongest").click()
-    expect(page).to_have_url(re.compile(rf"ablate_heads={order[0]}(&|$)"))
-    assert chosen(page) == order[:1]
-    page.get_by_role("button", name="Add the next strongest").click()
-    expect(page).to_have_url(re.compile(rf"ablate_heads={order[1]}"))
-    assert chosen(page) == order[:2]
+    click(page.get_by_role("button", name="Switch off the strongest"))
+    expect_parameter(page, "ablate_heads", *order[:1])
+    click(page.get_by_role("button", name="Add the next strongest"))
+    expect_parameter(page, "ablate_heads", *order[:2])
     expect(page.get_by_text("Effects need not add up.")).to_be_visible()
     # a click on a cell of the grid: layer 4 of 6, head 0 of 12
     grid = page.get_by_test_id("stVegaLiteChart").nth(1).locator("canvas, svg").first
+    settled(page)
     grid.scroll_into_view_if_needed()
     box = grid.bounding_box()
     assert box is not None
@@ -87,7 +90,8 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site):
     heads = chosen(page)
     assert len(heads) == 3
     # the link restores it all
-    other = page.context.new_page()
+    settled(page)
+    other = another_visitor()
     other.goto(page.url)
     sums = page.get_by_text("Alone, these heads change").inner_text()
     assert sums.count(" + ") == 2
@@ -99,8 +103,7 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site):
 def test_by_keyboard_alone(page: Page, site: Site):
     open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
-    picker = page.get_by_test_id("stMultiSelect").locator("input")
-    picker.focus()
+    press(page.get_by_test_id("stMultiSelect").locator("input"))
     page.keyboard.type("L4H7")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("ablate_heads=L4H7"))
@@ -108,9 +111,7 @@ def test_by_keyboard_alone(page: Page, site: Site):
     page.keyboard.press("Escape")
     type_text(page, "Text", "Two lamps " * 20)  # too long to be ranked unasked
     expect(page.get_by_text("Tokens: 42.")).to_be_visible()
-    settled(page)
-    page.get_by_role("button", name="Rank all 72 heads").press("Enter")
+    press(page.get_by_role("button", name="Rank all 72 heads"), "Enter")
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
-    settled(page)
-    page.get_by_role("button", name="Switch off the strongest").press("Enter")
+    press(page.get_by_role("button", name="Switch off the strongest"), "Enter")
     expect(page).not_to_have_url(re.compile("L4H7"))

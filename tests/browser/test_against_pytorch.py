@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import click, open_page, set_slider
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +37,7 @@ def test_a_series_is_measured_on_the_button(page: Page, site: Site):
     link = f"{URL}?against_pytorch_time_width=192&against_pytorch_time_tokens=16"
     open_page(page, site, link, TITLE)
     expect(page.get_by_text("Press Measure", exact=False)).to_be_visible()
-    page.get_by_role("button", name="Measure", exact=True).click()
+    click(page.get_by_role("button", name="Measure", exact=True))
     done = page.get_by_text(re.compile(r"Measured at .* width 192, 16 tokens"))
     expect(done).to_be_visible()
     expect(page.get_by_text("Press Measure", exact=False)).to_have_count(0)
@@ -44,4 +45,5 @@ def test_a_series_is_measured_on_the_button(page: Page, site: Site):
     moment = done.inner_text()
     set_slider(page, "Tokens T", 0, 1)
     expect(page).to_have_url(re.compile("against_pytorch_tokens=11"))
+    settled(page)
     assert done.inner_text() == moment  # nothing was measured for that

@@ -1,13 +1,15 @@
 """The page "Block" as a visitor walks it: steps of a layer, sections, a link that restores."""
 
 import re
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import click, open_page, set_slider
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +19,7 @@ def code(page: Page) -> Locator:
 
 
 def choose_section(page: Page, name: str) -> None:
-    page.get_by_role("radio", name=name).click()
+    click(page.get_by_role("radio", name=name))
 
 
 def tensor(page: Page, name: str) -> Locator:
@@ -36,7 +38,7 @@ def test_through_a_layer_step_by_step(page: Page, site: Site):
     expect(page).to_have_url(re.compile("block_step=4"))
 
 
-def test_sections_and_a_link_to_one(page: Page, site: Site, browser: Browser):
+def test_sections_and_a_link_to_one(page: Page, site: Site, another_visitor: Callable[[], Page]):
     open_page(page, site, "/block", "Block")
     choose_section(page, "Logit lens")
     expect(page.get_by_text("first after 30 layers")).to_be_visible()
@@ -48,11 +50,10 @@ def test_sections_and_a_link_to_one(page: Page, site: Site, browser: Browser):
     # the position was kept while its slider was not there
     expect(page.get_by_text("Position 3: “\u2068␣France\u2069”")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(other.get_by_text("Position 3: “\u2068␣France\u2069”")).to_be_visible()
     expect(other.get_by_text("Tokens before the last")).to_be_visible()
-    other.context.close()
 
 
 def test_hostile_words_stay_text(page: Page, site: Site):
@@ -66,5 +67,6 @@ def test_hostile_words_stay_text(page: Page, site: Site):
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site, section: str):
     open_page(phone, site, f"/block?block_section={quote(section)}", "Block")
     expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    settled(phone)
     main = phone.get_by_test_id("stMain")
     assert main.evaluate("element => element.scrollWidth - element.clientWidth") <= 0

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import click, open_page, press, set_slider
 
 pytestmark = pytest.mark.browser
 
@@ -15,21 +15,20 @@ pytestmark = pytest.mark.browser
 def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
     open_page(page, site, "/calculator", "Calculator")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
-    page.get_by_role("radio", name="Lecture: DeepSeek").focus()
-    page.keyboard.press("Space")
+    press(page.get_by_role("radio", name="Lecture: DeepSeek"), "Space")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()
     expect(page.get_by_text("= 399,769,600,000 bytes")).to_be_visible()
     set_slider(page, "Sequences at once", 0, 1)  # 1 -> 2
     expect(page.get_by_role("heading", name="799.5 GB of cache")).to_be_visible()
-    page.get_by_text("As if plain multi-head attention").click()
+    click(page.get_by_text("As if plain multi-head attention"))
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
     expect(page).to_have_url(re.compile("calculator_batch=2"))
     address = page.url
     page.goto("about:blank")
     page.goto(address)
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
-    page.get_by_text("The shapes, the bytes").click()
+    click(page.get_by_text("The shapes, the bytes"))
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download all models (CSV)").click()
+        click(page.get_by_role("button", name="Download all models (CSV)"))
     table = Path(download.value.path()).read_text(encoding="utf-8")
     assert "DeepSeek-V3,MLA,61,128,128,128" in table

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, readout, set_slider
+from tests.helpers.browser import click, open_page, press, read_by_keyboard, set_slider
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -25,26 +26,27 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each")).to_be_visible()
     expect(page.get_by_text("Step 5: ")).to_be_visible()
+    settled(page)
     height = text(page).evaluate("element => element.offsetHeight")
-    page.get_by_role("button", name="Play").press("Enter")
+    press(page.get_by_role("button", name="Play"), "Enter")
     expect(page.get_by_text("Step 6: ")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     set_slider(page, "Step", 0, -4)
     expect(page.get_by_text("Step 2: ")).to_be_visible()
     expect(page).to_have_url(re.compile("generated_tokens_step=2"))
+    settled(page)
     # what is not there yet keeps its place
     assert text(page).evaluate("element => element.offsetHeight") == height
     row = text(page).locator(".row")
-    row.focus()
-    page.keyboard.press("ArrowRight")
-    assert re.fullmatch(r"position 0 “Two”: weight [\d.e-]+, writes .+", readout(text(page)))
+    press(row, "ArrowRight")
+    said = read_by_keyboard(text(page), "position 0 “Two”: weight ")
+    assert re.fullmatch(r"position 0 “Two”: weight [\d.e-]+, writes .+", said)
     page.keyboard.press("End")  # the one that was chosen; those after it are not there
-    assert "chosen with probability" in readout(text(page))
+    expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     expect(text(page).locator(".token:not(.bare)").last).to_have_class(re.compile("asks"))
-    page.get_by_test_id("stCheckbox").locator("input").press("Space")
+    press(page.get_by_test_id("stCheckbox").locator("input"), "Space")
     expect(text(page).locator(".title")).to_contain_text("the first token left out")
-    row.focus()
-    page.keyboard.press("Home")
+    press(row, "Home")
     expect(text(page).locator(".readout")).to_contain_text("weight 0.00000")
 
 
@@ -59,10 +61,10 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
     expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
     expect(text(page)).to_contain_text("<")
     expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
-    page.get_by_text("Take it away", exact=True).click()
+    click(page.get_by_text("Take it away", exact=True))
     for button, ending in (("All heads, float32 (NPZ)", ".npz"), ("All charts", ".zip")):
         with page.expect_download() as download:
-            page.get_by_role("button", name=button).click()
+            click(page.get_by_role("button", name=button))
         assert download.value.suggested_filename.endswith(ending)
     with zipfile.ZipFile(download.value.path()) as files:
         svg = ElementTree.fromstring(files.read("step_3.svg"))

@@ -4,30 +4,35 @@ import io
 import json
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Position, expect
 
-import pretrained
 from benchmarks.browser import Site
 from pages.compare.heads import statistics
 from tests.helpers.browser import (
-    DECODER,
-    ENCODER,
     SENTENCE,
+    click,
+    click_where_the_pointer_is,
     heatmap,
     open_page,
+    point,
+    press,
+    read_by_keyboard,
     read_cell,
-    readout,
     weights,
 )
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.visitors import settled, visitor
 
 pytestmark = pytest.mark.browser
+
+Arrive = Callable[[], Page]
 
 N_HEADS = {ENCODER: 12, DECODER: 9}
 
@@ -42,7 +47,7 @@ def visit(page: Page, site: Site, **query: str) -> Locator:
 def painted(page: Page) -> Locator:
     figure = page.locator("figure.mosaic")
     expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    settled(page)
     return figure
 
 
@@ -55,14 +60,22 @@ def attribute(figure: Locator, name: str) -> str:
     return figure.locator(".scroll canvas").get_attribute(f"data-{name}") or ""
 
 
-def point(figure: Locator, head: int, row: int, column: int, n_tokens: int) -> dict[str, float]:
-    """Where in the canvas the middle of a head's cell lies."""
-    size = float(attribute(figure, "size"))
-    ((x, y),) = ((x, y) for number, x, y in tiles(figure) if number == head)
-    return {
-        "x": x + (column + 0.5) * size / n_tokens,
-        "y": y + (row + 0.5) * size / n_tokens,
-    }
+def read_head(figure: Locator, head: int, row: int, column: int, n_tokens: int, name: str) -> str:
+    """Hover the middle of a head's cell, as far as it has pixels of its own, and read it."""
+
+    def place() -> Position:
+        size = float(attribute(figure, "size"))
+        ((x, y),) = ((x, y) for number, x, y in tiles(figure) if number == head)
+        return {"x": x + (column + 0.5) * size / n_tokens, "y": y + (row + 0.5) * size / n_tokens}
+
+    cell = f"query {row} .* → key {column} “" if size_of_a_cell(figure, n_tokens) > 1 else "query"
+    names = rf"^{re.escape(name)}\b.*: {cell}"
+    return point(figure.locator(".scroll canvas"), figure.locator(".readout"), names, place)
+
+
+def size_of_a_cell(figure: Locator, n_tokens: int) -> float:
+    """In CSS pixels."""
+    return float(attribute(figure, "size")) / n_tokens
 
 
 def value_read(text: str) -> tuple[float, float]:
@@ -80,19 +93,19 @@ def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, 
     for layer, head, row, column in ((0, 2, 4, 3), (5, 8, 6, 0), (2, 0, 5, 5)):
         expected, tokens = weights(model, SENTENCE, layer, head)
         n, number = len(tokens.ids), layer * N_HEADS[model] + head
-        figure.locator(".scroll canvas").hover(position=point(figure, number, row, column, n))
-        text = readout(figure)
+        text = read_head(figure, number, row, column, n, f"layer {layer}, head {head}")
         assert f"layer {layer}, head {head}: query {row} “{tokens.labels[row]}” → key" in text
         assert f"→ key {column} “{tokens.labels[column]}”" in text
         shown, off = value_read(text)
         assert abs(shown - float(expected[row, column])) <= off <= bound
 
 
-def test_a_click_opens_the_head_and_the_address_says_so(page: Page, site: Site, browser: Browser):
+def test_a_click_opens_the_head_and_the_address_says_so(
+    page: Page, site: Site, another_visitor: Arrive
+):
     figure = visit(page, site, heads_hide="[CLS]")
-    number = 4 * 12 + 7
-    canvas = figure.locator(".scroll canvas")
-    canvas.click(position=point(figure, number, 3, 3, 11))
+    read_head(figure, 4 * 12 + 7, 3, 3, 11, "layer 4, head 7")
+    click_where_the_pointer_is(page)
     title = "layer 4, head 7: weights"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile("heads_head=7"))
@@ -100,40 +113,35 @@ def test_a_click_opens_the_head_and_the_address_says_so(page: Page, site: Site, 
     text = read_cell(heatmap(page, title), 5, 2)
     assert float(text.rsplit(" ", 1)[1]) == pytest.approx(float(expected[5, 2]), rel=1e-5)
     # a cell that is clicked becomes the pair below
-    heatmap(page, title).locator(".scroll canvas").click()
+    click(heatmap(page, title).locator(".scroll canvas"))
     expect(page).to_have_url(re.compile("heads_query="))
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     chosen = re.search(r"heads_query=(\d+)", page.url)
     assert chosen
     expect(other.get_by_text(re.compile(f"^Query {chosen[1]} “"))).to_be_visible()
-    other.context.close()
 
 
 def test_without_a_mouse(page: Page, site: Site):
     figure = visit(page, site, heads_layer="2", heads_head="5")
-    canvas = figure.locator(".scroll canvas")
-    canvas.focus()
-    page.keyboard.press("ArrowRight")  # the first key shows where the reading begins
-    assert readout(figure).startswith("layer 2, head 5: query")
+    # the first key shows where the reading begins
+    press(figure.locator(".scroll canvas"), "ArrowRight")
+    read_by_keyboard(figure, "layer 2, head 5: query")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    assert readout(figure).startswith("layer 3, head 6: query")
+    text = read_by_keyboard(figure, "layer 3, head 6: query")
     expected, tokens = weights(ENCODER, SENTENCE, 3, 6)
     row, column = divmod(int(expected.argmax()), len(tokens.ids))
-    assert f"query {row} “" in readout(figure)  # a head is entered at its largest weight
+    assert f"query {row} “" in text  # a head is entered at its largest weight
     page.keyboard.press("Shift+ArrowUp" if row else "Shift+ArrowDown")
     row += -1 if row else 1
-    shown, off = value_read(readout(figure))
+    shown, off = value_read(read_by_keyboard(figure, f"layer 3, head 6: query {row} "))
     assert abs(shown - float(expected[row, column])) <= off
     page.keyboard.press("Enter")
     figure_of_head = heatmap(page, "layer 3, head 6: weights")
     expect(figure_of_head).to_be_visible()
-    figure_of_head.locator(".scroll canvas").focus()
-    page.keyboard.press("End")
-    page.keyboard.press("End")
-    page.keyboard.press("Enter")
+    press(figure_of_head.locator(".scroll canvas"), "End", "End", "Enter")
     expect(page).to_have_url(re.compile(f"heads_key={len(tokens.ids) - 1}"))
 
 
@@ -141,7 +149,7 @@ def test_sorted_by_a_statistic(page: Page, site: Site):
     figure = visit(page, site, heads_count="6")
     assert [number for number, *_ in tiles(figure)] == list(range(72))
     height = figure.bounding_box()["height"]  # type: ignore[index]
-    page.get_by_test_id("stSelectbox").filter(has_text="Order").locator("input").click()
+    click(page.get_by_test_id("stSelectbox").filter(has_text="Order").locator("input"))
     page.get_by_role("option", name="Previous token").click()
     expect(figure.locator(".scroll canvas")).to_have_attribute(
         "data-heads", re.compile(r"^(\[\[|\],\[|[\d.,])+\]\]$")
@@ -150,6 +158,7 @@ def test_sorted_by_a_statistic(page: Page, site: Site):
         "canvas => JSON.parse(canvas.dataset.heads).length === 6",
         arg=figure.locator(".scroll canvas").element_handle(),
     )
+    settled(page)
     assert [number for number, *_ in tiles(figure)] == by_previous_token()[:6]
     assert figure.bounding_box()["height"] == height  # type: ignore[index]
     expect(page.get_by_text("Weight on the position just before the query")).to_be_visible()
@@ -170,7 +179,7 @@ def by_previous_token() -> list[int]:
 def _records() -> Any:
     import torch
 
-    model = pretrained.load(ENCODER)
+    model = bundled(ENCODER)
     tokens = model.tokenizer.encode(SENTENCE)
     with torch.inference_mode():
         return model.core(torch.tensor([tokens.ids]), record=True).records
@@ -185,11 +194,10 @@ def test_256_tokens(page: Page, site: Site):
     text = "word " * 254
     figure = visit(page, site, heads_text=text)
     matrix, _ = weights(ENCODER, text, 1, 1)
-    canvas = figure.locator(".scroll canvas")
-    canvas.hover(position=point(figure, 13, 200, 31, 256))
-    found = re.search(r"query (\d+) .* key (\d+) ", readout(figure))
+    said = read_head(figure, 13, 200, 31, 256, "layer 1, head 1")
+    found = re.search(r"query (\d+) .* key (\d+) ", said)
     assert found
-    shown, off = value_read(readout(figure))  # a tile has fewer pixels than cells
+    shown, off = value_read(said)  # a tile has fewer pixels than cells
     assert abs(shown - float(matrix[int(found[1]), int(found[2])])) <= off
     expect(heatmap(page, "layer 3, head 1: weights")).to_be_visible()
 
@@ -197,14 +205,14 @@ def test_256_tokens(page: Page, site: Site):
 def test_pictures_and_files_to_take_away(page: Page, site: Site):
     figure = visit(page, site)
     with page.expect_download() as png:
-        figure.get_by_role("button", name="PNG").click()
+        click(figure.get_by_role("button", name="PNG"))
     assert Path(png.value.path()).read_bytes().startswith(b"\x89PNG")
     with page.expect_download() as svg:
-        figure.get_by_role("button", name="SVG").click()
+        click(figure.get_by_role("button", name="SVG"))
     assert Path(svg.value.path()).read_text(encoding="utf-8").count("<image") == 72
-    page.get_by_text("Take it away").click()
+    click(page.get_by_text("Take it away"))
     with page.expect_download() as npz:
-        page.get_by_role("button", name="All heads (NPZ)").click()
+        click(page.get_by_role("button", name="All heads (NPZ)"))
     arrays = np.load(io.BytesIO(Path(npz.value.path()).read_bytes()))
     np.testing.assert_array_equal(arrays["weights"][5, 11], weights_of(5, 11)[0])
     link = page.get_by_test_id("stCode").filter(has_text="heads_text=").first.inner_text()
@@ -217,24 +225,22 @@ def test_pictures_and_files_to_take_away(page: Page, site: Site):
 def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     """The offline page of a visit, opened from a file without a network."""
     visit(page, site, heads_layer="1", heads_head="3")
-    page.get_by_text("Take it away").click()
+    click(page.get_by_text("Take it away"))
     with page.expect_download() as download:
-        page.get_by_role("button", name="Page for offline use").click()
+        click(page.get_by_role("button", name="Page for offline use"))
     path = Path(download.value.path()).with_suffix(".html")
     path.write_bytes(Path(download.value.path()).read_bytes())
     context = browser.new_context(viewport={"width": 1000, "height": 900})
     context.set_offline(True)
-    saved = context.new_page()
     requests: list[str] = []
     complaints: list[str] = []
-    saved.on("request", lambda request: requests.append(request.url))
-    saved.on("console", lambda message: complaints.append(message.text))
-    saved.on("pageerror", lambda error: complaints.append(str(error)))
-    saved.goto(path.as_uri())
-    yield saved
+    with context, visitor(context) as saved:
+        saved.on("request", lambda request: requests.append(request.url))
+        saved.on("console", lambda message: complaints.append(message.text))
+        saved.goto(path.as_uri())
+        yield saved
     assert requests == [path.as_uri()]
     assert complaints == []
-    context.close()
 
 
 def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page):
@@ -242,11 +248,9 @@ def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page
     expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
     expect(heatmap(saved_page, "layer 1, head 3: weights")).to_be_visible()
     matrix, n = weights_of(5, 4)
-    canvas = figure.locator(".scroll canvas")
-    canvas.hover(position=point(figure, 64, 7, 2, n))
-    shown, off = value_read(readout(figure))
+    shown, off = value_read(read_head(figure, 64, 7, 2, n, "layer 5, head 4"))
     assert abs(shown - float(matrix[7, 2])) <= off
-    canvas.click(position=point(figure, 64, 7, 2, n))
+    click_where_the_pointer_is(saved_page)
     opened = heatmap(saved_page, "layer 5, head 4: weights")
     expect(opened).to_be_visible()
     text = read_cell(opened, 7, 2)
@@ -255,10 +259,13 @@ def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page
 
 def test_definitions_stand_on_the_headings_of_the_table(page: Page, site: Site):
     visit(page, site)
-    page.get_by_text("All heads in numbers").click()
+    click(page.get_by_text("All heads in numbers"))
     expect(page.get_by_test_id("stDataFrame").nth(1)).to_be_visible()
     help_of_order = page.get_by_test_id("stSelectbox").filter(has_text="Order")
-    help_of_order.get_by_test_id("stTooltipHoverTarget").hover()
     tooltip = page.get_by_test_id("stTooltipContent")
-    for statistic in statistics.definitions():
-        expect(tooltip).to_contain_text(statistic.definition[:40])
+    definitions = [statistic.definition[:40] for statistic in statistics.definitions()]
+    said = point(
+        help_of_order.get_by_test_id("stTooltipHoverTarget"), tooltip, re.escape(definitions[0])
+    )
+    for definition in definitions:
+        assert definition in said

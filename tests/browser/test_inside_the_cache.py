@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import heatmap, open_page, readout, set_slider
+from tests.helpers.browser import click, heatmap, open_page, press, read_by_keyboard, set_slider
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -26,21 +27,24 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     expect(canvas).to_be_visible()
     expect(page.get_by_text("Step 5, decode:")).to_be_visible()
     expect(page.get_by_text("Passes: 19")).to_be_visible()  # everything is there
+    settled(page)
     box = canvas.bounding_box()
 
-    canvas.focus()
-    for key in ("ArrowDown", "PageDown", "ArrowRight"):
-        page.keyboard.press(key)
-    assert readout(keys) == "row 9 “9” → column 1: not written yet"
+    press(canvas, "ArrowDown", "PageDown", "ArrowRight")
+    said = read_by_keyboard(keys, "row 9 “9” → column 1: ")
+    assert said == "row 9 “9” → column 1: not written yet"
     page.keyboard.press("ArrowUp")
-    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+-][\d.e-]+", readout(keys))
+    said = read_by_keyboard(keys, "row 8 “8 Wr ")
+    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+-][\d.e-]+", said)
 
     page.get_by_role("button", name="Play").first.press("Enter")
     expect(page.get_by_text("Step 6, decode:")).to_be_visible()
     expect(page.get_by_text("wrote row 9 (46,080 bytes in all layers)")).to_be_visible()
     expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
+    settled(page)
     assert canvas.bounding_box() == box  # nothing moves with a step
 
+    settled(page)
     page.get_by_label("Continue with").fill(" grey mice")
     page.keyboard.press("Enter")
     set_slider(page, "Crop to so many tokens", 0, -1)
@@ -53,9 +57,8 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     set_slider(page, "Step of the ring", 0, 2)
     expect(page.get_by_text("went to row 6 mod 6 = 0, over")).to_be_visible()
     ring = heatmap(page, "Ring of 6 rows")
-    ring.locator(".scroll canvas").focus()
-    page.keyboard.press("ArrowDown")
-    assert readout(ring).startswith("row 0 “0 W p6 ")
+    press(ring.locator(".scroll canvas"), "ArrowDown")
+    read_by_keyboard(ring, "row 0 “0 W p6 ")
 
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
@@ -68,5 +71,5 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     )
     page.locator(".st-key-inside_the_cache_run_stop button").click()
     expect(page.get_by_text("Stopped. Press Run, or change a setting.")).to_be_visible()
-    page.get_by_role("button", name="Run", exact=True).click()
+    click(page.get_by_role("button", name="Run", exact=True))
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens"))).to_be_visible()

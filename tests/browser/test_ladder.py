@@ -2,14 +2,16 @@
 
 import re
 import urllib.parse
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.ladder import stages
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.panels import expect_cell, panel
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +21,7 @@ MATRIX = "My matrix, as text or in the table below"
 def test_climbing_every_rung(page: Page, site: Site):
     open_page(page, site, "/ladder", "Ladder")
     for number, name in enumerate(stages.RUNGS, start=1):
-        page.get_by_role("radio", name=name, exact=True).click()
+        click(page.get_by_role("radio", name=name, exact=True))
         expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
         last = "output" if name in ("wrapper", "splits") else "context"
         expect(panel(page, last)).to_be_visible()
@@ -40,7 +42,7 @@ def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
 
 
 def test_the_table_writes_the_text_and_the_link_fills_the_table(
-    page: Page, site: Site, browser: Browser
+    page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
     open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
     text = page.get_by_role("textbox", name=MATRIX)
@@ -48,25 +50,26 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(
     expect(panel(page, "x")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first
     cell = page.locator("#portal input")
-    # row 1, column 1: behind the row markers and the index
-    table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": 88})
-    cell.fill("7.5")
-    cell.press("Enter")
+
+    def edit(y: int, number: str) -> None:
+        settled(page)
+        table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": y})
+        cell.fill(number)
+        cell.press("Enter")
+
+    edit(88, "7.5")  # row 1, column 1: behind the row markers and the index
     expect(text).to_have_value("1 0 0; 0 7.5 0; 1 1 0; 0 0 -1")
     expect(page).to_have_url(re.compile(r"ladder_matrix=.*7\.5"))
     # a second edit adds to the first, and what was edited is drawn
-    table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": 123})
-    cell.fill("-3")
-    cell.press("Enter")
+    edit(123, "-3")
     both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
     expect(text).to_have_value(both)
     expect_cell(page, "x", (1, 1), 7.5)
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(panel(other, "x")).to_be_visible()
     expect(other.get_by_role("textbox", name=MATRIX)).to_have_value(both)
     expect_cell(other, "x", (2, 1), -3.0)
-    other.context.close()
 
 
 def test_a_matrix_that_is_none_stays_in_its_box(page: Page, site: Site):
@@ -84,5 +87,6 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
     phone.goto(site.url + path)
     expect(phone.locator("figure.panel canvas").first).to_be_visible()
     expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    settled(phone)
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert phone.evaluate(inside)

@@ -7,8 +7,9 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.masking import numbers
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.panels import expect_cell, panel, read
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +18,7 @@ def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/masking", "Masking and dropout")
     nine = numbers.example("boy")
     assert "= −∞" in read(page, "scores with the mask", 1, 3)
-    page.get_by_role("button", name="Next token").click()
+    click(page.get_by_role("button", name="Next token"))
     expect(panel(page, "scores with the mask")).to_contain_text("(query 5, key 5)")
     expect(page).to_have_url(re.compile("masking_tokens=5"))
     expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
@@ -29,7 +30,7 @@ def test_the_main_path(page: Page, site: Site):
     metric = page.get_by_test_id("stMetric").filter(has_text="all rows")
     expect(metric.get_by_test_id("stMetricValue")).to_have_text("0")
 
-    page.get_by_role("button", name="Draw again").click()
+    click(page.get_by_role("button", name="Draw again"))
     expect(page).to_have_url(re.compile("masking_seed=124"))
     expected = float(numbers.draw(None, 0.5, 124).after[0, 1])
     expect_cell(page, "after", (0, 1), expected)
@@ -41,7 +42,9 @@ def test_adding_a_token_moves_nothing_below(page: Page, site: Site):
     expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
     expect(panel(page, "after")).to_be_visible()
     below = page.get_by_role("heading", name="Two orders, one result")
+    settled(page)
     before = below.evaluate("element => element.getBoundingClientRect().top")
-    page.get_by_role("button", name="Next token").click()
+    click(page.get_by_role("button", name="Next token"))
     expect(panel(page, "scores with the mask")).to_contain_text("(query 3, key 3)")
+    settled(page)
     assert below.evaluate("element => element.getBoundingClientRect().top") == before

@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import PATHS, settled
+from tests.helpers.browser import PATHS
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 

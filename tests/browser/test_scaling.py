@@ -1,14 +1,16 @@
 """Scaling in a real browser: the article's logits, d_k, a head whose scale is removed, the link."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import ENCODER, heatmap, open_page, read_cell, set_slider
-from tests.helpers.bundled_models import bundled
+from tests.helpers.browser import click, heatmap, open_page, read_cell, set_slider
+from tests.helpers.bundled_models import ENCODER, bundled
+from tests.helpers.visitors import settled
 from ui.widgets import controls
 
 pytestmark = pytest.mark.browser
@@ -23,10 +25,10 @@ def weights(scale: float) -> torch.Tensor:
     return torch.softmax(record.q[0, 1] @ record.k[0, 1].T * scale, dim=-1)
 
 
-def test_the_main_path(page: Page, site: Site, browser: Browser):
+def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
     open_page(page, site, "/scaling", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
-    page.get_by_test_id("stButtonGroup").get_by_text("20, 21.5, 26").click()
+    click(page.get_by_test_id("stButtonGroup").get_by_text("20, 21.5, 26"))
     expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.9866")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
@@ -39,7 +41,7 @@ def test_the_main_path(page: Page, site: Site, browser: Browser):
     assert float(read_cell(figure, 8, 3).rsplit(" ", 1)[1]) == pytest.approx(
         float(weights(1.0)[8, 3]), abs=1e-5
     )
-    page.get_by_text("times a factor").click()
+    click(page.get_by_text("times a factor"))
     set_slider(page, "Factor", 0, -4)  # 4 -> 1/4
     title = f"q·k × {32**-0.5 / 4:.4g}"
     expect(heatmap(page, title)).to_be_visible()
@@ -47,16 +49,16 @@ def test_the_main_path(page: Page, site: Site, browser: Browser):
     assert shown == pytest.approx(float(weights(32**-0.5 / 4)[8, 3]), rel=1e-4)
     expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))
 
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     expect(other.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
-    other.context.close()
 
 
 def test_scores_that_are_none_are_refused(page: Page, site: Site):
     open_page(page, site, "/scaling", "Scaling")
     box = page.get_by_label("Scores (logits)")
+    settled(page)
     box.fill("20 <b>two</b>")
     box.press("Enter")
     expect(page.get_by_text("is not a number")).to_be_visible()
@@ -67,5 +69,6 @@ def test_scores_that_are_none_are_refused(page: Page, site: Site):
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
     open_page(phone, site, "/scaling", "Scaling")
     expect(heatmap(phone, "q·k × 1")).to_be_visible()
+    settled(phone)
     main = phone.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth")

@@ -1,34 +1,26 @@
-"""The hosted form of the site: its headers, and that the pages work under them."""
+"""The headers of every answer, and that the pages work under them."""
 
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
+from tests.helpers.browser import click
 from ui.frame.security_headers import HEADERS
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    server = Site(tmp_path_factory.mktemp("hosted") / "log.txt", script="serve.py")
-    server.wait_until_it_listens()
-    yield server
-    server.stop()
-
-
 @pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health"])
-def test_every_answer_carries_the_headers(hosted: Site, path: str):
-    with urllib.request.urlopen(hosted.url + path, timeout=10) as response:
+def test_every_answer_carries_the_headers(site: Site, path: str):
+    with urllib.request.urlopen(site.url + path, timeout=10) as response:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
 
 
-def test_the_pages_work_under_the_policy(hosted: Site, browser: Browser):
-    page = browser.new_context().new_page()
-    page.set_default_timeout(60_000)
+def test_the_pages_work_under_the_policy(site: Site, another_visitor: Callable[[], Page]):
+    page = another_visitor()
     refused: list[str] = []
     page.on(
         "console",
@@ -36,10 +28,10 @@ def test_the_pages_work_under_the_policy(hosted: Site, browser: Browser):
             refused.append(message.text) if "Content Security Policy" in message.text else None
         ),
     )
-    page.goto(hosted.url)
+    page.goto(site.url)
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-    page.goto(hosted.url + "/generate?generate_tokens=2")
-    page.get_by_role("button", name="Generate").click()
+    page.goto(site.url + "/generate?generate_tokens=2")
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 2 tokens.")).to_be_visible()
     expect(
         page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
@@ -50,4 +42,3 @@ def test_the_pages_work_under_the_policy(hosted: Site, browser: Browser):
         with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
             page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", markup)
     assert page.title() != "1"
-    page.context.close()

@@ -9,7 +9,17 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import DECODER, ENCODER, heatmap, open_page, read_cell, readout, weights
+from tests.helpers.browser import (
+    click,
+    heatmap,
+    open_page,
+    press,
+    read_by_keyboard,
+    read_cell,
+    readout,
+    weights,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER
 
 pytestmark = pytest.mark.browser
 
@@ -66,15 +76,11 @@ def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
     expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))
-    canvas.focus()
-    for key in ("ArrowDown", "End", "PageDown", "ArrowLeft"):
-        page.keyboard.press(key)
-    assert readout(difference).startswith("query 3 “sleep” → key 2 “didn't”: difference ")
-    assert readout(left).startswith("query 4 “sleep” → key 3 “didn't”: weight ")
-    assert readout(right).startswith("query 3 “sleep” → key 2 “didn't”: weight ")
-    assert value(readout(difference)) == pytest.approx(
-        value(readout(left)) - value(readout(right)), abs=1e-5
-    )
+    press(canvas, "ArrowDown", "End", "PageDown", "ArrowLeft")
+    shown = read_by_keyboard(difference, "query 3 “sleep” → key 2 “didn't”: difference ")
+    first = read_by_keyboard(left, "query 4 “sleep” → key 3 “didn't”: weight ")
+    second = read_by_keyboard(right, "query 3 “sleep” → key 2 “didn't”: weight ")
+    assert value(shown) == pytest.approx(value(first) - value(second), abs=1e-5)
     page.keyboard.press("Escape")
     for figure in (left, right, difference):
         expect(figure.locator(".readout")).to_contain_text("arrow keys")
@@ -84,7 +90,7 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
     open_page(page, site, LINK, "Side by side")
     _, right, difference = maps(page)
     with page.expect_download() as download:
-        difference.get_by_role("button", name="Save this picture as SVG").click()
+        click(difference.get_by_role("button", name="Save this picture as SVG"))
     saved = tmp_path / "map.svg"
     download.value.save_as(saved)
     assert download.value.suggested_filename == "Left-minus-right.svg"
@@ -92,6 +98,6 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
     assert words[:3] == ["Left minus right", f"left: {LEFT}", f"right: {RIGHT}"]
     assert words.count("keeper") == 2  # as a row and as a column
     with page.expect_download() as download:
-        right.get_by_role("button", name="Save this picture as PNG").click()
+        click(right.get_by_role("button", name="Save this picture as PNG"))
     download.value.save_as(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")

@@ -3,25 +3,32 @@
 import re
 import time
 import urllib.parse
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
-    DECODER,
-    ENCODER,
     PATHS,
     SENTENCE,
+    click,
     heatmap,
+    metric_value,
     open_page,
+    press,
+    read_by_keyboard,
     read_cell,
-    readout,
     set_slider,
+    slider,
     type_text,
     weights,
 )
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.visitors import settled
+
+Arrive = Callable[[], Page]
+Start = Callable[..., Site]
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +70,7 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
     figure = heatmap(page, "layer 3, head 1")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
-    canvas.focus()
+    press(canvas)
     for keys, cell in (
         ("ArrowDown", "query 0 “[CLS]” → key 0 “[CLS]”"),
         ("ArrowRight ArrowDown", "query 1 “the” → key 1 “the”"),
@@ -72,7 +79,7 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
     ):
         for key in keys.split():
             page.keyboard.press(key)
-        assert readout(figure).startswith(cell)
+        read_by_keyboard(figure, cell)
     page.keyboard.press("Escape")
     expect(figure.locator(".readout")).to_contain_text("arrow keys")
 
@@ -84,25 +91,24 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
     figure = heatmap(page, "MiniLM L6")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
-    canvas.focus()
+    press(canvas)
     for key in ("ArrowDown", "End", "PageDown", "Home", "PageUp"):
         page.keyboard.press(key)
         expect(figure.locator(".cursor")).to_be_in_viewport()
         expect(figure.locator(".readout")).to_be_in_viewport()
 
 
-def test_the_address_is_the_view(page: Page, site: Site, browser: Browser):
+def test_the_address_is_the_view(page: Page, site: Site, another_visitor: Arrive):
     open_page(page, site, "/side-by-side", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M Instruct, layer 7, head 1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile(r"side_by_side_b_layer=7"))
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
-    other.context.close()
 
 
 @pytest.mark.timed
@@ -110,25 +116,25 @@ def test_generate_then_stop_another_run(page: Page, site: Site):
     open_page(page, site, "/generate?generate_tokens=16", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
-    page.get_by_role("button", name="Generate").click()
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 16 tokens.")).to_be_visible()
+    settled(page)
     outputs = page.locator(".st-key-generate_text_cached, .st-key-generate_text_uncached")
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
     assert texts[0].startswith(prompt)
     assert len(texts[0]) > len(prompt) + 16
-    metrics = page.locator("[data-testid=stMetric]")
-    speed_up = metrics.filter(has_text="Speed-up in total").inner_text()
+    speed_up = metric_value(page, "Speed-up in total").inner_text()
     assert float(re.search(r"([\d.]+) ×", speed_up).group(1)) > 0  # type: ignore[union-attr]
-    difference = metrics.filter(has_text="Largest logit difference").inner_text()
-    assert 0 < float(difference.split("\n")[-1]) < 1e-3
+    difference = metric_value(page, "Largest logit difference").inner_text()
+    assert 0 < float(difference) < 1e-3
     expect(
         page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
     ).to_be_visible()
 
-    page.get_by_test_id("stSlider").filter(has_text="New tokens").locator("input").press("End")
+    press(slider(page, "New tokens"), "End")
     expect(page).to_have_url(re.compile("generate_tokens=200"))
-    page.get_by_role("button", name="Generate").click()
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text(re.compile(r"Running: [1-9]\d* of 200 tokens"))).to_be_visible()
     begin = time.monotonic()
     page.locator(".st-key-generate_stop button").click()
@@ -136,6 +142,7 @@ def test_generate_then_stop_another_run(page: Page, site: Site):
     # one second for the worker, and at most a second for two ticks of the view and its repaint
     assert time.monotonic() - begin < 2.0
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
+    settled(page)
     stopped = [outputs.nth(i).inner_text() for i in range(2)]
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 
@@ -146,10 +153,10 @@ def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
         "websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame))
     )
     open_page(page, site, "/generate?generate_tokens=3", "Generate")
-    page.get_by_role("button", name="Generate").click()
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 3 tokens.")).to_be_visible()
     expect(page.get_by_text("Every step, and the data")).to_be_visible()
-    page.get_by_test_id("stStatusWidget").wait_for(state="detached")
+    settled(page)
     seen = len(frames)
     # a timer of the view would have fired four times in this second
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
@@ -167,10 +174,13 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
 
 
-def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, browser: Browser):
+def test_a_new_model_s_last_layer_is_in_the_address(
+    page: Page, site: Site, another_visitor: Arrive
+):
     open_page(page, site, "/side-by-side?side_by_side_b_layer=29", "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, layer 29, head 1")).to_be_visible()
-    page.get_by_test_id("stSelectbox").filter(has_text="Model").nth(1).locator("input").click()
+    models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
+    click(models.nth(1).locator("input"))
     page.get_by_role("option", name=ENCODER).click()
     title = "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 1"
     expect(heatmap(page, title)).to_be_visible()
@@ -179,59 +189,60 @@ def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, brow
             f"side_by_side_b_layer=5.*side_by_side_b_model={ENCODER}|side_by_side_b_model={ENCODER}.*side_by_side_b_layer=5"
         )
     )
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
-    other.context.close()
 
 
-def test_two_visitors_wait_in_line(page: Page, site: Site, browser: Browser):
+def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arrive):
     open_page(page, site, "/generate?generate_tokens=200", "Generate")
-    page.get_by_role("button", name="Generate").click()
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text(re.compile(r"Running: [1-9]"))).to_be_visible()
-    second = browser.new_context().new_page()
+    second = another_visitor()
     open_page(second, site, "/generate?generate_tokens=2", "Generate")
-    second.get_by_role("button", name="Generate").click()
+    click(second.get_by_role("button", name="Generate"))
     expect(second.get_by_text("Waiting: 1 visitor ahead of you.")).to_be_visible()
     page.locator(".st-key-generate_stop button").click()
     expect(second.get_by_text("Done: 2 tokens.")).to_be_visible()
-    second.context.close()
 
 
-def test_a_link_is_right_on_the_first_visit_after_a_start(browser: Browser, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("path", "heading", "shown"),
+    [
+        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "layer 2, head 1"),
+        ("/shapes?shapes_step=8", "Shapes", "8. attention weights"),
+        ("/calculator?calculator_batch=3", "Calculator", "Sequences at once"),
+    ],
+)
+def test_a_link_is_right_on_the_first_visit_after_a_start(
+    fresh_site: Start, another_visitor: Arrive, path: str, heading: str, shown: str
+):
     """A cold link to a page must not end on the home page or in a "Page not found" dialog."""
-    server = Site(tmp_path / "log.txt")
-    server.wait_until_it_listens()
-    page = browser.new_context().new_page()
-    page.set_default_timeout(60_000)
-    open_page(page, server, "/side-by-side?side_by_side_a_layer=2", "Side by side")
-    expect(heatmap(page, "layer 2, head 1")).to_be_visible()
+    server, page = fresh_site(), another_visitor()
+    open_page(page, server, path, heading)
+    expect(page.get_by_test_id("stMain").get_by_text(shown).first).to_be_visible()
+    settled(page)
     expect(page.get_by_text("Page not found")).to_have_count(0)
-    page.context.close()
-    server.stop()
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    assert page.url == server.url + path  # nothing of the link was refused
 
 
 @pytest.mark.timed
-def test_home_is_painted_within_four_seconds_on_a_cold_server(browser: Browser, tmp_path: Path):
-    server = Site(tmp_path / "log.txt")
-    server.wait_until_it_listens()
-    page = browser.new_context().new_page()
+def test_home_is_painted_within_four_seconds_on_a_cold_server(
+    fresh_site: Start, another_visitor: Arrive
+):
+    server, page = fresh_site(), another_visitor()
     begin = time.monotonic()
     open_page(page, server, "/", "Attention Lab")
     expect(page.get_by_label("Type a sentence")).to_be_visible()
-    seconds = time.monotonic() - begin
-    page.context.close()
-    server.stop()
-    assert seconds < 4.0
+    assert time.monotonic() - begin < 4.0
 
 
 @pytest.mark.timed
-def test_no_page_waits_for_a_hub_that_is_gone(browser: Browser, tmp_path: Path):
+def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, another_visitor: Arrive):
     # 192.0.2.0/24 is for documentation (RFC 5737): nothing answers there, not even a refusal
-    server = Site(tmp_path / "log.txt", HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
-    server.wait_until_it_listens()
-    page = browser.new_context().new_page()
-    page.set_default_timeout(60_000)
+    server = fresh_site(HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
+    page = another_visitor()
     open_page(page, server, "/", "Attention Lab")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()  # the models are loaded
     for path, heading in (
@@ -242,12 +253,11 @@ def test_no_page_waits_for_a_hub_that_is_gone(browser: Browser, tmp_path: Path):
         begin = time.monotonic()
         open_page(page, server, path, heading)
         assert time.monotonic() - begin < 3.0
+    settled(page)
     begin = time.monotonic()
     page.get_by_role("button", name="Download", exact=True).click()
     expect(page.get_by_text("The hub does not answer")).to_be_visible()
     assert time.monotonic() - begin < 4.0  # three seconds for the hub, one to paint
-    page.context.close()
-    server.stop()
 
 
 def test_no_request_leaves_the_machine(page: Page, site: Site):
@@ -265,7 +275,7 @@ def test_no_request_leaves_the_machine(page: Page, site: Site):
     open_page(page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
     expect(page.locator("figure.heatmap canvas").first).to_be_visible()
     open_page(page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
-    page.get_by_role("button", name="Generate").click()
+    click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 1 token.")).to_be_visible()
     open_page(page, site, "/models", "Models")
     assert elsewhere == []

@@ -1,17 +1,19 @@
 """Timing in a browser: by the keyboard alone, and a long run beside another page."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import heatmap, open_page, read_cell
+from tests.helpers.browser import click, heatmap, open_page, press, read_cell
+from tests.helpers.bundled_models import DECODER
 
 pytestmark = pytest.mark.browser
 
 TINY = "/timing?timing_model=random-tiny&timing_tokens=16&timing_repeats=2"
-LONG = "/timing?timing_model=smollm2-135m-instruct&timing_tokens=128&timing_repeats=5"
+LONG = f"/timing?timing_model={DECODER}&timing_tokens=128&timing_repeats=5"
 
 
 def test_measured_and_compared_by_keyboard(page: Page, site: Site):
@@ -19,7 +21,7 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     # the tiny shape is measured at once; Tab reaches what the keyboard then presses
     expect(page.get_by_text("Done. Nothing is running.")).to_be_visible()
     expect(page.get_by_role("combobox", name="Run", exact=True)).to_be_visible()
-    page.get_by_label("Ways to generate", exact=False).first.focus()
+    press(page.get_by_label("Ways to generate", exact=False).first)
     for _ in range(8):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('.st-key-timing_start') !== null"):
@@ -29,19 +31,19 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
         page.get_by_text("random-tiny, 5 prompt tokens, 16 new, repeats: 2; cpu")
     ).to_be_visible()
     beside = page.get_by_role("combobox", name="Beside it")
-    beside.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    press(beside, "ArrowDown", "Enter")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
     expect(beside).to_have_value(re.compile("^#1 .* random-tiny"))
     expect(page.get_by_text("Without ÷ with, the core")).to_be_visible()
 
 
-def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Site):
+def test_other_pages_work_beside_a_run_that_is_then_stopped(
+    page: Page, site: Site, another_visitor: Callable[[], Page]
+):
     open_page(page, site, LONG, "Timing")
-    page.locator(".st-key-timing_start button").click()
+    click(page.locator(".st-key-timing_start button"))
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
-    other = page.context.new_page()
+    other = another_visitor()
     open_page(other, site, "/side-by-side?side_by_side_text=Read beside a run", "Side by side")
     figure = heatmap(other, "layer 3, head 1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()

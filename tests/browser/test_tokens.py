@@ -8,7 +8,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from pretrained.tokenization import gpt2
-from tests.helpers.browser import open_page, set_slider, type_text
+from tests.helpers.browser import open_page, press, set_slider, type_text
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -29,6 +30,7 @@ def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
     expect(chips).to_have_count(len(tokens))
     # markup of a visitor is text on the chips
     expect(figure.locator("b")).to_have_count(0)
+    settled(page)
     for index in (0, 3, len(tokens) - 1):
         chips.nth(index).hover()
         start, end = tokens.spans[index]
@@ -36,13 +38,15 @@ def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
             f"token {index}: id {tokens.ids[index]}, characters {start} to {end}, "
             f"bytes {tokens.raw[index].hex(' ')}"
         )
-    assert f"tokens_text={urllib.parse.quote(text, safe='')}"[:25] in page.url
+    expect(page).to_have_url(
+        re.compile(re.escape(f"tokens_text={urllib.parse.quote(text, safe='')}"[:25]))
+    )
 
 
 def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, "/tokens", "Tokens")
     figure = row(page, "GPT-2 (BPE): 7 tokens")
-    figure.locator(".row").focus()
+    press(figure.locator(".row"))
     for key, expected in (
         ("ArrowRight", "token 0: id 464"),
         ("ArrowRight", "token 1: id 1306"),
@@ -60,10 +64,12 @@ def test_stepping_moves_nothing_else(page: Page, site: Site):
     expect(figure.locator(".chip")).to_have_text(["␣s", "un", "ny"])
     below = page.get_by_role("heading", name="From id to input embedding")
     expect(page.get_by_text("largest difference", exact=False)).to_be_visible()
+    settled(page)
     before = below.evaluate("e => e.offsetTop")
     set_slider(page, "Step", 0, 2)
     expect(figure.locator(".chip")).to_have_text(["␣sunny"])
     expect(figure.locator(".readout")).to_contain_text("merge 27,481 of the list")
+    settled(page)
     assert below.evaluate("e => e.offsetTop") == before
     expect(page).to_have_url(re.compile("tokens_step=5"))
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider, settled
+from tests.helpers.browser import click, open_page, press, set_slider
 
 pytestmark = pytest.mark.browser
 
@@ -21,21 +21,18 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     set_slider(page, SLIDER, 0, 3)  # GQA 4 -> GQA 2 -> MQA -> MLA
     expect(page.get_by_text("288 + 36 = 324 numbers a token and layer")).to_be_visible()
     expect(page).to_have_url(re.compile("variants_form=MLA"))
-    settled(page)
 
-    page.get_by_role("button", name="Measure decode steps").click()
+    click(page.get_by_role("button", name="Measure decode steps"))
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.get_by_text("Stopped. Nothing is kept")).to_be_visible()
 
     set_slider(page, "Tokens in the cache", 0, -4)  # 4096 -> 256
     expect(page).to_have_url(re.compile("variants_context=256"))
-    settled(page)
-    page.get_by_role("button", name="Measure decode steps").focus()
-    page.keyboard.press("Enter")
+    press(page.get_by_role("button", name="Measure decode steps"), "Enter")
     expect(page.get_by_text(re.compile(r"Measured at \d\d:\d\d:\d\d UTC"))).to_be_visible()
     expect(page.get_by_text(re.compile(r"MLA takes [\d.]+ absorbed"))).to_be_visible()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Download the times (CSV)").click()
+        click(page.get_by_role("button", name="Download the times (CSV)"))
     lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     assert [line.split(",")[0] for line in lines[1:]] == [
         "MHA",

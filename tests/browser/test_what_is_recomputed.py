@@ -8,8 +8,9 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import DECODER, open_page, readout, set_slider
-from tests.helpers.bundled_models import bundled
+from tests.helpers.browser import open_page, press, read_by_keyboard, set_slider
+from tests.helpers.bundled_models import DECODER, bundled
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
 
@@ -41,32 +42,30 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
     canvas = panel(page, "keys").locator("canvas")
     expect(panel(page, "keys").locator(".shape")).to_contain_text(f"token {n - 1}, column 64")
+    settled(page)
     height = picture(page, 0).evaluate(HEIGHT)
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
-    canvas.focus()
-    for _ in range(2):
-        page.keyboard.press("ArrowDown")
+    press(canvas, "ArrowDown", "ArrowDown")
     with torch.inference_mode():
         record = bundled(DECODER).core(torch.tensor([ids]), record=True).records[6]
-    said = readout(picture(page, 0))
-    assert said.startswith("keys[1, 2] = ")
+    said = read_by_keyboard(picture(page, 0), "keys[1, 2] = ")
     assert said.endswith("computed one step ago already")
     shown = float(said.split(" = ")[1].split(" (")[0])
     assert shown == pytest.approx(float(record.k[0, 0, 1, 2]), rel=1e-3, abs=1e-4)
     for _ in range(n + 2):
         page.keyboard.press("ArrowDown")
-    last = readout(picture(page, 0))
-    assert last.startswith(f"keys[{n - 2}, 2] = ")
+    last = read_by_keyboard(picture(page, 0), f"keys[{n - 2}, 2] = ")
     assert "one step ago" not in last
-    page.get_by_role("button", name="Play").press("Enter")
+    press(page.get_by_role("button", name="Play"), "Enter")
     expect(page.get_by_text("Step 4 of 4: ")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
+    settled(page)
     assert picture(page, 0).evaluate(HEIGHT) == height  # what is not there yet keeps its place
-    page.get_by_role("radio", name="the whole model").press("Space")
+    press(page.get_by_role("radio", name="the whole model"), "Space")
     expect(
         page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))
     ).to_be_visible()
-    page.locator("summary").filter(has_text="Take it away").press("Enter")
+    press(page.locator("summary").filter(has_text="Take it away"), "Enter")
     with page.expect_download() as download:
-        page.get_by_role("button", name="This head's matrices (NPZ)").press("Enter")
+        press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
     assert download.value.suggested_filename.endswith("step4_layer6_head0.npz")

@@ -1,19 +1,19 @@
 """Why attention in a real browser: a sentence, the controls, a measurement, the link."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 from torch import nn
 
 from attention_core.experiments.learn.why_attention import word_vectors
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider, type_text
+from tests.helpers.browser import SENTENCE, click, open_page, set_slider, type_text
+from tests.helpers.visitors import settled
 
 pytestmark = pytest.mark.browser
-
-SENTENCE = "Seven small ships sailed past the old lighthouse"
 
 
 def metric(page: Page, label: str) -> Locator:
@@ -33,7 +33,7 @@ def share(*, hold: float) -> float:
     return float(norms[0] / norms.mean())
 
 
-def test_the_main_path(page: Page, site: Site, browser: Browser):
+def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
     open_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)
@@ -47,25 +47,24 @@ def test_the_main_path(page: Page, site: Site, browser: Browser):
     expect(page).to_have_url(re.compile("why_attention_hold=4"))
     expect(metric(page, "Word 0 in the GRU")).to_contain_text(f"{after:.2g}")
 
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(page.url)
     expect(metric(other, "Numbers in the last state")).to_contain_text("8")
     expect(metric(other, "Word 0 in the GRU")).to_contain_text(f"{after:.2g}")
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
-    other.context.close()
 
 
 def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
     open_page(page, site, "/why-attention", "Why attention")
     measured = page.get_by_text(re.compile(r"measured at \d\d:\d\d:\d\d UTC"))
     expect(measured).to_contain_text("5 repeats")
-    page.get_by_role("button", name="Measure again, up to 2,048 tokens").click()
+    click(page.get_by_role("button", name="Measure again, up to 2,048 tokens"))
     expect(measured).to_contain_text("7 repeats")
 
 
 def test_the_notebook_s_sentence(page: Page, site: Site):
     open_page(page, site, "/why-attention", "Why attention")
-    page.get_by_text("The notebook's six words").click()
+    click(page.get_by_text("The notebook's six words"))
     expect(metric(page, "The sentence: 6 × 3 numbers")).to_contain_text("18")
     expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
 
@@ -73,5 +72,6 @@ def test_the_notebook_s_sentence(page: Page, site: Site):
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
     open_page(phone, site, "/why-attention", "Why attention")
     expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    settled(phone)
     main = phone.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth")

@@ -3,19 +3,27 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import ENCODER, heatmap, open_page, type_text, weights
+from tests.helpers.browser import (
+    click,
+    heatmap,
+    metric_value,
+    open_page,
+    press,
+    type_text,
+    weights,
+)
+from tests.helpers.bundled_models import ENCODER
 
 pytestmark = pytest.mark.browser
 
 ARTIST = "the artist painted the portrait of a woman with a brush"
 
 
-def metric(page: Page, label: str) -> str:
-    found = page.get_by_test_id("stMetric").filter(has_text=label)
-    return found.get_by_test_id("stMetricValue").inner_text()
+def largest_on_a(page: Page) -> Locator:
+    return metric_value(page, "Largest weight on A")
 
 
 def largest(query: str, key: str) -> float:
@@ -32,16 +40,14 @@ def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: S
     open_page(page, site, "/word-pairs", "Word pairs")
     expect(page.get_by_text("The code that computed these numbers")).to_be_visible()
     question = page.get_by_role("radio", name="woman: brush or portrait?")
-    question.focus()
-    page.keyboard.press("Enter")
+    press(question, "Enter")
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
     expect(page.get_by_text("“\u2068woman\u2069” gives at most")).to_be_visible()
     expect(page).to_have_url(re.compile("word_pairs_query=woman"))
-    assert metric(page, "Largest weight on A") == f"{largest('woman', 'brush'):.3f}"
-    page.get_by_role("button", name="Swap the word").focus()
-    page.keyboard.press("Enter")
+    expect(largest_on_a(page)).to_have_text(f"{largest('woman', 'brush'):.3f}")
+    press(page.get_by_role("button", name="Swap the word"), "Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
-    assert metric(page, "Largest weight on A") == f"{largest('brush', 'woman'):.3f}"
+    expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'woman'):.3f}")
     # the question of the lectures about this sentence begins with brush: not in the address
     expect(page).to_have_url(re.compile("word_pairs_a=woman&word_pairs_b=portrait"))
 
@@ -51,18 +57,18 @@ def test_a_sentence_of_one_s_own_and_a_word_by_the_keyboard(page: Page, site: Si
     type_text(page, "Sentence", ARTIST)
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     box = page.get_by_role("combobox", name="Word A (key)")
-    box.focus()
+    press(box)
     box.fill("portrait")
     page.keyboard.press("Enter")
     expect(page.get_by_text("attention to A, “\u2068portrait\u2069”")).to_be_visible()
-    assert metric(page, "Largest weight on A") == f"{largest('brush', 'portrait'):.3f}"
+    expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'portrait'):.3f}")
 
 
 def test_a_find_opens_as_a_head(page: Page, site: Site):
     open_page(page, site, "/word-pairs", "Word pairs")
     charts = page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")
     expect(charts.nth(3)).to_be_visible()
-    page.get_by_test_id("stPageLink").get_by_role("link", name="Layer 5, head 11").click()
+    click(page.get_by_test_id("stPageLink").get_by_role("link", name="Layer 5, head 11"))
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
     expect(heatmap(page, "layer 5, head 11").first).to_be_visible()
     expect(page).to_have_url(

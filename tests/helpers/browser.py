@@ -1,11 +1,14 @@
 """Steps of a visitor in a real browser: open a page, type, move a slider, read a picture."""
 
 import re
+import urllib.parse
+from collections.abc import Callable
 
 import torch
 from playwright.sync_api import (
     Locator,
     Page,
+    Position,
     ViewportSize,
     expect,
 )
@@ -13,12 +16,12 @@ from playwright.sync_api import (
 from benchmarks.browser import Site
 from pretrained import Tokens
 from tests.helpers.bundled_models import bundled
+from tests.helpers.visitors import settled
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
-PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
 SENTENCE = "Seven small ships sailed past the old lighthouse"
-ENCODER = "all-minilm-l6-v2"
-DECODER = "smollm2-135m-instruct"
+POINTING_ATTEMPTS = 3  # a picture may be painted anew, or moved, under the pointer
+POINTING_PATIENCE_MS = 2_000
 
 
 def weights(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
@@ -34,42 +37,123 @@ def open_page(page: Page, site: Site, path: str, heading: str) -> None:
     expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
 
 
-def settled(page: Page) -> None:
-    """Wait for the end of the run that has begun to paint: what is pressed is then of that run."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+def click(target: Locator) -> None:
+    """Click once nothing is being painted: a click on what moves meanwhile may go elsewhere."""
+    settled(target.page)
+    target.click()
+
+
+def press(target: Locator, *keys: str) -> None:
+    """Focus something once nothing is being painted, and press keys on it one after another."""
+    settled(target.page)
+    target.focus()
+    for key in keys:
+        target.page.keyboard.press(key)
 
 
 def type_text(page: Page, label: str, text: str) -> None:
-    page.get_by_label(label, exact=True).fill(text)
-    page.keyboard.press("Control+Enter")
+    settled(page)
+    box = page.get_by_label(label, exact=True)
+    box.fill(text)
+    box.press("Control+Enter")
+
+
+def slider(page: Page, label: str, which: int = 0) -> Locator:
+    """What the keyboard moves of a slider."""
+    return page.get_by_test_id("stSlider").filter(has_text=label).nth(which).locator("input")
 
 
 def set_slider(page: Page, label: str, which: int, steps: int) -> None:
     """Move a slider with the keyboard, as a visitor without a mouse does."""
-    slider = page.get_by_test_id("stSlider").filter(has_text=label).nth(which)
-    expect(slider.locator("input")).to_be_enabled()  # what was clicked before may enable it
-    slider.locator("input").focus()
+    moved = slider(page, label, which)
+    expect(moved).to_be_enabled()  # what was clicked before may enable it
+    settled(page)
+    moved.focus()
     for _ in range(abs(steps)):
+        before = moved.input_value()
         page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+        expect(moved).not_to_have_value(before)
+
+
+def expect_parameter(page: Page, name: str, *values: str) -> None:
+    """Wait until the address gives a parameter these values, in this order."""
+    page.wait_for_url(
+        lambda url: urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get(name) == [*values],
+        wait_until="commit",
+    )
+
+
+def metric_value(page: Page, label: str) -> Locator:
+    metric = page.get_by_test_id("stMetric").filter(has_text=label)
+    return metric.get_by_test_id("stMetricValue")
 
 
 def heatmap(page: Page, title: str) -> Locator:
     return page.locator("figure.heatmap").filter(has_text=title)
 
 
+def point(
+    target: Locator, readout: Locator, names: str, place: Callable[[], Position] | None = None
+) -> str:
+    """Move the pointer to a place until what is read there names it; what is read then.
+
+    The place is asked for anew before every attempt, and only what is read tells that the pointer
+    is there: a picture that is painted anew or scrolled loses it. Without a place it is the middle
+    of `target`. `names` is a regular expression.
+    """
+    settled(target.page)
+    for _ in range(POINTING_ATTEMPTS):
+        target.hover(position=place() if place else None)
+        try:
+            expect(readout).to_have_text(re.compile(_marked(names)), timeout=POINTING_PATIENCE_MS)
+        except AssertionError:
+            said = unmarked(readout)
+            target.page.mouse.move(0, 0)
+        else:
+            return unmarked(readout)
+    raise AssertionError(f"{said!r} is read, and not {names!r}")
+
+
+def click_where_the_pointer_is(page: Page) -> None:
+    """Press and release the button on what was read last, wherever it may have moved since."""
+    page.mouse.down()
+    page.mouse.up()
+
+
 def read_cell(figure: Locator, row: int, column: int) -> str:
-    """Hover the middle of a cell and read what the page then says."""
+    """Hover the middle of a cell of a heatmap and read what the page then says."""
     canvas = figure.locator(".scroll canvas")
-    canvas.scroll_into_view_if_needed()
-    origin, cell = (float(canvas.get_attribute(f"data-{name}") or 0) for name in ("origin", "cell"))
-    x, y = (origin + (index + 0.5) * cell for index in (column, row))
-    canvas.hover(position={"x": x, "y": y})
-    return readout(figure)
+
+    def place() -> Position:
+        left, top, width, height = (
+            float(canvas.get_attribute(f"data-{name}") or 0)
+            for name in ("origin", "top", "cell", "row")
+        )
+        return {"x": left + (column + 0.5) * width, "y": top + (row + 0.5) * height}
+
+    names = rf"^\D*\b{row}\b.* → \D*\b{column}(:| “)"
+    return point(canvas, figure.locator(".readout"), names, place)
+
+
+def read_by_keyboard(figure: Locator, start: str) -> str:
+    """What is read after a key was pressed, once it begins with this."""
+    readout = figure.locator(".readout")
+    expect(readout).to_have_text(re.compile(_marked(f"^{re.escape(start)}")))
+    return unmarked(readout)
 
 
 def readout(figure: Locator) -> str:
     """What is read, without the marks that keep right-to-left labels in their place."""
-    return re.sub("[\u2068\u2069]", "", figure.locator(".readout").inner_text())
+    return unmarked(figure.locator(".readout"))
+
+
+def unmarked(element: Locator) -> str:
+    return re.sub("[\u2068\u2069]", "", element.inner_text())
+
+
+def _marked(pattern: str) -> str:
+    """The same regular expression for a text that may hold those marks around its labels."""
+    return pattern.replace("“", "“\u2068?").replace("”", "\u2069?”")
 
 
 PATHS = [

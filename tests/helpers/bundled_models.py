@@ -4,6 +4,9 @@ import functools
 
 import pretrained
 
+ENCODER = "all-minilm-l6-v2"
+DECODER = "smollm2-135m-instruct"
+
 
 @functools.cache
 def bundled(name: str) -> pretrained.Pretrained:

@@ -3,33 +3,38 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Position
 
-ATTEMPTS = 30  # the page may be painting
+from tests.helpers.browser import point
+
+ATTEMPTS = 30  # the value of another run may still be drawn
 
 
 def panel(page: Page, name: str) -> Locator:
-    return page.locator("figure.panel").filter(has=page.get_by_text(name, exact=True))
+    title = page.locator(".name").get_by_text(name, exact=True)
+    return page.locator("figure.panel").filter(has=title)
 
 
-def read(page: Page, name: str, row: int, column: int) -> str:
-    """Hover a cell of a tensor and read what its picture then says."""
-    figure = panel(page, name)
-    canvas = figure.locator("canvas")
-    said = page.locator(".tensors").filter(has=figure).locator(".readout")
-    for _ in range(ATTEMPTS):
-        left, top, width, height = (
-            float(canvas.get_attribute(f"data-{part}") or 0)
-            for part in ("left", "top", "cell-width", "cell-height")
-        )
-        x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
-        canvas.hover(position={"x": x, "y": y})
-        try:
-            expect(said).to_contain_text(f"{name}[{row}, {column}]", timeout=2_000)
-        except AssertionError:  # it was drawn anew under the pointer
-            continue
-        break
-    return re.sub("[\u2068\u2069]", "", said.inner_text())
+def geometry(canvas: Locator) -> tuple[float, ...]:
+    """Left and top of the first cell, width and height of a cell, in CSS pixels."""
+    names = ("left", "top", "cell-width", "cell-height")
+    return tuple(float(canvas.get_attribute(f"data-{name}") or 0) for name in names)
+
+
+def readout_of(page: Page, name: str) -> Locator:
+    return page.locator(".tensors").filter(has=panel(page, name)).locator(".readout")
+
+
+def read(page: Page, name: str, row: int, column: int, *block: int) -> str:
+    """Hover a cell of a tensor, of its first block, and read what its picture then says."""
+    canvas = panel(page, name).locator("canvas")
+
+    def place() -> Position:
+        left, top, width, height = geometry(canvas)
+        return {"x": left + (column + 0.5) * width, "y": top + (row + 0.5) * height}
+
+    index = ", ".join(map(str, (*block, row, column)))
+    return point(canvas, readout_of(page, name), re.escape(f"{name}[{index}]"), place)
 
 
 def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> str:
@@ -40,5 +45,4 @@ def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> s
         if shown and float(shown) == pytest.approx(value, rel=1e-5):
             return said
         page.mouse.move(0, 0)
-        page.evaluate("new Promise((resolve) => requestAnimationFrame(resolve))")
     pytest.fail(f"{name}{cell} is {said!r}, not {value}")

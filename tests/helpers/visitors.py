@@ -1,0 +1,39 @@
+"""Visitors of the site: pages of a browser that tell when they have settled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Page
+
+PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
+
+_SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
+
+
+@contextmanager
+def visitor(context: BrowserContext) -> Iterator[Page]:
+    """A new page in a profile, closed at the end. Uncaught errors in it fail the test."""
+    page = context.new_page()
+    page.set_default_timeout(PAINT_SECONDS * 1000)
+    tell_when_settled(page)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    try:
+        yield page
+    finally:
+        page.close()
+    assert errors == []
+
+
+def tell_when_settled(page: Page) -> None:
+    """Have every document that `page` opens from now on watched, so that `settled` works."""
+    page.add_init_script(_SETTLED)
+
+
+def settled(page: Page) -> None:
+    """Wait until every run of the script that the page asked for has ended and is painted.
+
+    What is then on the page stays there until somebody acts or a job goes on.
+    """
+    page.evaluate("(patience) => window.settled(patience)", PAINT_SECONDS * 1000)
