@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.helpers.browser import read_cell
+from tests.helpers.visitors import tell_when_settled
 from ui.canvas import heatmap, lines
 from ui.export.offline import Part, page
 
@@ -63,6 +64,7 @@ def offline(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 390, "height": 900}, color_scheme="dark")
     context.set_offline(True)
     opened = context.new_page()
+    tell_when_settled(opened)
     requests: list[str] = []
     complaints: list[str] = []
     opened.on("request", lambda request: requests.append(request.url))

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import DECODER, open_page, set_slider
+from tests.helpers.browser import open_page, set_slider
+from tests.helpers.bundled_models import DECODER
 
 pytestmark = pytest.mark.browser
 
