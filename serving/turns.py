@@ -38,6 +38,12 @@ def turn() -> Iterator[None]:
                 _order[0].release()
 
 
+def in_line() -> int:
+    """How many have asked for a turn and not given it back, the one that holds it included."""
+    with _changing:
+        return len(_order)
+
+
 def each(items: Iterable[Item]) -> Iterator[Item]:
     """The items, each of them made in a turn of its own; between two of them others have theirs."""
     iterator = iter(items)

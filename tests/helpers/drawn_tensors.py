@@ -1,32 +1,76 @@
-"""The tensors that a lesson draws, read back from what is sent to the browser."""
+"""What a drawing sends to the browser: a JSON header, then numbers. Read as the browser does."""
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
 
+def unpacked(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header, and the bytes after it; the browser wants these at a multiple of four."""
+    length = int.from_bytes(data[:4], "little")
+    assert length % 4 == 0
+    return json.loads(data[4 : 4 + length]), data[4 + length :]
+
+
+def drawings(site: AppTest) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Header and numbers of each drawing on the page; rows of chips are plain JSON without any."""
+    for element in site.get("bidi_component"):
+        proto = element.proto
+        if proto.WhichOneof("data") == "bytes" and proto.bytes[:1] != b"{":
+            yield unpacked(proto.bytes)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One tensor: what is written around it, its values, and what else is sent for each of them."""
+
+    panel: dict[str, Any]
+    values: np.ndarray
+    cells: np.ndarray | None
+    groups: np.ndarray | None
+
+
+def drawn_in(header: dict[str, Any], body: bytes) -> list[Drawn]:
+    """The tensors of one picture, in order."""
+    found, at = [], 0
+
+    def numbers(panel: dict[str, Any], kind: str) -> np.ndarray:
+        nonlocal at
+        count = int(np.prod(panel["shape"]))
+        part = np.frombuffer(body, kind, count, at).reshape(panel["shape"])
+        at += 4 * count
+        return part
+
+    for panel in header["panels"]:
+        values = numbers(panel, "<f4")
+        cells = numbers(panel, "<i4") if panel["cells"] else None
+        groups = numbers(panel, "<i4") if panel["groups"] else None
+        found.append(Drawn(panel, values, cells, groups))
+    assert at == len(body)  # nothing else follows
+    return found
+
+
+def pictures(site: AppTest) -> list[list[Drawn]]:
+    """The tensors of every picture on the page, picture by picture."""
+    return [drawn_in(*drawing) for drawing in drawings(site) if "panels" in drawing[0]]
+
+
+def drawn(site: AppTest) -> dict[str, Drawn]:
+    """Every tensor on the page by its name."""
+    return {one.panel["name"]: one for picture in pictures(site) for one in picture}
+
+
 def panels(site: AppTest) -> dict[str, np.ndarray]:
-    """The values of every tensor drawn on the page, as the browser receives them, by name."""
-    return {panel["name"]: values for panel, values in _drawn(site)}
+    """The values of every tensor on the page by its name, if nothing else is sent."""
+    tensors = drawn(site)
+    assert all(one.cells is None and one.groups is None for one in tensors.values())
+    return {name: one.values for name, one in tensors.items()}
 
 
 def described(site: AppTest) -> dict[str, dict[str, Any]]:
     """What is written around each tensor."""
-    return {panel["name"]: panel for panel, _ in _drawn(site)}
-
-
-def _drawn(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
-    found = []
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        at = 4 + int.from_bytes(data[:4], "little")
-        for panel in json.loads(data[4:at])["panels"]:
-            # nothing but values follows the header
-            assert panel["cells"] is panel["groups"] is False
-            count = int(np.prod(panel["shape"]))
-            values = np.frombuffer(data, "<f4", count, at).reshape(panel["shape"])
-            found.append((panel, values))
-            at += 4 * count
-    return found
+    return {name: one.panel for name, one in drawn(site).items()}

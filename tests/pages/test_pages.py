@@ -25,6 +25,7 @@ from tests.helpers.apptest import (
     open_page,
     weights,
 )
+from tests.helpers.bundled_models import DECODER, ENCODER
 from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import says
@@ -64,7 +65,7 @@ def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: st
 def test_home_shows_the_head_of_the_sentence(site: AppTest):
     open_page(site, HOME)
     ((header, values),) = maps(site)
-    expected = weights("all-minilm-l6-v2", controls.ANIMAL, 3, 1)
+    expected = weights(ENCODER, controls.ANIMAL, 3, 1)
     np.testing.assert_array_equal(values, expected)
     assert header["labels"][0] == "[CLS]"
     assert header["largest"] == pytest.approx(float(expected.max()))
@@ -132,8 +133,8 @@ def test_what_an_address_says(asked: str, value: object, expected: bool):
 
 
 def test_runs_are_shared_and_read_only():
-    first = runs.run("all-minilm-l6-v2", "shared")
-    assert runs.run("all-minilm-l6-v2", "shared") is first
+    first = runs.run(ENCODER, "shared")
+    assert runs.run(ENCODER, "shared") is first
     with pytest.raises(ValueError, match="read-only"):
         first.weights[0, 0, 0, 0] = 1
 
@@ -204,7 +205,7 @@ def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
 
     monkeypatch.setattr(models, "get", get)
     models.warm_up().join(60)
-    assert asked == ["all-minilm-l6-v2", "smollm2-135m-instruct"]
+    assert asked == [ENCODER, DECODER]
 
 
 def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):

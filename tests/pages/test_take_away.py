@@ -22,12 +22,12 @@ from pages.compare.word_pairs import take_away as word_pairs_files
 from serving import models
 from serving import runs as attention
 from tests.helpers.apptest import FRAME, SIDE, open_page
+from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
 from ui.export import chart_files, take_away
 from ui.widgets.controls import HeadChoice
 
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
 
 

@@ -12,6 +12,7 @@ import pretrained
 from attention_core.experiments.compare.ablate import HeadChange, edit, hidden_with, logits_from
 from pretrained.masked_word import has_masked_word_head, masked_word_head
 from pretrained.weights import core_from_reference
+from tests.helpers.bundled_models import ENCODER
 from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
 from tests.helpers.small_bert import bert, save_bert, zeroed
 
@@ -81,4 +82,4 @@ def test_a_masked_word_head_that_is_not_whole(models: Path, minilm_folder: Path)
     with pytest.raises(ValueError, match=r"output_bias .* needs shape \(14,\), got \(7,\)"):
         masked_word_head(pretrained.load("tiny-bert", device="cpu"))
     assert json.loads((minilm_folder / "config.json").read_text())["model_type"] == "bert"
-    assert not has_masked_word_head(pretrained.load("all-minilm-l6-v2", device="cpu"))
+    assert not has_masked_word_head(pretrained.load(ENCODER, device="cpu"))

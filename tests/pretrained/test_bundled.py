@@ -7,12 +7,13 @@ from torch.testing import assert_close
 import pretrained
 from attention_core import generate
 from pretrained import Pretrained
+from tests.helpers.bundled_models import DECODER, ENCODER
 
 SENTENCE = "The animal didn't cross the street because it was too tired"
 PROMPT = "The next day is bright"
 
 
-@pytest.fixture(scope="module", params=["smollm2-135m-instruct", "all-minilm-l6-v2"])
+@pytest.fixture(scope="module", params=[DECODER, ENCODER])
 def model(request: pytest.FixtureRequest) -> Pretrained:
     return pretrained.load(request.param, device="cpu")
 
@@ -30,7 +31,7 @@ def test_attention_of_every_layer(model: Pretrained):
 
 def test_greedy_tokens_from_three_implementations():
     n_new = 24
-    model = pretrained.load("smollm2-135m-instruct", device="cpu")
+    model = pretrained.load(DECODER, device="cpu")
     ids = list(model.tokenizer.encode(PROMPT).ids)
     cached = generate(
         model.core, ids, max_new_tokens=n_new, cache=model.core.new_cache(1, len(ids) + n_new)
@@ -51,7 +52,7 @@ def test_greedy_tokens_from_three_implementations():
 
 
 def test_the_pronoun_head_of_minilm():
-    model = pretrained.load("all-minilm-l6-v2", device="cpu")
+    model = pretrained.load(ENCODER, device="cpu")
     tokens = model.tokenizer.encode(SENTENCE)
     with torch.inference_mode():
         records = model.core(torch.tensor([tokens.ids]), record=True).records

@@ -16,6 +16,7 @@ import torch
 import pretrained
 from pretrained import bundled_smollm2, checkpoint
 from pretrained.tokenization.bpe import FastBpe
+from tests.helpers.bundled_models import DECODER
 
 PROMPT = "The next day is bright"
 
@@ -70,7 +71,7 @@ def test_the_tokenizer_equals_transformers_own_reading(
 
 
 def test_core_and_reference_agree_and_continue_the_sentence(gguf_model: Any) -> None:
-    model = pretrained.load("smollm2-135m-instruct", device="cpu")
+    model = pretrained.load(DECODER, device="cpu")
     assert model.source.kind == "bundled"
     ids = torch.tensor([model.tokenizer.encode(PROMPT).ids])
     with torch.inference_mode():

@@ -12,12 +12,13 @@ import torch
 
 import pretrained
 from pretrained.comparison import compare, differences, largest_difference
+from tests.helpers.bundled_models import ENCODER
 
 
 # On one thread the two agree bit for bit, and zeros prove little: hence weights that differ, too.
 @pytest.mark.parametrize("change", [1.0, 1.001])
 def test_minilm_against_a_direct_computation(change: float) -> None:
-    model = pretrained.load("all-minilm-l6-v2")
+    model = pretrained.load(ENCODER)
     with torch.no_grad():
         for parameter in model.core.parameters():
             parameter.mul_(change)
@@ -63,7 +64,7 @@ def test_a_gpt2_has_logits_and_a_last_norm(models: Path, tiny_gpt2: Path) -> Non
 def test_shapes_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(3,\)"):
         largest_difference(torch.zeros(2, 3), torch.zeros(3))
-    model = pretrained.load("all-minilm-l6-v2")
+    model = pretrained.load(ENCODER)
     ours = replace(model.core(torch.tensor([[101, 102]]), record=True), logits=None)
     with pytest.raises(ValueError, match="6 layers beside 0 maps"):
         differences(ours, SimpleNamespace(attentions=(), hidden_states=()), "x")

@@ -13,13 +13,14 @@ import torch
 import pretrained
 from pretrained.load import _quiet_transformers
 from pretrained.tokenization.gpt2 import Gpt2Bpe
+from tests.helpers.bundled_models import ENCODER
 
 SENTENCE = "the animal didn't cross the street because it was too tired"
 
 
 @pytest.fixture(scope="module")
 def minilm() -> pretrained.Pretrained:
-    return pretrained.load("all-minilm-l6-v2", device="cpu")
+    return pretrained.load(ENCODER, device="cpu")
 
 
 def copy(source: Path, target: Path) -> Path:
@@ -46,7 +47,7 @@ def test_minilm_attends_from_the_pronoun_to_the_animal(minilm: pretrained.Pretra
 
 
 def test_what_is_told_about_a_model(minilm: pretrained.Pretrained, minilm_folder: Path) -> None:
-    assert minilm.name == "all-minilm-l6-v2"
+    assert minilm.name == ENCODER
     assert minilm.source == pretrained.Source("bundled", minilm_folder)
     assert minilm.spec.title == "MiniLM L6 (all-MiniLM-L6-v2)"
     assert (minilm.device, minilm.dtype) == (torch.device("cpu"), torch.float32)
@@ -106,7 +107,7 @@ def test_bert_with_its_head_for_masked_words(models: Path, minilm_folder: Path) 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", torch.float16])
 def test_dtypes(dtype: str | torch.dtype) -> None:
-    model = pretrained.load("all-minilm-l6-v2", device="cpu", dtype=dtype)
+    model = pretrained.load(ENCODER, device="cpu", dtype=dtype)
     expected = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     assert {p.dtype for p in model.core.parameters()} == {expected}
 
@@ -116,7 +117,7 @@ def test_dtypes(dtype: str | torch.dtype) -> None:
 )
 def test_dtypes_that_are_none(dtype: str | torch.dtype) -> None:
     with pytest.raises(ValueError, match=r"no dtype .* allowed are float32, float16, bfloat16\."):
-        pretrained.load("all-minilm-l6-v2", dtype=dtype)
+        pretrained.load(ENCODER, dtype=dtype)
 
 
 def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
@@ -149,7 +150,7 @@ def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
 
 def test_a_device_that_is_none() -> None:
     with pytest.raises(ValueError, match="no device"):
-        pretrained.load("all-minilm-l6-v2", device="toaster")
+        pretrained.load(ENCODER, device="toaster")
 
 
 def test_an_unknown_name_lists_what_is_ready() -> None:

@@ -13,6 +13,7 @@ import pytest
 import pretrained
 from pretrained import sources
 from pretrained.specs import SPECS, spec_from_config
+from tests.helpers.bundled_models import DECODER, ENCODER
 
 HOSTILE = [
     "",
@@ -84,7 +85,7 @@ def test_a_link_for_a_known_model_does_not_break_the_catalogue(
 def test_the_order_is_folder_then_hub_cache_then_package(
     models: Path, hub_cache: Path, minilm_folder: Path
 ) -> None:
-    name, hub_id = "all-minilm-l6-v2", "sentence-transformers/all-MiniLM-L6-v2"
+    name, hub_id = ENCODER, "sentence-transformers/all-MiniLM-L6-v2"
     assert sources.find(name) == sources.Source("bundled", minilm_folder)
     cached = cache_entry(hub_cache, hub_id, minilm_folder)
     assert sources.find(name) == sources.Source("hub cache", cached)
@@ -95,9 +96,9 @@ def test_the_order_is_folder_then_hub_cache_then_package(
 
 
 def test_an_unfinished_folder_is_passed_over(models: Path, minilm_folder: Path) -> None:
-    (models / "all-minilm-l6-v2").mkdir()
-    shutil.copy(minilm_folder / "config.json", models / "all-minilm-l6-v2")
-    found = sources.find("all-minilm-l6-v2")
+    (models / ENCODER).mkdir()
+    shutil.copy(minilm_folder / "config.json", models / ENCODER)
+    found = sources.find(ENCODER)
     assert found is not None
     assert found.kind == "bundled"
 
@@ -175,7 +176,7 @@ def test_no_call_of_this_package_opens_a_socket(root: Path) -> None:
 def test_the_catalogue_without_local_models() -> None:
     entries = {entry.spec.name: entry for entry in pretrained.catalog()}
     assert list(entries) == [spec.name for spec in SPECS]
-    for name in ("smollm2-135m-instruct", "all-minilm-l6-v2"):
+    for name in (DECODER, ENCODER):
         assert entries[name].state == "ready"
         assert entries[name].source is not None
     for name in ("gpt2", "gpt2-xl", "bert-base-uncased"):
@@ -191,8 +192,8 @@ def test_titles_do_not_pretend() -> None:
         if "BERT base" in spec.title:
             assert spec.hub_id == "google-bert/bert-base-uncased"
     notes = {spec.name: spec.note for spec in SPECS}
-    assert "Q4_1" in notes["smollm2-135m-instruct"]
-    assert "not BERT base" in notes["all-minilm-l6-v2"]
+    assert "Q4_1" in notes[DECODER]
+    assert "not BERT base" in notes[ENCODER]
 
 
 def test_specs_agree_with_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:

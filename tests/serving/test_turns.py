@@ -9,7 +9,7 @@ from serving import turns
 
 
 def _waiting(count: int) -> Callable[[], bool]:
-    return lambda: len(turns._order) == count
+    return lambda: turns.in_line() == count
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -70,5 +70,5 @@ def test_a_turn_that_fails_is_given_back():
     with pytest.raises(ZeroDivisionError):
         fail()
     with turns.turn():
-        assert len(turns._order) == 1
-    assert not turns._order
+        assert turns.in_line() == 1
+    assert turns.in_line() == 0

@@ -1,19 +1,16 @@
 """Heads as lines, and the scripts that drawn components share: what reaches the browser."""
 
-import json
-
 import numpy as np
 import pytest
 
+from tests.helpers.drawn_tensors import unpacked
 from ui.canvas.lines import MAX_HEADS, MAX_TOKENS, pack
 
 
 def unpack(data: bytes) -> tuple[dict, np.ndarray]:
-    length = int.from_bytes(data[:4], "little")
-    assert length % 4 == 0
-    header = json.loads(data[4 : 4 + length])
+    header, body = unpacked(data)
     shape = (len(header["names"]), header["queries"], header["keys"])
-    return header, np.frombuffer(data[4 + length :], "<f4").reshape(shape)
+    return header, np.frombuffer(body, "<f4").reshape(shape)
 
 
 def test_every_value_arrives_as_its_float32():

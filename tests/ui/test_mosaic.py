@@ -1,11 +1,11 @@
 """What the mosaic sends to the browser: small, and exact within what it says."""
 
-import json
 import zlib
 
 import numpy as np
 import pytest
 
+from tests.helpers.drawn_tensors import unpacked
 from ui.canvas.mosaic import Packed, pack
 
 L, H, T = 3, 5, 7
@@ -20,11 +20,10 @@ def attention(layers: int, heads: int, n: int, *, causal: bool, sharp: float = 3
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def unpacked(packed: Packed) -> tuple[dict, np.ndarray]:
+def decoded(packed: Packed) -> tuple[dict, np.ndarray]:
     """Header and values, read as the browser reads them."""
-    length = int.from_bytes(packed.data[:4], "little")
-    header = json.loads(packed.data[4 : 4 + length])
-    codes = np.frombuffer(zlib.decompress(packed.data[4 + length :]), np.uint8)
+    header, body = unpacked(packed.data)
+    codes = np.frombuffer(zlib.decompress(body), np.uint8)
     codes = codes.reshape(header["layers"] * header["heads"], -1)
     largest = np.array(header["largest"], np.float32)[:, None]
     return header, largest * (codes / header["levels"]) ** 2
@@ -35,7 +34,7 @@ def unpacked(packed: Packed) -> tuple[dict, np.ndarray]:
 def test_values_come_back_within_the_error_that_is_stated(causal: bool, sharp: float):
     values = attention(L, H, T, causal=causal, sharp=sharp)
     packed = pack(values, LABELS, name="m", title="t", causal=causal)
-    header, read = unpacked(packed)
+    header, read = decoded(packed)
     cells = values.reshape(L * H, -1)
     if causal:
         cells = cells[:, np.tril(np.ones((T, T), bool)).ravel()]
@@ -52,7 +51,7 @@ def test_the_stated_error_is_no_more_than_twice_what_can_happen():
     values = np.full((1, 1, 2, 2), 1.0, np.float32)
     values[0, 0, 0, 0] = ((254.5 - 1e-3) / 255) ** 2
     packed = pack(values, ["a", "b"], name="m", title="t", causal=False)
-    _, read = unpacked(packed)
+    _, read = decoded(packed)
     assert abs(read[0, 0] - values[0, 0, 0, 0]) > packed.error / 2
 
 
@@ -64,7 +63,7 @@ def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
     packed = pack(values, [str(i) for i in range(128)], name="m", title="t", causal=causal)
     assert len(packed.data) <= 1_200_000
     assert packed.levels >= 31
-    _, read = unpacked(packed)
+    _, read = decoded(packed)
     cells = values.reshape(144, -1)
     if causal:
         cells = cells[:, np.tril(np.ones((128, 128), bool)).ravel()]
@@ -74,7 +73,7 @@ def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
 def test_a_head_of_zeros_is_no_division_by_zero():
     values = np.zeros((1, 2, 3, 3), np.float32)
     values[0, 1] = 1 / 3
-    header, read = unpacked(pack(values, ["a", "b", "c"], name="m", title="t", causal=False))
+    header, read = decoded(pack(values, ["a", "b", "c"], name="m", title="t", causal=False))
     np.testing.assert_allclose(read, values.reshape(2, 9), rtol=1e-6)
     assert header["largest"][0] == 0
 
@@ -83,7 +82,7 @@ def test_other_values_give_another_digest():
     values = attention(L, H, T, causal=False)
     other = values[..., ::-1]
     digests = {
-        unpacked(pack(v, LABELS, name="m", title="t", causal=False))[0]["digest"]
+        decoded(pack(v, LABELS, name="m", title="t", causal=False))[0]["digest"]
         for v in (values, other)
     }
     assert len(digests) == 2

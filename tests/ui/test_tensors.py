@@ -1,10 +1,9 @@
 """The panels of small tensors: what reaches the browser, and what is refused."""
 
-import json
-
 import numpy as np
 import pytest
 
+from tests.helpers.drawn_tensors import unpacked
 from ui.canvas.tensors import MAX_CELLS, Panel, pack, tensors
 
 
@@ -20,13 +19,10 @@ def test_every_part_arrives_aligned_and_exact():
         ],
         colour="value",
     )
-    length = int.from_bytes(data[:4], "little")
-    assert length % 4 == 0
-    header = json.loads(data[4 : 4 + length])
+    header, numbers = unpacked(data)
     assert [panel["shape"] for panel in header["panels"]] == [[2, 3, 5], [7]]
     assert header["panels"][0]["rows"] == ["é", "שלום", "c"]
     assert header["panels"][0]["shapeText"] == "(batch 2, token 3, column 5)"
-    numbers = data[4 + length :]
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 30).reshape(2, 3, 5), values)
     np.testing.assert_array_equal(np.frombuffer(numbers, "<i4", 30, 120), np.arange(30))
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 7, 240), other.astype("f4"))
@@ -49,7 +45,7 @@ def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
         box_note="computed before",
     )
     data = pack([panel])
-    (header,) = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])["panels"]
+    (header,) = unpacked(data)[0]["panels"]
     assert (header["there"], header["box"]) == ([3, 5], [2, 5])
     assert header["boxNote"] == "computed before"
     assert Panel("v", np.zeros(5), ("column",), box=(1, 5)).box == (1, 5)  # a vector is one row
@@ -58,7 +54,7 @@ def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
 def test_labels_may_differ_from_block_to_block():
     rows = (("a", "b", "c"), ("d", "e", "f"))
     data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])
-    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    header, _ = unpacked(data)
     assert header["panels"][0]["rows"] == [["a", "b", "c"], ["d", "e", "f"]]
     assert header["panels"][0]["columns"] is None
 

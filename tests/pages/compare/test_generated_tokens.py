@@ -16,9 +16,10 @@ from pages.compare.generated_tokens import run, sink, step, take_away
 from serving import models
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import DECODER
+from tests.helpers.drawn_tensors import unpacked
 
 PAGE = "pages/compare/generated_tokens/page.py"
-MODEL = "smollm2-135m-instruct"
 PROMPT = "Two cats sat. Two"
 N_NEW, STEP, LAYER, HEAD = 4, 3, 17, 5
 LINK = {
@@ -31,7 +32,7 @@ LINK = {
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, torch.Tensor, Any]:
     """All ids, how many are the prompt's, the weights (L, H, S, S), and the output of one pass."""
-    model = models.get(MODEL)
+    model = models.get(DECODER)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     new = generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -49,11 +50,8 @@ def shaded(site: AppTest) -> dict[str, Any]:
 
 
 def heatmap(site: AppTest) -> np.ndarray:
-    data = components(site)[1]
-    length = int.from_bytes(data[:4], "little")
-    header = json.loads(data[4 : 4 + length])
-    values = np.frombuffer(data, "<f4", offset=4 + length)
-    return values.reshape(header["rows"], header["columns"])
+    header, body = unpacked(components(site)[1])
+    return np.frombuffer(body, "<f4").reshape(header["rows"], header["columns"])
 
 
 def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
@@ -95,7 +93,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 
 def test_downloads_and_snippet_are_the_picture(expected):
     ids, n_prompt, weights, _ = expected
-    made = run.generation(run.Settings(MODEL, PROMPT, N_NEW, 0.0, 0))
+    made = run.generation(run.Settings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
     shown = step.show(made, step.Look(step.ONE, LAYER, HEAD, False))
     rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
@@ -116,7 +114,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
 def test_the_sink_s_numbers(site: AppTest, expected):
     ids, _, _, _ = expected
     open_page(site, PAGE, **LINK)
-    model = models.get(MODEL)
+    model = models.get(DECODER)
     with torch.inference_mode():
         output = model.core(torch.tensor([ids]), record=True)
     weights = torch.cat([record.weights for record in output.records])
@@ -174,7 +172,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_make", stopped)
-    settings = run.Settings(MODEL, PROMPT, 5, 0.0, 0)
+    settings = run.Settings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
     assert asked == []
@@ -192,13 +190,13 @@ def test_a_run_reports_and_can_be_abandoned():
         if count == 2:
             raise InterruptedError
 
-    settings = run.Settings(MODEL, "Nobody else runs this", 6, 0.0, 0)
+    settings = run.Settings(DECODER, "Nobody else runs this", 6, 0.0, 0)
     with pytest.raises(InterruptedError):
         run.generation(settings, report)
     assert max(counts) == 2
     assert run.generation(settings).trace.n_steps == 6  # nothing was left locked
     with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
-        run.generation(run.Settings(MODEL, PROMPT, 41, 0.0, 0))
+        run.generation(run.Settings(DECODER, PROMPT, 41, 0.0, 0))
 
 
 def test_a_model_with_a_short_context(

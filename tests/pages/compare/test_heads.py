@@ -19,11 +19,12 @@ from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
 from serving.models import ready
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.drawn_tensors import unpacked
 from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
 
 HEADS = "pages/compare/heads/page.py"
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 TEXT = "Two kettles, one lamp: sing!"
 
 
@@ -45,8 +46,7 @@ def components(site: AppTest) -> dict[str, Any]:
         if proto.WhichOneof("data") != "bytes":
             found["arrangement"] = json.loads(proto.json)
             continue
-        length = int.from_bytes(proto.bytes[:4], "little")
-        header, body = json.loads(proto.bytes[4 : 4 + length]), proto.bytes[4 + length :]
+        header, body = unpacked(proto.bytes)
         kind = next(
             kind
             for mark, kind in (

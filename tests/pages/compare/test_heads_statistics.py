@@ -8,8 +8,8 @@ import pytest
 import pretrained
 from pages.compare.heads import noise, statistics
 from serving import runs
+from tests.helpers.bundled_models import DECODER, ENCODER
 
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 TEXT = "The keeper said: the lamp, the lamp!"
 
 

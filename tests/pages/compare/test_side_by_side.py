@@ -11,11 +11,9 @@ import pretrained
 from pretrained.tokenization.tokens import Tokens
 from serving import models
 from tests.helpers.apptest import SIDE, maps, messages, open_page, weights
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, pack, picked
 from ui.widgets import controls
-
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 
 
 def tokens(name: str, text: str) -> Tokens:
@@ -71,8 +69,8 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     site.select_slider("side_by_side_b_head").set_value(8).run()
     assert not site.exception
     (left, first), (right, second), _ = maps(site)
-    np.testing.assert_array_equal(first, weights("all-minilm-l6-v2", text, 5, 11))
-    np.testing.assert_array_equal(second, weights("smollm2-135m-instruct", text, 29, 8))
+    np.testing.assert_array_equal(first, weights(ENCODER, text, 5, 11))
+    np.testing.assert_array_equal(second, weights(DECODER, text, 29, 8))
     assert not left["causal"]
     assert right["causal"]
     assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
@@ -98,7 +96,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
     original = models.get
 
     def get(name: str) -> pretrained.Pretrained:
-        if name == "all-minilm-l6-v2":
+        if name == ENCODER:
             raise OSError("![x](http://example.invalid/x.png) is damaged")
         return original(name)
 
@@ -125,7 +123,7 @@ def test_the_table_is_the_picture(site: AppTest):
 
 def test_the_same_model_on_both_sides(site: AppTest):
     open_page(site, SIDE)
-    site.selectbox("side_by_side_b_model").set_value("all-minilm-l6-v2").run()
+    site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
     assert [header["causal"] for header, _ in maps(site)[:2]] == [False, False]
 
@@ -133,7 +131,7 @@ def test_the_same_model_on_both_sides(site: AppTest):
 def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
     open_page(site, SIDE)
     site.select_slider("side_by_side_b_layer").set_value(29).run()
-    site.selectbox("side_by_side_b_model").set_value("all-minilm-l6-v2").run()
+    site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
     assert site.select_slider("side_by_side_b_layer").value == 5
     assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
@@ -171,7 +169,7 @@ def test_a_link_restores_the_view(site: AppTest):
         side_by_side_text="A linked sentence",
         side_by_side_a_layer="2",
         side_by_side_a_head="7",
-        side_by_side_b_model="all-minilm-l6-v2",
+        side_by_side_b_model=ENCODER,
     )
     assert not site.exception
     assert not site.toast

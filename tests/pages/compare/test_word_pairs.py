@@ -12,10 +12,10 @@ import pretrained
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import DECODER, ENCODER
 from ui.widgets import controls
 
 PAGE = "pages/compare/word_pairs/page.py"
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 
 
 @cache

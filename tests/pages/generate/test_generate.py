@@ -18,15 +18,15 @@ from serving import models
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import DECODER
 from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
-MODEL = "smollm2-135m-instruct"
 DEADLINE = 120.0
 
 
 def request(n_new: int = 5, prompt: str = "The next day is bright", **options: object) -> Request:
-    return Request(MODEL, prompt, n_new, **options)  # type: ignore[arg-type]
+    return Request(DECODER, prompt, n_new, **options)  # type: ignore[arg-type]
 
 
 def finish(job: Job) -> Job:
@@ -67,7 +67,7 @@ class Held:
 
 def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
     job = finish(submit(queue, request(6)))
-    model = models.get(MODEL)
+    model = models.get(DECODER)
     ids = model.tokenizer.encode("The next day is bright").ids
     expected = generate(model.core, ids, max_new_tokens=6)
     assert job.state == "done"
@@ -81,7 +81,7 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
 
 
 def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    model = models.get(MODEL)
+    model = models.get(DECODER)
     ids = model.tokenizer.encode("The next day is bright").ids
     config = dataclasses.replace(model.core.config, context_length=len(ids) + 3)
     monkeypatch.setattr(model.core, "config", config)
@@ -161,9 +161,9 @@ def test_a_full_queue_keeps_the_visitor_s_earlier_job(
 
 
 def test_the_settings_in_a_line():
-    assert request(5).summary == f"{MODEL}, 5 new tokens, the likeliest token each time"
+    assert request(5).summary == f"{DECODER}, 5 new tokens, the likeliest token each time"
     drawn = request(5, temperature=0.7, top_k=40, top_p=0.9, seed=3)
-    assert drawn.summary == f"{MODEL}, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
+    assert drawn.summary == f"{DECODER}, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
 
 
 def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):

@@ -15,11 +15,10 @@ from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, 
 from serving import models
 from serving.limits import OverLimit
 from tests.helpers.apptest import maps, messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, pack
 
 PAGE = "pages/kv_cache/inside_the_cache/page.py"
-MODEL = "smollm2-135m-instruct"
 PROMPT = "Two cats sat. Two"
 N_NEW, STEP, LAYER, HEAD, ROOM, KEPT = 5, 3, 17, 2, 6, 3
 OTHER = " grey mice ran"
@@ -40,7 +39,7 @@ TOKEN_BYTES = 30 * 3 * 64 * 2 * 4  # of one row in all layers
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tensor]:
     """Prompt, new ids, keys and values (S, D) of the head, logits (S, V): from one pass."""
-    model = bundled(MODEL)
+    model = bundled(DECODER)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     new = generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -90,7 +89,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])
     np.testing.assert_allclose(after_crop, keys, atol=1e-4)  # nothing is erased
-    model = bundled(MODEL)
+    model = bundled(DECODER)
     other = [*prompt[:KEPT], *model.tokenizer.encode(OTHER).ids]
     with torch.inference_mode():
         fresh = model.core(torch.tensor([other]), record=True).records[LAYER].k[0, HEAD].numpy()
@@ -108,10 +107,10 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
 
 def test_what_each_way_costs_and_how_far_it_is_off(expected):
     prompt, new, _, _, logits = expected
-    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
     assert [step.token_id for step in made.steps] == new
     found = full.full(made, ROOM)
-    text, model = prompt + new[:-1], bundled(MODEL)
+    text, model = prompt + new[:-1], bundled(DECODER)
     past = full.summary(made, found).set_index("way")
     for step, taken in enumerate(found.ways[full.AGAIN]):
         end = len(prompt) + step
@@ -132,7 +131,7 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
 
 def test_downloads_and_snippet(expected):
     prompt, new, keys, values, logits = expected
-    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
     stored = take_away.arrays(made)
     np.testing.assert_allclose(stored["keys"][LAYER, HEAD], keys, atol=1e-4)
     np.testing.assert_allclose(stored["values"][LAYER, HEAD], values, atol=1e-4)
@@ -198,7 +197,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_make", make)
-    settings = run.Settings(MODEL, PROMPT, 4)
+    settings = run.Settings(DECODER, PROMPT, 4)
     site.session_state["inside_the_cache_run_stopped"] = settings
     open_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
     assert asked == []
@@ -215,13 +214,13 @@ def test_a_run_reports_and_can_be_abandoned():
         if count == 2:
             raise InterruptedError
 
-    settings = run.Settings(MODEL, "Nobody else runs this", 3)
+    settings = run.Settings(DECODER, "Nobody else runs this", 3)
     with pytest.raises(InterruptedError):
         run.run(settings, report)
     assert max(counts) == 2
     assert run.run(settings).n_steps == 3  # nothing was left locked
     with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
-        run.run(run.Settings(MODEL, PROMPT, 41))
+        run.run(run.Settings(DECODER, PROMPT, 41))
 
 
 def test_a_model_with_a_short_context(
@@ -257,7 +256,7 @@ def test_a_model_with_a_short_context(
 
 
 def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
-    made = run.run(run.Settings(MODEL, PROMPT, N_NEW))
+    made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
     assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 49152 * 4
     with pytest.raises(ValueError, match="read-only"):
         made.keys[0, 0, 0, 0] = 1
@@ -273,9 +272,9 @@ def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     prompt = "Two cats sat.  Two"  # a run of its own: what is kept knows no other end of text
-    tokenizer = models.get(MODEL).tokenizer
+    tokenizer = models.get(DECODER).tokenizer
     ids = tokenizer.encode(prompt).ids
-    ends = generate(bundled(MODEL).core, ids, max_new_tokens=1)
+    ends = generate(bundled(DECODER).core, ids, max_new_tokens=1)
     monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
     open_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
     assert not site.exception

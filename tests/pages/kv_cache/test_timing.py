@@ -30,10 +30,10 @@ from serving import jobs, turns
 from serving.jobs import JobQueue
 from serving.limits import MAX_TIMED_RUNS, OverLimit
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.bundled_models import DECODER
 from tests.helpers.snippets import executed
 
 VIEW = "pages/kv_cache/timing/page.py"
-SMOLLM2 = "smollm2-135m-instruct"
 PROMPT = "The next day is bright"
 BOTH = (CORE_CACHED, CORE_UNCACHED)
 DEADLINE = 120.0
@@ -219,7 +219,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
             super().check_stop(layer)
 
     # the first pass that is run has 400 tokens and more, and 30 layers
-    job = Counted(Question(SMOLLM2, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
+    job = Counted(Question(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
     JobQueue().put(job)
     assert inside.wait(DEADLINE)
     job.stop()

@@ -14,7 +14,7 @@ from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from ui.widgets import controls
 
 VIEW = "pages/kv_cache/variants/page.py"
@@ -96,9 +96,7 @@ def test_cached_keys_are_those_of_the_models():
     assert look.form_difference < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("model", "heads"), [("all-minilm-l6-v2", 2), ("smollm2-135m-instruct", 1)]
-)
+@pytest.mark.parametrize(("model", "heads"), [(ENCODER, 2), (DECODER, 1)])
 def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int):
     open_page(site, VIEW, variants_text=TEXT, variants_model=model)
     assert not site.exception
@@ -128,7 +126,7 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
 
 def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     open_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
-    own = bundled("smollm2-135m-instruct")
+    own = bundled(DECODER)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
     with torch.inference_mode():
         record = own.core(ids, record=True).records[7]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from attention_core import generate
 from attention_core.costs.formulas import forward_flops
 from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
 from serving.limits import OverLimit
+from tests.helpers import drawn_tensors
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 
 PAGE = "pages/kv_cache/what_is_recomputed/page.py"
-MODEL, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
 PROMPT = "Two cats sat."
 N_NEW, STEP, LAYER, HEAD, COLUMN = 3, 3, 7, 4, 2
 LINK = {
@@ -39,7 +38,7 @@ NAMES = ["queries", "keys", "values", "scores", "weights", "context"]
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, Any, Any]:
     """All ids, how many are the prompt's, and the outputs of the last step and the one before."""
-    model = bundled(MODEL)
+    model = bundled(DECODER)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     ids = prompt + generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -59,15 +58,10 @@ def head_of(output: Any) -> dict[str, np.ndarray]:
 
 def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Each panel of a picture and the part of its values that is there."""
-    data = site.get("bidi_component")[which].proto.bytes
-    at = 4 + int.from_bytes(data[:4], "little")
     found = []
-    for panel in json.loads(data[4:at])["panels"]:
-        rows, columns = panel["shape"]
-        values = np.frombuffer(data, "<f4", rows * columns, at).reshape(rows, columns)
-        at += 4 * rows * columns
-        n_rows, n_columns = panel["there"] or panel["shape"]
-        found.append((panel, values[:n_rows, :n_columns]))
+    for tensor in drawn_tensors.pictures(site)[which]:
+        n_rows, n_columns = tensor.panel["there"] or tensor.panel["shape"]
+        found.append((tensor.panel, tensor.values[:n_rows, :n_columns]))
     return found
 
 
@@ -117,7 +111,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_page(site, PAGE, **LINK)
-    config, n = bundled(MODEL).core.config, n_prompt + STEP - 1
+    config, n = bundled(DECODER).core.config, n_prompt + STEP - 1
     total = next(d.value for d in site.dataframe if "there a step ago" in d.value).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
     assert 2 * total["with the cache"] == forward_flops(config, 1, n)
@@ -147,10 +141,10 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
 
 def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     ids, _, _, _ = expected
-    made = run.growth(run.Settings(MODEL, PROMPT, N_NEW))
+    made = run.growth(run.Settings(DECODER, PROMPT, N_NEW))
     assert made.ids == tuple(ids)
     found = counts.contrast(made)
-    encoder, text = bundled(ENCODER), bundled(MODEL).tokenizer.decode(ids[:-1])
+    encoder, text = bundled(ENCODER), bundled(DECODER).tokenizer.decode(ids[:-1])
     whole = list(encoder.tokenizer.encode(text).ids)
     shorter = whole[:-2] + whole[-1:]
     with torch.inference_mode():
@@ -176,7 +170,7 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
 
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
-    made = run.growth(run.Settings(MODEL, PROMPT, N_NEW))
+    made = run.growth(run.Settings(DECODER, PROMPT, N_NEW))
     look = pictures.Look(made, STEP - 1, LAYER, HEAD, COLUMN)
     stored = take_away.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
@@ -216,10 +210,10 @@ def test_hostile_text(site: AppTest):
 
 
 def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    settings = run.Settings(MODEL, PROMPT, 2)
+    settings = run.Settings(DECODER, PROMPT, 2)
     run.growth.clear()
     with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
-        run.growth(run.Settings(MODEL, PROMPT, 9))
+        run.growth(run.Settings(DECODER, PROMPT, 9))
 
     def abandon(_: int) -> None:
         raise ZeroDivisionError

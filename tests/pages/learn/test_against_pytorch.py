@@ -1,6 +1,5 @@
 """Against PyTorch: the page's numbers beside a comparison made here, its controls and its times."""
 
-import json
 import re
 from typing import Any
 
@@ -15,6 +14,7 @@ from pages.learn.against_pytorch import comparison as lesson
 from serving import measure
 from serving.limits import MAX_SEED
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.drawn_tensors import pictures
 
 VIEW = "pages/learn/against_pytorch/page.py"
 KEY = "against_pytorch_"
@@ -23,17 +23,10 @@ KEY = "against_pytorch_"
 def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
     """Every panel on the page by its name and axes, as the browser receives it."""
     found = {}
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        length = int.from_bytes(data[:4], "little")
-        at = 4 + length
-        for panel in json.loads(data[4:at])["panels"]:
-            count = int(np.prod(panel["shape"]))
-            assert panel["cells"]
-            assert not panel["groups"]
-            values = np.frombuffer(data, "<f4", count, at).reshape(panel["shape"])
-            found[f"{panel['name']} {panel['axes'][0]}"] = (panel, values)
-            at += 8 * count  # its values and its cells
+    for tensor in (tensor for picture in pictures(site) for tensor in picture):
+        assert tensor.cells is not None
+        assert tensor.groups is None
+        found[f"{tensor.panel['name']} {tensor.panel['axes'][0]}"] = (tensor.panel, tensor.values)
     return found
 
 

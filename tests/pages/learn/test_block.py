@@ -1,6 +1,5 @@
 """The page "Block": its numbers against tensors computed without its code, extremes, links."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from pages.learn.block import orders, originals, parameters, prediction, section
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
+from tests.helpers.drawn_tensors import pictures
 
 VIEW = "pages/learn/block/page.py"
-DECODER, ENCODER = "smollm2-135m-instruct", "all-minilm-l6-v2"
 TEXT = "Nine grey geese fly over the frozen lake"
 
 
@@ -42,17 +41,7 @@ def _nothing_kept():
 
 def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Description and values of every panel of the first picture, as the browser gets them."""
-    (element, *_) = site.get("bidi_component")
-    data = element.proto.bytes
-    length = int.from_bytes(data[:4], "little")
-    header = json.loads(data[4 : 4 + length])
-    offset, found = 4 + length, []
-    for panel in header["panels"]:
-        count = int(np.prod(panel["shape"]))
-        values = np.frombuffer(data, "<f4", count=count, offset=offset).reshape(panel["shape"])
-        found.append((panel, values))
-        offset += 4 * count * (1 + panel["cells"] + panel["groups"])
-    return found
+    return [(tensor.panel, tensor.values) for tensor in pictures(site)[0]]
 
 
 def frame(site: AppTest, number: int = 0):

@@ -9,14 +9,13 @@ from streamlit.testing.v1 import AppTest
 
 from pages.learn.ladder import stages
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/ladder/page.py"
 NUMBERS = LECTURE_NUMBERS
 FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0}
-ENCODER = "all-minilm-l6-v2"
 
 
 def choose(site: AppTest, rung: str, kind: str = "six tokens") -> None:

@@ -10,14 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from pages.learn.masking import numbers
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/masking/page.py"
 NUMBERS = LECTURE_NUMBERS
 FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0}
-DECODER = "smollm2-135m-instruct"
 LABELS = NUMBERS["001_simple_attention_seed123"]["tokens"]
 
 
@@ -173,7 +172,7 @@ def test_scores_of_a_real_head(site: AppTest):
     np.testing.assert_allclose(shown["scores, filled"], filled, rtol=1e-5, atol=1e-5)
     assert described(site)["weights"]["rows"] == list(tokens.labels)
     assert float(site.metric[0].value) < 1e-6
-    site.selectbox("masking_model").set_value("all-minilm-l6-v2").run()
+    site.selectbox("masking_model").set_value(ENCODER).run()
     assert not site.exception
     assert described(site)["weights"]["rows"][0] == "[CLS]"
 

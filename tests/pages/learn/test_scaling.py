@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.learn.scaling import experiment, real_head, softmax
 from tests.helpers.apptest import maps, messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.charts.style import decades
 from ui.widgets import controls
@@ -143,9 +143,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
         assert not site.exception
 
 
-@pytest.mark.parametrize(
-    ("model", "layer", "head"), [("all-minilm-l6-v2", 3, 1), ("smollm2-135m-instruct", 29, 8)]
-)
+@pytest.mark.parametrize(("model", "layer", "head"), [(ENCODER, 3, 1), (DECODER, 29, 8)])
 def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int):
     text = "Nine bells rang over the harbour"
     open_page(
@@ -188,7 +186,7 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
 
 def test_the_original_is_what_the_model_computed(site: AppTest):
     open_page(site, VIEW)
-    model = bundled("all-minilm-l6-v2")
+    model = bundled(ENCODER)
     ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
     with torch.inference_mode():
         expected = model.core(ids, record=True).records[3].weights[0, 1].numpy()
@@ -198,7 +196,7 @@ def test_the_original_is_what_the_model_computed(site: AppTest):
 @pytest.mark.parametrize(
     "text", ["", "word " * 140, "x", "naïve 日本語 \u202e rtl", "<b>**a**</b>"]
 )
-@pytest.mark.parametrize("model", ["all-minilm-l6-v2", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
 def test_sentences_of_all_kinds(site: AppTest, model: str, text: str):
     open_page(site, VIEW, scaling_model=model, scaling_text=text)
     assert not site.exception

@@ -1,8 +1,6 @@
 """The shapes page: every step's numbers, identities that follow them, bad sizes, real layers."""
 
-import json
 import re
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,42 +11,15 @@ from torch.nn import functional
 from attention_core import MultiHeadAttention
 from pages.learn.shapes.questions import questions
 from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, messages, open_page, words
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.drawn_tensors import Drawn, drawings, drawn
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/shapes/page.py"
 LECTURE = LECTURE_NUMBERS["000_weight_splits"]
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 WORDS = "The cat sleeps on the warm mat"
 T, D_IN, D_OUT, H = 3, 6, 6, 2
 D = D_OUT // H
-
-
-class Drawn(NamedTuple):
-    about: dict[str, Any]
-    values: np.ndarray
-    cells: np.ndarray | None
-    groups: np.ndarray | None
-
-
-def drawn(site: AppTest) -> dict[str, Drawn]:
-    """Every tensor on the page, as the browser receives it, by name."""
-    found = {}
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        at = 4 + int.from_bytes(data[:4], "little")
-        for panel in json.loads(data[4:at])["panels"]:
-            parts: list[np.ndarray | None] = []
-            for present, kind in ((True, "<f4"), (panel["cells"], "<i4"), (panel["groups"], "<i4")):
-                if not present:
-                    parts.append(None)
-                    continue
-                count = int(np.prod(panel["shape"]))
-                parts.append(np.frombuffer(data, kind, count, at).reshape(panel["shape"]))
-                at += 4 * count
-            assert parts[0] is not None
-            found[panel["name"]] = Drawn(panel, parts[0], parts[1], parts[2])
-    return found
 
 
 def open_step(site: AppTest, number: int, **query: str) -> dict[str, Drawn]:
@@ -138,9 +109,7 @@ def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
     for number in range(4, 12):
         site.slider("shapes_step").set_value(number).run()
         palettes = set()
-        for element in site.get("bidi_component"):
-            data = element.proto.bytes
-            header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+        for header, _ in drawings(site):
             assert header["colour"] == "identity"
             assert header["link"] == "shapes"
             palettes.add(tuple(header["palette"]))
@@ -170,8 +139,8 @@ def test_scores_belong_to_the_token_and_head_that_ask(site: AppTest):
 
 def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
     panels = open_step(site, 5)
-    assert panels["step 5: keys"].about["rows"] == ["head 0", "head 1"]
-    assert panels["step 5: keys"].about["blocks"] == [["The", "cat", "sleeps"]]
+    assert panels["step 5: keys"].panel["rows"] == ["head 0", "head 1"]
+    assert panels["step 5: keys"].panel["blocks"] == [["The", "cat", "sleeps"]]
     site.slider("shapes_step").set_value(2).run()
     assert drawn(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert b'"decimals": 0' in site.get("bidi_component")[0].proto.bytes
@@ -237,7 +206,7 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     assert table["holds"].tolist() == tokens
     assert table["should hold"].tolist() == ["The", "cat", "sleeps"] * 2
     assert table["mixed up"].tolist() == ["no", "yes", "yes", "yes", "yes", "no"]
-    assert {tuple(index[:3]) for index in wrong.about["mark"]} == {
+    assert {tuple(index[:3]) for index in wrong.panel["mark"]} == {
         (0, 0, 1),
         (0, 0, 2),
         (0, 1, 0),
@@ -297,7 +266,7 @@ def test_a_batch_of_two_has_the_words_of_both(site: AppTest):
     panels = open_step(site, 6, shapes_second="A dog barks")
     panel = panels["step 6: keys"]
     assert panel.values.shape == (2, H, T, D)
-    assert panel.about["rows"] == [["The", "cat", "sleeps"], ["A", "dog", "barks"]]
+    assert panel.panel["rows"] == [["The", "cat", "sleeps"], ["A", "dog", "barks"]]
     x = torch.randn(6, D_IN, generator=torch.Generator().manual_seed(123)).view(2, T, D_IN)
     flat = the_example()[0].W_key(x)
     np.testing.assert_allclose(
@@ -308,7 +277,7 @@ def test_a_batch_of_two_has_the_words_of_both(site: AppTest):
 def test_hostile_words_are_only_text(site: AppTest):
     hostile = "<img/src=x> ![x](http://example.invalid) **b**"
     panels = open_step(site, 6, shapes_text=hostile)
-    assert panels["step 6: queries"].about["rows"] == [hostile.split()]
+    assert panels["step 6: queries"].panel["rows"] == [hostile.split()]
     assert not [e for e in site.markdown if "example.invalid" in e.value]
 
 
@@ -369,15 +338,15 @@ def test_a_real_layer_is_its_record(
         panels[f"step 6: keys{turned}"].values, record.k[:, kv_heads, t, d]
     )
     np.testing.assert_array_equal(panels["step 6: values"].values, record.v[:, kv_heads, t, d])
-    assert panels["step 6: values"].about["positions"][1] == kv_heads
-    assert panels["step 6: queries"].about["rows"] == [list(tokens.labels[:6])]
+    assert panels["step 6: values"].panel["positions"][1] == kv_heads
+    assert panels["step 6: queries"].panel["rows"] == [list(tokens.labels[:6])]
     for number, (tensor, values) in wanted.items():
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
         panel = drawn(site)[f"step {number}: {tensor}"]
         np.testing.assert_array_equal(panel.values, values)
     full = tuple(record.output.shape)
-    said = panel.about["shapeText"]
+    said = panel.panel["shapeText"]
     assert said == f"(batch 1, token {full[1]}, column {full[2]}), drawn: (1, 6, 8)"
     (window,) = [e.value for e in site.text if e.value.startswith("Drawn:")]
     config = model.core.config

@@ -13,7 +13,8 @@ from pages.learn.tokens import cuts, embeddings, tokenizers
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
 from tests.helpers.apptest import messages, open_page
-from tests.helpers.bundled_models import bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.drawn_tensors import drawn
 from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
 
 VIEW = "pages/learn/tokens/page.py"
@@ -33,18 +34,7 @@ def rows(site: AppTest) -> dict[str, dict[str, Any]]:
 
 def panels(site: AppTest) -> dict[str, np.ndarray]:
     """The vectors of the embedding, by name."""
-    found = {}
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        if data[:1] == b"{":
-            continue
-        length = int.from_bytes(data[:4], "little")
-        at = 4 + length
-        for panel in json.loads(data[4:at])["panels"]:
-            count = int(np.prod(panel["shape"]))
-            found[panel["name"]] = np.frombuffer(data, "<f4", count, at)
-            at += 8 * count if panel["cells"] else 4 * count
-    return found
+    return {name: tensor.values.ravel() for name, tensor in drawn(site).items()}
 
 
 def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
@@ -70,7 +60,7 @@ def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
     assert not site.exception
     own = [
         gpt2.gpt2(),
-        *(bundled(n).tokenizer for n in ("smollm2-135m-instruct", "all-minilm-l6-v2")),
+        *(bundled(n).tokenizer for n in (DECODER, ENCODER)),
     ]
     for frame, tokenizer in zip(site.dataframe, own, strict=False):
         tokens = tokenizer.encode(text)
@@ -94,7 +84,7 @@ def test_no_text_no_token(site: AppTest):
     assert site.table[0].value["tokens"].tolist() == [0, 0, 2]
     assert site.table[0].value["tokens a word"].tolist() == ["–", "–", "–"]
     # a decoder has nothing to embed
-    site.selectbox("tokens_model").set_value("smollm2-135m-instruct").run()
+    site.selectbox("tokens_model").set_value(DECODER).run()
     assert not site.exception
     assert any("no token in this text" in message for message in messages(site))
 
@@ -174,7 +164,7 @@ def test_a_word_that_is_too_long_to_step_through(site: AppTest):
     assert "Choose another word" in message
 
 
-@pytest.mark.parametrize("name", ["all-minilm-l6-v2", "smollm2-135m-instruct"])
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
     open_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
@@ -185,7 +175,7 @@ def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
     with torch.inference_mode():
         entered = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
     token = shown["token embedding"]
-    if name == "smollm2-135m-instruct":
+    if name == DECODER:
         assert set(shown) == {"token embedding", "= sum"}
         np.testing.assert_array_equal(token, entered)
         assert any("adds no position vector" in element.value for element in site.markdown)
@@ -208,13 +198,13 @@ def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):
         tokens_method=tokenizers.WORDPIECE,
         tokens_word="1",
         tokens_step="1",
-        tokens_model="smollm2-135m-instruct",
+        tokens_model=DECODER,
         tokens_place="0",
     )
     assert not site.toast
     assert site.radio("tokens_method").value == tokenizers.WORDPIECE
     assert [site.select_slider(f"tokens_{n}").value for n in ("word", "step", "place")] == [1, 1, 0]
-    assert site.selectbox("tokens_model").value == "smollm2-135m-instruct"
+    assert site.selectbox("tokens_model").value == DECODER
 
 
 def test_nonsense_in_a_link(site: AppTest):

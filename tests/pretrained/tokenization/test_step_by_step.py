@@ -17,6 +17,7 @@ from pretrained.tokenization.choose import for_source
 from pretrained.tokenization.gpt2 import Gpt2Bpe
 from pretrained.tokenization.step_by_step import MAX_STEP_BYTES, match_steps, merge_steps
 from pretrained.tokenization.wordpiece import WordPiece
+from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.texts import TEXTS
 
 PROSE = (
@@ -167,7 +168,7 @@ def test_a_vocabulary_of_pieces_has_no_byte_steps():
         FastBpe(tokenizer).words("ab")
 
 
-@pytest.mark.parametrize("name", ["smollm2-135m-instruct", "all-minilm-l6-v2"])
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_a_tokenizer_without_the_weights(name: str):
     source = pretrained.find(name)
     assert source is not None
