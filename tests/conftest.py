@@ -1,7 +1,9 @@
 """Settings for every test: no hub, nothing of the user's own models, quiet worker threads."""
 
+import functools
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
@@ -12,14 +14,43 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+BROWSER_TESTS = Path(__file__).parent / "browser"
+WEIGHTS_FIXTURES = {"minilm_folder", "smollm2_package", "smollm2_folder"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser, by its folder, and what needs the weights, by what it names."""
+    for item in items:
+        if item.path.is_relative_to(BROWSER_TESTS):
+            item.add_marker("browser")
+        fixtures = getattr(item, "fixturenames", ())
+        if _names_the_bundled_models(item.path) or not WEIGHTS_FIXTURES.isdisjoint(fixtures):
+            item.add_marker("weights")
+
+
+@functools.cache
+def _names_the_bundled_models(file: Path) -> bool:
+    return "tests.helpers.bundled_models" in file.read_text(encoding="utf-8")
+
 
 @pytest.fixture(scope="session", autouse=True)
-def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """None of the user's own models or settings; the converted SmolLM2 is shared with the site."""
+def _session_environment(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[None]:
+    """None of the user's own models or settings; the converted SmolLM2 is shared with the site.
+
+    A run that leaves out the tests that need the weights finds none, so that a test that needs them
+    without being marked fails here and not on the first machine that has none.
+    """
     patch = pytest.MonkeyPatch()
     patch.setenv("HF_HUB_CACHE", str(tmp_path_factory.getbasetemp() / "empty-hub-cache"))
     for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
         patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
+    if "not weights" in pytestconfig.option.markexpr:
+        from pretrained import sources
+
+        patch.setattr(sources, "package_folder", lambda package: None)
     yield
     patch.undo()
 

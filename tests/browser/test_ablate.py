@@ -4,7 +4,6 @@ import re
 import urllib.parse
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
@@ -12,8 +11,6 @@ from pages.compare.ablate import runs
 from tests.helpers.browser import click, expect_parameter, metric_value, open_page, press, type_text
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 TEXT = "A lamp before the storm"
 LINK = f"/ablate?ablate_model={ENCODER}&ablate_text=A+lamp+before+the+storm&ablate_heads=L2H3"

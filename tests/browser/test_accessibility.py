@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-import pytest
 from playwright.sync_api import Page
 
 from benchmarks.browser import ROOT, Site
 from benchmarks.repaint import wait_until_idle, watch
 from tests.helpers.browser import PATHS
-
-pytestmark = pytest.mark.browser
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"

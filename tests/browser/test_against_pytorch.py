@@ -2,14 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 URL, TITLE = "/against-pytorch", "Against PyTorch"
 

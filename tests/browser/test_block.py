@@ -11,8 +11,6 @@ from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.visitors import settled
 
-pytestmark = pytest.mark.browser
-
 
 def code(page: Page) -> Locator:
     return page.get_by_test_id("stCode").first

@@ -5,14 +5,11 @@ import zipfile
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, press, read_by_keyboard, set_slider
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 PROMPT = "Two cats sat. Two"
 ADDRESS = f"/generated-tokens?generated_tokens_prompt={quote(PROMPT)}&generated_tokens_new=6"

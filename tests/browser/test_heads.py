@@ -25,12 +25,9 @@ from tests.helpers.browser import (
     press,
     read_by_keyboard,
     read_cell,
-    weights,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
 from tests.helpers.visitors import settled, visitor
-
-pytestmark = pytest.mark.browser
 
 Arrive = Callable[[], Page]
 
@@ -91,7 +88,7 @@ def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, 
     stated = page.get_by_text("A value read here is within").inner_text()
     bound = float(re.search(r"±([\d.e-]+) of", stated)[1])  # type: ignore[index]
     for layer, head, row, column in ((0, 2, 4, 3), (5, 8, 6, 0), (2, 0, 5, 5)):
-        expected, tokens = weights(model, SENTENCE, layer, head)
+        expected, tokens = attention(model, SENTENCE, layer, head)
         n, number = len(tokens.ids), layer * N_HEADS[model] + head
         text = read_head(figure, number, row, column, n, f"layer {layer}, head {head}")
         assert f"layer {layer}, head {head}: query {row} “{tokens.labels[row]}” → key" in text
@@ -109,7 +106,7 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     title = "layer 4, head 7: weights"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile("heads_head=7"))
-    expected, _ = weights(ENCODER, SENTENCE, 4, 7)
+    expected, _ = attention(ENCODER, SENTENCE, 4, 7)
     text = read_cell(heatmap(page, title), 5, 2)
     assert float(text.rsplit(" ", 1)[1]) == pytest.approx(float(expected[5, 2]), rel=1e-5)
     # a cell that is clicked becomes the pair below
@@ -131,7 +128,7 @@ def test_without_a_mouse(page: Page, site: Site):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     text = read_by_keyboard(figure, "layer 3, head 6: query")
-    expected, tokens = weights(ENCODER, SENTENCE, 3, 6)
+    expected, tokens = attention(ENCODER, SENTENCE, 3, 6)
     row, column = divmod(int(expected.argmax()), len(tokens.ids))
     assert f"query {row} “" in text  # a head is entered at its largest weight
     page.keyboard.press("Shift+ArrowUp" if row else "Shift+ArrowDown")
@@ -193,7 +190,7 @@ def weights_of(layer: int, head: int) -> tuple[np.ndarray, int]:
 def test_256_tokens(page: Page, site: Site):
     text = "word " * 254
     figure = visit(page, site, heads_text=text)
-    matrix, _ = weights(ENCODER, text, 1, 1)
+    matrix, _ = attention(ENCODER, text, 1, 1)
     said = read_head(figure, 13, 200, 31, 256, "layer 1, head 1")
     found = re.search(r"query (\d+) .* key (\d+) ", said)
     assert found

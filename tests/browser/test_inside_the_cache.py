@@ -3,14 +3,11 @@
 import re
 from urllib.parse import quote
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, heatmap, open_page, press, read_by_keyboard, set_slider
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 PROMPT = "Two cats sat. Two"  # five tokens
 ADDRESS = (

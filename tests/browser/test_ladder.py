@@ -13,8 +13,6 @@ from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.panels import expect_cell, panel
 from tests.helpers.visitors import settled
 
-pytestmark = pytest.mark.browser
-
 MATRIX = "My matrix, as text or in the table below"
 
 

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
@@ -10,8 +9,6 @@ from pages.learn.masking import numbers
 from tests.helpers.browser import click, open_page, set_slider
 from tests.helpers.panels import expect_cell, panel, read
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 
 def test_the_main_path(page: Page, site: Site):

@@ -1,13 +1,10 @@
 """Every page on a phone."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import PATHS
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

@@ -13,8 +13,6 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from benchmarks.browser import Site
 
-pytestmark = pytest.mark.browser
-
 HOSTILE = "</text><script>alert(1)</script>"
 LABELS = ["[CLS]", "a&b", "<i>", "שלום", "x\x08y", "]]>", HOSTILE]
 SCRIPT = """

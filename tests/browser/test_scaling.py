@@ -13,8 +13,6 @@ from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.visitors import settled
 from ui.widgets import controls
 
-pytestmark = pytest.mark.browser
-
 
 def weights(scale: float) -> torch.Tensor:
     """Layer 3, head 1 on the page's first sentence, without the site's code."""

@@ -10,8 +10,6 @@ from benchmarks.browser import Site
 from tests.helpers.browser import click
 from ui.frame.security_headers import HEADERS
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health"])
 def test_every_answer_carries_the_headers(site: Site, path: str):

@@ -14,8 +14,6 @@ from tests.helpers.bundled_models import ENCODER
 from tests.helpers.panels import geometry, panel, read, readout_of
 from tests.helpers.visitors import settled
 
-pytestmark = pytest.mark.browser
-
 ATTEMPTS = 10
 
 # the smallest rectangle, in CSS pixels, of what differs between a canvas and a picture of it

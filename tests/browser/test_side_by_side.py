@@ -17,11 +17,8 @@ from tests.helpers.browser import (
     read_by_keyboard,
     read_cell,
     readout,
-    weights,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER
-
-pytestmark = pytest.mark.browser
+from tests.helpers.bundled_models import DECODER, ENCODER, attention
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = (
@@ -45,8 +42,8 @@ def value(text: str) -> float:
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
     open_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
-    first, tokens = weights(ENCODER, TEXT, 3, 1)
-    second, others = weights(DECODER, TEXT, 3, 1)
+    first, tokens = attention(ENCODER, TEXT, 3, 1)
+    second, others = attention(DECODER, TEXT, 3, 1)
     assert tokens.labels[3:6] == ("didn", "'", "t")
     assert others.labels[2:4] == ("␣didn", "'t")
     # one token on both sides: sleep -> keeper

@@ -22,15 +22,12 @@ from tests.helpers.browser import (
     set_slider,
     slider,
     type_text,
-    weights,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.bundled_models import DECODER, ENCODER, attention
 from tests.helpers.visitors import settled
 
 Arrive = Callable[[], Page]
 Start = Callable[..., Site]
-
-pytestmark = pytest.mark.browser
 
 
 def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
@@ -40,7 +37,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     set_slider(page, "Head", 0, 6)  # 1 -> 7
     figure = heatmap(page, "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 7")
     expect(figure).to_be_visible()
-    expected, tokens = weights(ENCODER, SENTENCE, 5, 7)
+    expected, tokens = attention(ENCODER, SENTENCE, 5, 7)
     n = len(tokens.ids)
     for row, column in ((2, 5), (n - 1, 0), (0, n - 1)):
         text = read_cell(figure, row, column)
@@ -58,7 +55,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
     )
     figure = heatmap(page, "SmolLM2 135M Instruct, layer 3, head 1")
     expect(figure).to_be_visible()
-    expected, _ = weights(DECODER, SENTENCE, 3, 1)
+    expected, _ = attention(DECODER, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
     shown = float(read_cell(figure, 4, 1).rsplit(" ", 1)[1])
     assert shown == pytest.approx(float(expected[4, 1]), rel=1e-5)

@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, heatmap, open_page, press, read_cell
 from tests.helpers.bundled_models import DECODER
-
-pytestmark = pytest.mark.browser
 
 TINY = "/timing?timing_model=random-tiny&timing_tokens=16&timing_repeats=2"
 LONG = f"/timing?timing_model={DECODER}&timing_tokens=128&timing_repeats=5"

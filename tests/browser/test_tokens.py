@@ -3,15 +3,12 @@
 import re
 import urllib.parse
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from pretrained.tokenization import gpt2
 from tests.helpers.browser import open_page, press, set_slider, type_text
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 
 def row(page: Page, title: str) -> Locator:

@@ -3,13 +3,10 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, press, set_slider
-
-pytestmark = pytest.mark.browser
 
 SLIDER = "Who keeps keys and values"
 

@@ -12,8 +12,6 @@ from tests.helpers.browser import open_page, press, read_by_keyboard, set_slider
 from tests.helpers.bundled_models import DECODER, bundled
 from tests.helpers.visitors import settled
 
-pytestmark = pytest.mark.browser
-
 PROMPT = "Two small cats"
 HEIGHT = "element => element.offsetHeight"
 

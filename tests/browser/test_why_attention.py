@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 
-import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 from torch import nn
@@ -12,8 +11,6 @@ from attention_core.experiments.learn.why_attention import word_vectors
 from benchmarks.browser import Site
 from tests.helpers.browser import SENTENCE, click, open_page, set_slider, type_text
 from tests.helpers.visitors import settled
-
-pytestmark = pytest.mark.browser
 
 
 def metric(page: Page, label: str) -> Locator:

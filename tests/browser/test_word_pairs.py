@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
@@ -13,11 +12,8 @@ from tests.helpers.browser import (
     open_page,
     press,
     type_text,
-    weights,
 )
-from tests.helpers.bundled_models import ENCODER
-
-pytestmark = pytest.mark.browser
+from tests.helpers.bundled_models import ENCODER, attention
 
 ARTIST = "the artist painted the portrait of a woman with a brush"
 
@@ -31,7 +27,7 @@ def largest(query: str, key: str) -> float:
     values = []
     for layer in range(6):
         for head in range(12):
-            matrix, tokens = weights(ENCODER, ARTIST, layer, head)
+            matrix, tokens = attention(ENCODER, ARTIST, layer, head)
             values.append(float(matrix[tokens.pieces.index(query), tokens.pieces.index(key)]))
     return max(values)
 

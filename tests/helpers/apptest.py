@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
-
-from tests.helpers.bundled_models import bundled
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAME = str(ROOT / "ui" / "frame" / "frame.py")
@@ -50,14 +47,6 @@ def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
         values = np.frombuffer(data, "<f4", offset=4 + length)
         found.append((header, values.reshape(header["rows"], header["columns"])))
     return found
-
-
-def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
-    """The same weights without any of the site's code."""
-    model = bundled(name)
-    ids = torch.tensor([model.tokenizer.encode(text).ids])
-    with torch.inference_mode():
-        return model.core(ids, record=True).records[layer].weights[0, head].numpy()
 
 
 MAX_WORDS = 350

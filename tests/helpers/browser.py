@@ -4,7 +4,6 @@ import re
 import urllib.parse
 from collections.abc import Callable
 
-import torch
 from playwright.sync_api import (
     Locator,
     Page,
@@ -14,22 +13,12 @@ from playwright.sync_api import (
 )
 
 from benchmarks.browser import Site
-from pretrained import Tokens
-from tests.helpers.bundled_models import bundled
 from tests.helpers.visitors import settled
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SENTENCE = "Seven small ships sailed past the old lighthouse"
 POINTING_ATTEMPTS = 3  # a picture may be painted anew, or moved, under the pointer
 POINTING_PATIENCE_MS = 2_000
-
-
-def weights(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
-    model = bundled(name)
-    tokens = model.tokenizer.encode(text)
-    with torch.inference_mode():
-        record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
-    return record.weights[0, head], tokens
 
 
 def open_page(page: Page, site: Site, path: str, heading: str) -> None:

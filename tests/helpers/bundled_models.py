@@ -2,7 +2,11 @@
 
 import functools
 
+import numpy as np
+import torch
+
 import pretrained
+from pretrained import Tokens
 
 ENCODER = "all-minilm-l6-v2"
 DECODER = "smollm2-135m-instruct"
@@ -15,3 +19,17 @@ def bundled(name: str) -> pretrained.Pretrained:
     Loaded once: SmolLM2 takes a second. Read-only, as everything that is shared.
     """
     return pretrained.load(name)
+
+
+def attention(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
+    """One head's weights (queries, keys) on a text, without any of the site's code."""
+    model = bundled(name)
+    tokens = model.tokenizer.encode(text)
+    with torch.inference_mode():
+        record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
+    return record.weights[0, head], tokens
+
+
+def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
+    """The same without the tokens."""
+    return attention(name, text, layer, head)[0].numpy()

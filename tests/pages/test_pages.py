@@ -23,9 +23,8 @@ from tests.helpers.apptest import (
     maps,
     messages,
     open_page,
-    weights,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.bundled_models import DECODER, ENCODER, weights
 from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import says

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from pretrained.tokenization.tokens import Tokens
 from serving import models
-from tests.helpers.apptest import SIDE, maps, messages, open_page, weights
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.apptest import SIDE, maps, messages, open_page
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, pack, picked
 from ui.widgets import controls
 
