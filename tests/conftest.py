@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
-WEIGHTS_FIXTURES = {"minilm_folder", "smollm2_package", "smollm2_folder"}
+WEIGHTS_FIXTURES = {"minilm", "minilm_folder", "smollm2", "smollm2_package", "smollm2_folder"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
@@ -24,9 +24,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(BROWSER_TESTS):
             item.add_marker("browser")
-        fixtures = getattr(item, "fixturenames", ())
-        if _names_the_bundled_models(item.path) or not WEIGHTS_FIXTURES.isdisjoint(fixtures):
+        if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & _fixtures(item):
             item.add_marker("weights")
+
+
+def _fixtures(item: pytest.Item) -> set[str]:
+    """The names of its fixtures, those included that a parameter names."""
+    parameters = getattr(item, "callspec", None)
+    values = parameters.params.values() if parameters else ()
+    names = getattr(item, "fixturenames", ())
+    return {*names, *(value for value in values if isinstance(value, str))}
 
 
 @functools.cache
