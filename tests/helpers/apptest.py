@@ -1,6 +1,5 @@
 """Open pages under Streamlit's AppTest and read what they show."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
+
+from tests.helpers.drawn_tensors import drawings
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAME = str(ROOT / "ui" / "frame" / "frame.py")
@@ -40,11 +41,8 @@ MODELS = "pages/weights/models/page.py"
 def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Header and values of each heatmap on the page, as the browser receives them."""
     found = []
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        length = int.from_bytes(data[:4], "little")
-        header = json.loads(data[4 : 4 + length])
-        values = np.frombuffer(data, "<f4", offset=4 + length)
+    for header, body in drawings(site):
+        values = np.frombuffer(body, "<f4")
         found.append((header, values.reshape(header["rows"], header["columns"])))
     return found
 
