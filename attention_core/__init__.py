@@ -36,16 +36,19 @@ from attention_core.model.config import (
     gpt2_config,
     llama_config,
 )
+from attention_core.model.forward_pass import Hooks
 from attention_core.model.latent import LatentAttention
+from attention_core.model.output import TransformerOutput
 from attention_core.model.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.model.reshape import in_form
-from attention_core.model.transformer import Transformer, TransformerOutput
+from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, probabilities, sample
 
 __all__ = [
     "PRESETS",
     "AttentionRecord",
     "CausalAttention",
+    "Hooks",
     "KVCache",
     "LatentAttention",
     "LatentConfig",

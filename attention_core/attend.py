@@ -38,6 +38,9 @@ class AttentionRecord:
     context: Tensor  # (B, H, T, D)
     scale: float
     output: Tensor | None = None  # (B, T, C)  heads merged and projected, where a layer does so
+    # (B, T, (H + 2 H_kv) * D)  what q, k and v are split from, before rotary positions, where a
+    # model's layer has made them with one product
+    projected: Tensor | None = None
 
 
 # A change to the heads of a layer before they are merged and projected: the number of the layer and

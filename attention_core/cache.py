@@ -66,6 +66,16 @@ class KVCache:
         )
 
     @property
+    def n_rows(self) -> int:
+        """N, the rows of every buffer: `max_length`, or the window if that is less."""
+        return self._n_rows
+
+    @property
+    def buffers(self) -> tuple[list[Tensor], list[Tensor]]:
+        """The memory itself, keys and values of each layer: (B, H_kv, N, D), stored or not."""
+        return self._keys, self._values
+
+    @property
     def length(self) -> int:
         """How many tokens have been stored: the position of the next one."""
         return self._length

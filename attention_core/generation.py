@@ -7,7 +7,7 @@ gpt-fast; the time of neither is dropped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +20,7 @@ from attention_core.checks import require_int
 from attention_core.costs.formulas import forward_flops
 from attention_core.costs.stopwatch import synchronize
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
@@ -57,7 +58,7 @@ def stream(
     cache: KVCache | None = None,
     sampling: Sampling | None = None,
     stop_ids: Collection[int] = (),
-    on_layer: Callable[[int], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
     record: bool = False,
 ) -> Iterator[Step]:
     """Yield one `Step` a new token; the first is the prefill.
@@ -65,16 +66,15 @@ def stream(
     `token_ids` is the prompt: a list, a tuple or a tensor (T) or (1, T), on any device.
     Without a cache every step runs the whole sequence again. With one, the prompt runs once and
     each later step runs one token. A cache that already holds tokens is continued. Generation ends
-    after `max_new_tokens`, or after a token in `stop_ids`. `on_layer` is handed to every forward
-    pass, which it may abandon by raising: a long pass need not be waited for. With `record` every
-    step carries the records of its pass.
+    after `max_new_tokens`, or after a token in `stop_ids`. The `hooks` go to every
+    forward pass. With `record` every step carries the records of its pass.
     Raises: ValueError, before anything runs, for a prompt that is empty or no row of ids of the
     vocabulary, a model without logits, a cache of another model, or more tokens than the context or
     the cache can hold.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
     _check(model.config, len(prompt), max_new_tokens, cache)
-    run = _Run(model, cache, sampling or Sampling(), frozenset(stop_ids), on_layer, record)
+    run = _Run(model, cache, sampling or Sampling(), frozenset(stop_ids), hooks, record)
     return run.steps(prompt, max_new_tokens)
 
 
@@ -86,7 +86,7 @@ def generate(
     cache: KVCache | None = None,
     sampling: Sampling | None = None,
     stop_ids: Collection[int] = (),
-    on_layer: Callable[[int], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> list[int]:
     """The new token ids, by draining `stream` (same arguments and errors)."""
     steps = stream(
@@ -96,7 +96,7 @@ def generate(
         cache=cache,
         sampling=sampling,
         stop_ids=stop_ids,
-        on_layer=on_layer,
+        hooks=hooks,
     )
     return [step.token_id for step in steps]
 
@@ -109,7 +109,7 @@ class _Run:
     cache: KVCache | None
     sampling: Sampling
     stop_ids: frozenset[int]
-    on_layer: Callable[[int], None] | None
+    hooks: Hooks
     record: bool
 
     def steps(self, prompt: list[int], max_new_tokens: int) -> Iterator[Step]:
@@ -149,7 +149,7 @@ class _Run:
             synchronize(new.device)
             begin = time.perf_counter()
             output = self.model(
-                new, cache=self.cache, last_only=True, on_layer=self.on_layer, record=self.record
+                new, cache=self.cache, last_only=True, hooks=self.hooks, record=self.record
             )
             synchronize(new.device)
             seconds = time.perf_counter() - begin

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.model.transformer import TransformerOutput
+    from attention_core.model.output import TransformerOutput
     from pretrained.load import Pretrained
 
 

@@ -25,7 +25,7 @@ def reference_steps(
     max_new_tokens: int,
     cached: bool,
     attention: str = "sdpa",
-    on_layer: Callable[[int], None] | None = None,
+    before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[Step]:
     """Yield one `Step` a new token of GPT2LMHeadModel or LlamaForCausalLM, always the likeliest.
 
@@ -33,7 +33,7 @@ def reference_steps(
     asked for at the last position alone, as `generate` does, and the clock goes around the model's
     call alone. `attention` is transformers' name of the implementation; the model has its earlier
     one between two steps. `config` is the core's for the same model: it counts the operations.
-    `on_layer` is called before each layer and abandons the pass by raising.
+    `before_layer` is called before each layer and abandons the pass by raising.
     Raises: ValueError, before anything runs, for an empty prompt, no new token, or more tokens than
     the context can hold.
     """
@@ -43,7 +43,9 @@ def reference_steps(
             f"a prompt of {len(token_ids)} tokens with {max_new_tokens} new ones: both must be at "
             f"least 1, and all but the last fit the context of {config.context_length}"
         )
-    return _steps(reference, config, list(token_ids), max_new_tokens, cached, attention, on_layer)
+    return _steps(
+        reference, config, list(token_ids), max_new_tokens, cached, attention, before_layer
+    )
 
 
 def _steps(
@@ -53,7 +55,7 @@ def _steps(
     max_new_tokens: int,
     cached: bool,
     attention: str,
-    on_layer: Callable[[int], None] | None,
+    before_layer: Callable[[int], None] | None,
 ) -> Iterator[Step]:
     import torch
     from transformers import DynamicCache
@@ -65,7 +67,7 @@ def _steps(
         new = sequence[-1:] if cached and number else sequence
         ids = torch.tensor([new], device=reference.device)
         with torch.inference_mode(), _implementation(reference, attention):
-            logits, seconds = _timed(reference, ids, cache, on_layer)
+            logits, seconds = _timed(reference, ids, cache, before_layer)
             token_id = int(logits.argmax())
             logprob = float(logits.log_softmax(dim=-1)[token_id])
         n_new, n_keys = len(new), len(sequence)
@@ -84,12 +86,12 @@ def _steps(
 
 
 def _timed(
-    reference: Any, ids: Tensor, cache: Any, on_layer: Callable[[int], None] | None
+    reference: Any, ids: Tensor, cache: Any, before_layer: Callable[[int], None] | None
 ) -> tuple[Tensor, float]:
     """Logits (V) of the last position, float32 on the CPU, and the seconds of the model's call."""
     from attention_core.costs.stopwatch import synchronize
 
-    with _told(_layers(reference), on_layer):
+    with _told(_layers(reference), before_layer):
         synchronize(ids.device)
         begin = time.perf_counter()
         output = reference(
@@ -118,14 +120,14 @@ def _implementation(reference: Any, attention: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told(layers: nn.ModuleList, on_layer: Callable[[int], None] | None) -> Iterator[None]:
-    """`on_layer` hears of each layer before it runs."""
-    if on_layer is None:
+def _told(layers: nn.ModuleList, before_layer: Callable[[int], None] | None) -> Iterator[None]:
+    """`before_layer` hears of each layer before it runs."""
+    if before_layer is None:
         yield
         return
 
     def hook(number: int) -> Callable[[Any, Any], None]:
-        return lambda module, arguments: on_layer(number)
+        return lambda module, arguments: before_layer(number)
 
     hooks = [layer.register_forward_pre_hook(hook(i)) for i, layer in enumerate(layers)]
     try:

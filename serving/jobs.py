@@ -71,7 +71,7 @@ class Work:
         return self._stop.is_set() or now - self._seen > patience
 
     def check_stop(self, _: int = 0) -> None:
-        """Raise Stopped if the job is abandoned; what a forward pass takes as `on_layer`."""
+        """Raise Stopped if the job is abandoned; the hook `before_layer` of a forward pass."""
         if self.abandoned:
             raise Stopped
 

@@ -41,7 +41,7 @@ def check_tokens(n_tokens: int, limit: int, purpose: str) -> None:
 
 
 PACKED_CACHE_BYTES = 64 * 1024**2
-STREAM_CACHE_BYTES = 128 * 1024**2
+STREAM_CACHE_BYTES = 256 * 1024**2
 LAYER_CACHE_BYTES = 128 * 1024**2
 MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 EMBEDDING_CACHE_BYTES = 32 * 1024**2

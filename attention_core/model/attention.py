@@ -10,16 +10,19 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, Edit, attend
-from attention_core.cache import KVCache
+from attention_core.attend import AttentionRecord, attend
 from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import Projection
-from attention_core.model.rotary import Rotation, rotate
+from attention_core.model.rotary import rotate
 
 
 class Attention(nn.Module):
-    """Projections around `attend`, with rotary positions and a cache where they are used."""
+    """Multi-head attention with rotary positions and a cache, where a pass has them.
+
+    With fewer key/value heads than query heads it is grouped-query attention.
+    """
 
     def __init__(self, config: TransformerConfig, layer: int) -> None:
         super().__init__()
@@ -32,36 +35,27 @@ class Attention(nn.Module):
         self.qkv = Projection(config.d_model, self.q_width + 2 * self.kv_width, bias)
         self.out = Projection(self.q_width, config.d_model, bias)
 
-    def forward(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-        edit: Edit | None = None,
-    ) -> AttentionRecord:
-        """Attend, edit the heads if asked to, and project: x (B, T, C); `output` is (B, T, C)."""
-        record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
-        if edit is not None:
-            record = edit(self.layer, record)
-        return replace(record, output=self.out(merge_heads(record.context)))
+    def forward(self, x: Tensor, forward_pass: Pass) -> AttentionRecord:
+        """Project, split into heads, attend, merge the heads, project: (B, T, C) -> (B, T, C).
 
-    def heads(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-    ) -> AttentionRecord:
-        """Every head's attention, before they are merged: x (B, T, C)."""
-        q, k, v = self.qkv(x).split((self.q_width, self.kv_width, self.kv_width), dim=-1)
+        The result is the record's `output`.
+        """
+        projected = self.qkv(x)  # (B, T, C) -> (B, T, (H + 2 H_kv) * D)
+        q, k, v = projected.split((self.q_width, self.kv_width, self.kv_width), dim=-1)
         q = split_heads(q, self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
         k = split_heads(k, self.n_kv_heads)  # (B, T, H_kv*D) -> (B, H_kv, T, D)
         v = split_heads(v, self.n_kv_heads)
-        if rotation is not None:
-            q, k = rotate(q, rotation), rotate(k, rotation)
-        if cache is not None:
-            k, v = cache.update(self.layer, k, v)  # (B, H_kv, T, D) -> (B, H_kv, S, D)
-        return attend(q, k, v, mask=mask)
+        if forward_pass.rotation is not None:
+            q, k = rotate(q, forward_pass.rotation), rotate(k, forward_pass.rotation)
+        if forward_pass.cache is not None:  # (B, H_kv, T, D) -> (B, H_kv, S, D)
+            k, v = forward_pass.cache.update(self.layer, k, v)
+        record = attend(q, k, v, mask=forward_pass.mask)
+        if forward_pass.hooks.edit_heads is not None:
+            record = forward_pass.hooks.edit_heads(self.layer, record)
+        merged = merge_heads(record.context)  # (B, H, T, D) -> (B, T, H*D)
+        output = self.out(merged)  # (B, T, H*D) -> (B, T, C)
+        return replace(record, projected=projected, output=output)
+
+    def out_weight(self) -> Tensor:
+        """The matrix W_O that projects the merged heads: (H*D, C)."""
+        return self.out.weight

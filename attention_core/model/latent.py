@@ -21,10 +21,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, Edit, attend
-from attention_core.cache import KVCache
+from attention_core.attend import AttentionRecord, attend
 from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import Projection, RMSNorm
 from attention_core.model.rotary import Rotation, rotate, rotate_neighbours
 
@@ -63,44 +63,25 @@ class LatentAttention(nn.Module):
         self.kv_up = Projection(sizes.kv_rank, self.n_heads * kv_head_size, False)
         self.out = Projection(self.n_heads * sizes.v_head_size, width, bias)
 
-    def forward(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-        edit: Edit | None = None,
-    ) -> AttentionRecord:
-        """Attend, edit the heads if asked to, and project: x (B, T, C); `output` is (B, T, C)."""
-        record = self.heads(x, mask=mask, rotation=rotation, cache=cache)
-        if edit is not None:
-            record = edit(self.layer, record)
+    def forward(self, x: Tensor, forward_pass: Pass) -> AttentionRecord:
+        """Attend, merge the heads and project: x (B, T, C); the record's `output` is (B, T, C).
+
+        Raises: ValueError for a pass without a rotation.
+        """
+        if forward_pass.rotation is None:
+            raise ValueError("latent attention has a rotary key: it needs a rotation, got None")
+        q_nope, q_rope = self.queries(x, forward_pass.rotation)
+        latent, rope_key = self.compress(x, forward_pass.rotation)
+        if forward_pass.cache is not None:  # T rows each -> S rows each
+            latent, rope_key = forward_pass.cache.update(self.layer, latent, rope_key)
+        form = self._absorbed if self.sizes.absorbed else self._expanded
+        record = form(q_nope, q_rope, latent, rope_key, forward_pass.mask)
+        if forward_pass.hooks.edit_heads is not None:
+            record = forward_pass.hooks.edit_heads(self.layer, record)
         context = record.context
         if self.sizes.absorbed:
             context = context @ self.up_matrices()[1]  # (B, H, T, r) -> (B, H, T, E)
         return replace(record, output=self.out(merge_heads(context)))
-
-    def heads(
-        self,
-        x: Tensor,
-        *,
-        mask: Tensor | None,
-        rotation: Rotation | None,
-        cache: KVCache | None,
-    ) -> AttentionRecord:
-        """Every head's attention, before they are merged: x (B, T, C).
-
-        Raises: ValueError without a rotation.
-        """
-        if rotation is None:
-            raise ValueError("latent attention has a rotary key: it needs a rotation, got None")
-        q_nope, q_rope = self.queries(x, rotation)
-        latent, rope_key = self.compress(x, rotation)
-        if cache is not None:  # (B, 1, T, r) and (B, 1, T, R) -> (B, 1, S, r) and (B, 1, S, R)
-            latent, rope_key = cache.update(self.layer, latent, rope_key)
-        form = self._absorbed if self.sizes.absorbed else self._expanded
-        return form(q_nope, q_rope, latent, rope_key, mask)
 
     def queries(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
         """Both parts of every head's queries: (B, T, C) -> (B, H, T, N), turned (B, H, T, R)."""

@@ -6,53 +6,18 @@ H_kv key/value heads, D head size, C width, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, Edit
 from attention_core.cache import KVCache
 from attention_core.masks import causal_mask, padding_mask
-from attention_core.model.block import Block
+from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_inputs
-from attention_core.model.latent import LatentAttention
 from attention_core.model.layers import make_norm, project, random_weights
-from attention_core.model.rotary import Rotation, rotary_angles
-
-
-@dataclass(frozen=True)
-class TransformerOutput:
-    """What a forward pass returns.
-
-    `logits` is (B, T, V), or (B, 1, V) when only the last row was asked for, or None for a model
-    without an output matrix. `hidden` is (B, T, C) after the last norm. With `record=True`,
-    `records` holds one `AttentionRecord` a layer, and `hidden_states` the n_layers + 1 states of
-    the residual stream: the embeddings, then the output of each block (before the last norm).
-    Nothing in them is memory of a cache: they stay as they are whatever is done to it later.
-    """
-
-    logits: Tensor | None
-    hidden: Tensor
-    records: tuple[AttentionRecord, ...] = ()
-    hidden_states: tuple[Tensor, ...] = ()
-
-
-@dataclass(frozen=True)
-class EmbeddingParts:
-    """How the input of layer 0 came about: `total` is the sum of the parts that the model has.
-
-    `position` is None for rotary positions, which act inside attention. `entering` is `total`
-    after the embedding norm, where there is one.
-    """
-
-    token: Tensor  # (B, T, C)
-    position: Tensor | None  # (T, C)
-    segment: Tensor | None  # (C), or (B, T, C) with segment ids
-    total: Tensor  # (B, T, C)
-    entering: Tensor  # (B, T, C)
+from attention_core.model.output import EmbeddingParts, TransformerOutput
+from attention_core.model.rotary import rotary_angles
 
 
 class Transformer(nn.Module):
@@ -88,62 +53,35 @@ class Transformer(nn.Module):
         attention_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         last_only: bool = False,
-        on_layer: Callable[[int], None] | None = None,
-        edit: Edit | None = None,
+        hooks: Hooks = NO_HOOKS,
     ) -> TransformerOutput:
-        """Run the new tokens, behind those in `cache` if one is given.
+        """Run the new tokens, behind those in `cache` if there is one.
 
         Shapes: token_ids and segment_ids (B, T); attention_mask (B, S), non-zero for a real token
         (padding belongs on the right: positions count from the first column).
-        `last_only` computes the logits of the last position alone: all that generation needs.
-        `on_layer` is called with the number of each layer before it runs; by raising it abandons
-        the pass, and the cache stays as it was.
-        `edit` may change the record of every layer before its heads are merged and projected; what
-        is recorded is the edited one.
+        `record` keeps every tensor of every layer. `last_only` computes the logits of the last
+        position alone, which is all that generation needs.
         Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
         """
         offset = cache.length if cache is not None else 0
         check_inputs(self.config, token_ids, cache, attention_mask, segment_ids)
-        n_new = token_ids.shape[1]
-        positions = torch.arange(offset, offset + n_new, device=token_ids.device)
-        x = self.embed(token_ids, positions, segment_ids).entering
-        n_keys = offset + n_new if cache is None else cache.n_keys(n_new)
-        mask = self._mask(n_new, n_keys, attention_mask, token_ids.device)
-        rotation = self._rotation(positions, x.dtype)
-
-        records, hidden_states = [], [x]
-        for layer, block in enumerate(self.blocks):
-            if on_layer is not None:
-                on_layer(layer)
-            x, attention_record = block(x, mask=mask, rotation=rotation, cache=cache, edit=edit)
-            if record:
-                if cache is not None:
-                    # views of the cache's memory, which a later step may write to again
-                    attention_record = replace(
-                        attention_record, k=attention_record.k.clone(), v=attention_record.v.clone()
-                    )
-                records.append(attention_record)
-                hidden_states.append(x)
-        hidden = x if self.final_norm is None else self.final_norm(x)
+        positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
+        embedding = self.embed(token_ids, positions, segment_ids)
+        x = embedding.entering
+        forward_pass = self.new_pass(x, positions, cache, attention_mask, hooks)
+        hidden, layers = self.run_layers(x, forward_pass, record=record)
         return TransformerOutput(
             logits=self._logits(hidden[:, -1:] if last_only else hidden),
             hidden=hidden,
-            records=tuple(records),
-            hidden_states=tuple(hidden_states) if record else (),
+            embedding=embedding if record else None,
+            layers=layers,
         )
 
-    def resume(
-        self,
-        x: Tensor,
-        layer: int,
-        *,
-        on_layer: Callable[[int], None] | None = None,
-        edit: Edit | None = None,
-    ) -> Tensor:
+    def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
         """Run the layers from `layer` on, on states that lie before it: (B, T, C) -> (B, T, C).
 
         `x` is `hidden_states[layer]` of a text without padding, or a batch of such states; the
-        result is what `hidden` is of a whole pass. `on_layer` and `edit` as there.
+        result is what `hidden` is after a whole pass.
         Raises: ValueError for a layer that the model does not have, or states of another width.
         """
         if not 0 <= layer < self.config.n_layers:
@@ -152,19 +90,57 @@ class Transformer(nn.Module):
             raise ValueError(
                 f"states must be (batch, tokens, {self.config.d_model}), got {tuple(x.shape)}"
             )
-        n_tokens = x.shape[1]
-        mask = self._mask(n_tokens, n_tokens, None, x.device)
-        rotation = self._rotation(torch.arange(n_tokens, device=x.device), x.dtype)
-        for number in range(layer, self.config.n_layers):
-            if on_layer is not None:
-                on_layer(number)
-            x, _ = self.blocks[number](x, mask=mask, rotation=rotation, cache=None, edit=edit)
-        return x if self.final_norm is None else self.final_norm(x)
+        positions = torch.arange(x.shape[1], device=x.device)
+        hidden, _ = self.run_layers(x, self.new_pass(x, positions, hooks=hooks), first=layer)
+        return hidden
 
-    def new_cache(self, batch_size: int, max_length: int, *, keep_all: bool = False) -> KVCache:
+    def new_pass(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        cache: KVCache | None = None,
+        attention_mask: Tensor | None = None,
+        hooks: Hooks = NO_HOOKS,
+    ) -> Pass:
+        """What the layers need beside the states x (B, T, C) of tokens at positions (T,)."""
+        n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
+        mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
+        rotation = None
+        if self.config.positions == "rotary":
+            head_size, theta = self.config.d_rotary, self.config.rope_theta
+            rotation = rotary_angles(positions, head_size, theta, x.dtype)
+        return Pass(mask, rotation, cache, hooks)
+
+    def run_layers(
+        self, x: Tensor, forward_pass: Pass, *, first: int = 0, record: bool = False
+    ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
+        """Run the layers from `first` on, then the last norm: (B, T, C) -> (B, T, C).
+
+        The second result holds a record of every layer that ran, with `record`.
+        """
+        layers = []
+        for number in range(first, self.config.n_layers):
+            if forward_pass.hooks.before_layer is not None:
+                forward_pass.hooks.before_layer(number)
+            layer = self.blocks[number](x, forward_pass)
+            x = layer.output
+            if record:
+                layers.append(layer if forward_pass.cache is None else layer.apart_from_cache())
+        hidden = x if self.final_norm is None else self.final_norm(x)
+        return hidden, tuple(layers)
+
+    def new_cache(
+        self,
+        batch_size: int,
+        max_length: int,
+        *,
+        keep_all: bool = False,
+        cache_class: type[KVCache] = KVCache,
+    ) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
 
-        For a model with a window it keeps only what the window can still see, unless `keep_all`.
+        The cache of a model with a window keeps only the tokens that the window can still see,
+        or every token with `keep_all`. `cache_class` may be a class derived from `KVCache`.
         Raises: ValueError if `max_length` exceeds the context length.
         """
         if max_length > self.config.context_length:
@@ -174,7 +150,7 @@ class Transformer(nn.Module):
             )
         weight = next(self.parameters())
         key_shape, value_shape = self.config.cache_shapes
-        return KVCache(
+        return cache_class(
             self.config.n_layers,
             batch_size,
             max_length,
@@ -193,21 +169,19 @@ class Transformer(nn.Module):
         """
         block = self.blocks[layer]
         assert isinstance(block, Block)
-        attention = block.attention
-        if isinstance(attention, LatentAttention):
-            return attention.out_weight()
-        return attention.out.weight
+        return block.attention.out_weight()
 
     def token_vectors(self, token_ids: Tensor) -> Tensor:
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
         return nn.functional.embedding(token_ids, self._token_table())
 
     def embed(
-        self, token_ids: Tensor, positions: Tensor, segment_ids: Tensor | None = None
+        self, token_ids: Tensor, positions: Tensor | None, segment_ids: Tensor | None = None
     ) -> EmbeddingParts:
         """What is added up to the input of layer 0: (B, T) and positions (T) -> (B, T, C) each.
 
-        Without segment ids every token belongs to the first segment.
+        Without segment ids every token belongs to the first segment. Without positions no position
+        vectors are added.
         """
         token = self.token_vectors(token_ids)
         segment = position = None
@@ -215,17 +189,11 @@ class Transformer(nn.Module):
         if self.segments is not None:
             segment = self.segments[0] if segment_ids is None else self.segments[segment_ids]
             total = total + segment
-        if self.positions is not None:
+        if self.positions is not None and positions is not None:
             position = self.positions[positions]
             total = total + position
         entering = total if self.embedding_norm is None else self.embedding_norm(total)
         return EmbeddingParts(token, position, segment, total, entering)
-
-    def _rotation(self, positions: Tensor, dtype: torch.dtype) -> Rotation | None:
-        """The angles of rotary positions; None for a model without them."""
-        if self.config.positions != "rotary":
-            return None
-        return rotary_angles(positions, self.config.d_rotary, self.config.rope_theta, dtype)
 
     def _token_table(self) -> Tensor:
         """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""

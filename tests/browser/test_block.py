@@ -26,11 +26,11 @@ def tensor(page: Page, name: str) -> Locator:
 
 def test_through_a_layer_step_by_step(page: Page, site: Site):
     open_page(page, site, "/block", "Block")
-    expect(code(page)).to_contain_text("concatenated = merge_heads(record.context)")
+    expect(code(page)).to_contain_text("merged = merge_heads(record.context)")
     expect(tensor(page, "outputs of the heads")).to_be_visible()
     set_slider(page, "Step", 0, 2)  # 2 -> 4
     expect(page.get_by_role("heading", name="Step 4: residual sum")).to_be_visible()
-    expect(code(page)).to_contain_text("attention_sum = x + projected")
+    expect(code(page)).to_contain_text("attention_sum = x + attention.output")
     set_slider(page, "Heads", 0, -1)  # 8 -> 4
     expect(page.get_by_text("post-norm, 4 heads of 128")).to_be_visible()
     expect(page).to_have_url(re.compile("block_step=4"))

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper
 from transformers.generation.logits_process import TopPLogitsWarper
 
-from attention_core import Sampling, Transformer, generate, probabilities, sample, stream
+from attention_core import Hooks, Sampling, Transformer, generate, probabilities, sample, stream
 from tests.helpers.tiny_models import build
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -186,7 +186,9 @@ def test_a_pass_can_be_abandoned_between_layers(decoder: Transformer):
 
     whole = generate(decoder, PROMPT, max_new_tokens=6)
     cache = decoder.new_cache(1, 20)
-    steps = stream(decoder, PROMPT, max_new_tokens=6, cache=cache, on_layer=third_pass)
+    steps = stream(
+        decoder, PROMPT, max_new_tokens=6, cache=cache, hooks=Hooks(before_layer=third_pass)
+    )
     first = [next(steps).token_id, next(steps).token_id]
     with pytest.raises(InterruptedError):
         next(steps)

@@ -9,6 +9,7 @@ import torch
 from torch.testing import assert_close
 
 import pretrained
+from attention_core import Hooks
 from attention_core.experiments.compare.ablate import HeadChange, edit, hidden_with, logits_from
 from pretrained.masked_word import has_masked_word_head, masked_word_head
 from pretrained.weights import core_from_reference
@@ -44,7 +45,7 @@ def test_several_heads_of_several_layers_and_a_batch():
     other = zeroed(zeroed(reference, "llama", 0, 5, 8), "llama", 1, 2, 8)
     changes = [HeadChange(0, 5), HeadChange(1, 2)]
     with torch.no_grad():
-        ours = core(tokens, edit=edit([changes, []])).logits
+        ours = core(tokens, hooks=Hooks(edit_heads=edit([changes, []]))).logits
         assert_close(ours[0], other(tokens).logits[0], **TOLERANCE)
         assert_close(ours[1], reference(tokens).logits[1], **TOLERANCE)
 

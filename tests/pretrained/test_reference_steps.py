@@ -77,7 +77,7 @@ def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attentio
 def test_between_two_steps_the_model_is_as_it_was(reference):
     config = core_from_reference(reference).config
     steps = reference_steps(
-        reference, config, PROMPT, max_new_tokens=2, cached=True, on_layer=lambda layer: None
+        reference, config, PROMPT, max_new_tokens=2, cached=True, before_layer=lambda layer: None
     )
     next(steps)
     assert reference.config._attn_implementation == "eager"
@@ -94,7 +94,7 @@ def test_a_pass_is_abandoned_between_two_layers(reference):
             raise InterruptedError
 
     steps = reference_steps(
-        reference, config, PROMPT, max_new_tokens=2, cached=False, on_layer=stop
+        reference, config, PROMPT, max_new_tokens=2, cached=False, before_layer=stop
     )
     with pytest.raises(InterruptedError):
         next(steps)

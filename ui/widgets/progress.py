@@ -80,7 +80,7 @@ class Reporter:
         self._report(self._done)
 
     def layer(self, _: int) -> None:
-        """What a forward pass takes as `on_layer`."""
+        """The hook `before_layer` of a forward pass."""
         if time.monotonic() - self._last > _REPORT_SECONDS:
             self._last = time.monotonic()
             self._report(self._done)

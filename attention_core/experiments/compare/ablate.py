@@ -25,6 +25,7 @@ from torch import Tensor
 
 from attention_core.attend import AttentionRecord, Edit
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import Hooks
 from attention_core.model.transformer import Transformer
 
 Kind = Literal["zero", "uniform"]
@@ -90,7 +91,7 @@ def uniform_weights(masked_scores: Tensor) -> Tensor:
 
 
 def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
-    """What `Transformer.forward` and `.resume` take as `edit`: row b gets the changes `rows[b]`."""
+    """A function for `Hooks(edit_heads=...)`: row b of a batch gets the changes `rows[b]`."""
     layers = {change.layer for changes in rows for change in changes}
 
     def apply(layer: int, record: AttentionRecord) -> AttentionRecord:
@@ -121,7 +122,8 @@ def hidden_with(
     """
     for changes in rows:
         check_changes(model.config, changes)
-    return model(token_ids.expand(len(rows), -1), edit=edit(rows), last_only=True).hidden
+    hooks = Hooks(edit_heads=edit(rows))
+    return model(token_ids.expand(len(rows), -1), hooks=hooks, last_only=True).hidden
 
 
 def divergence(before: Tensor, after: Tensor) -> Tensor:
@@ -202,15 +204,15 @@ def rank(
     kind: Kind,
     measure: Measure,
     *,
-    on_layer: Callable[[int], None] | None = None,
+    before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[LayerEffects]:
     """The effect of every head of a model on one text (T,), layer by layer.
 
     The heads of a layer run as one batch, each row with another head switched off, from the state
     that the unchanged model has before that layer: the layers below are not run again. Layers
     before the last cost more, since more of them follow: layer l runs L - l layers.
-    Long texts are split into several batches. `on_layer` is called before each layer of each batch
-    runs; by raising it ends the work.
+    Long texts are split into several batches. `before_layer` is called before each layer of each
+    batch runs; by raising it ends the work.
     Raises: ValueError if the tokens do not fit the model, or for an unknown kind.
     """
     config, n_tokens = model.config, len(token_ids)
@@ -220,9 +222,9 @@ def rank(
         for first in range(0, config.n_heads, batch):
             heads = range(first, min(first + batch, config.n_heads))
             rows = [[HeadChange(layer, head, kind)] for head in heads]
-            hidden = model.resume(
-                states[layer].expand(len(rows), -1, -1), layer, on_layer=on_layer, edit=edit(rows)
-            )
+            entering = states[layer].expand(len(rows), -1, -1)
+            hooks = Hooks(before_layer, edit_heads=edit(rows))
+            hidden = model.resume(entering, layer, hooks=hooks)
             yield LayerEffects(layer, first, measure(hidden))
 
 

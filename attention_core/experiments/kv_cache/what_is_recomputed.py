@@ -11,7 +11,7 @@ Source: course notes, "KV cache": the boxes, the last row of the logits, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +22,7 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.cache import KVCache
 from attention_core.masks import causal_mask
 from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 
 QUERIES, KEYS, VALUES = "queries", "keys", "values"
@@ -129,12 +130,12 @@ def grow(
     *,
     n_steps: int,
     n_columns: int = 8,
-    on_layer: Callable[[int], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> Iterator[GrownStep]:
     """Yield the steps of a greedy generation, each run without a cache and with one.
 
-    The token that the pass without a cache finds likeliest is appended to both. `on_layer` is
-    called before each layer of each pass, and may abandon it by raising.
+    The token that the pass without a cache finds likeliest is appended to both. The
+    `hooks` go to every forward pass.
     Raises: ValueError, before anything runs, for no token, a model that cannot generate or has
     latent attention (whose cache does not hold keys and values), `n_steps` below 1, `n_columns`
     outside 1 .. V, or more tokens than the context holds.
@@ -148,7 +149,7 @@ def grow(
     n_run = len(token_ids) + n_steps - 1
     if n_run > config.context_length:
         raise ValueError(f"{n_run} tokens exceed the context length of {config.context_length}")
-    return _grow(model, list(token_ids), n_steps, n_columns, on_layer)
+    return _grow(model, list(token_ids), n_steps, n_columns, hooks)
 
 
 def _grow(
@@ -156,11 +157,11 @@ def _grow(
     ids: list[int],
     n_steps: int,
     n_columns: int,
-    on_layer: Callable[[int], None] | None,
+    hooks: Hooks,
 ) -> Iterator[GrownStep]:
     cache = model.new_cache(1, len(ids) + n_steps - 1, keep_all=True)
     for _ in range(n_steps):
-        step = _step(model, ids, cache, n_columns, on_layer)
+        step = _step(model, ids, cache, n_columns, hooks)
         ids = [*ids, step.token_id]
         yield step
 
@@ -170,14 +171,14 @@ def _step(
     ids: list[int],
     cache: KVCache,
     n_columns: int,
-    on_layer: Callable[[int], None] | None,
+    hooks: Hooks,
 ) -> GrownStep:
     n_before = cache.length
     # inference mode must not leak to the consumer between two steps
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=next(model.parameters()).device)
-        full = model(tokens, record=True, on_layer=on_layer)
-        cached = model(tokens[:, n_before:], cache=cache, record=True, on_layer=on_layer)
+        full = model(tokens, record=True, hooks=hooks)
+        cached = model(tokens[:, n_before:], cache=cache, record=True, hooks=hooks)
         logits, last = full.logits[0].float().cpu(), cached.logits[0, -1].float().cpu()
         top = logits[-1].topk(n_columns).indices
         likeliest = logits.softmax(-1).max(-1)

@@ -1,6 +1,7 @@
 """Multi-head attention in slow motion: eleven steps, every tensor kept, every cell followed.
 
-`multi_head_steps` replays `MultiHeadAttention.forward`, `layer_steps` one layer of a `Transformer`.
+`multi_head_steps` replays `MultiHeadAttention.forward`, `layer_steps` reads them from the record
+of a `Transformer`'s layer.
 Source: the lecture on weight splits, its steps 1 to 11.
 Dimension letters: B batch, T tokens, H heads, H_kv key/value heads, D head size.
 """
@@ -11,17 +12,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import attend, attention_weights, mask_scores
+from attention_core.attend import attention_weights, mask_scores
+from attention_core.heads import merge_heads
 from attention_core.ladder import MultiHeadAttention
-from attention_core.masks import causal_mask
-from attention_core.model.block import Block
-from attention_core.model.latent import LatentAttention
-from attention_core.model.rotary import rotary_angles, rotate
+from attention_core.model.attention import Attention
+from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
 
 FLAT = ("batch", "token", "column")
@@ -159,64 +158,59 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
     )
 
 
-def layer_steps(model: Transformer, hidden: Tensor, layer: int) -> tuple[ShapeStep, ...]:
-    """The eleven steps of one layer's attention, as its forward pass takes them.
+def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[ShapeStep, ...]:
+    """The eleven steps of one layer's attention, read from the record of a forward pass.
 
     With fewer key/value heads than heads (grouped-query attention) the keys and values are
     narrower, and several query heads read the same ones; they have columns of their own in the
     numbering. With rotary positions step 6 also turns the queries and keys.
 
-    Shapes: hidden (B, T, C), what enters the block (`hidden_states[layer]`), from position 0 and
-    without padding -> output (B, T, C), the attention's part of the block's sum.
+    Arguments: `layer` is the record of the model's layer `number`, from a pass without a cache.
     Raises: ValueError for a layer that the model does not have, or latent attention, which takes
     other steps.
     """
-    if not 0 <= layer < len(model.blocks):
-        raise ValueError(f"layer {layer} is not one of 0 to {len(model.blocks) - 1}")
-    block, config = cast(Block, model.blocks[layer]), model.config
-    attention, head_dim = block.attention, config.d_head
-    if isinstance(attention, LatentAttention):
+    if not 0 <= number < len(model.blocks):
+        raise ValueError(f"layer {number} is not one of 0 to {len(model.blocks) - 1}")
+    attention = model.get_submodule(f"blocks.{number}.attention")
+    if not isinstance(attention, Attention):
         raise ValueError("the eleven steps are those of multi-head attention, not of latent")
+    config, record = model.config, layer.attention
+    assert record.projected is not None  # every layer with this attention records them
+    assert record.output is not None
     head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
-    widths = [heads * head_dim for heads in head_counts]
+    widths = [heads * config.d_head for heads in head_counts]
 
-    x = block.attention_norm(hidden) if block.pre_norm else hidden  # 1
-    batch_size, n_tokens, d_in = x.shape
-    columns = torch.arange(widths[0]).view(config.n_heads, head_dim)  # 2
+    x = layer.attention_reads  # 1
+    columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2
     matrices = attention.qkv.weight.split(widths, dim=1)  # 3: they lie side by side
-    flat = attention.qkv(x).split(widths, dim=-1)  # 4
+    flat = record.projected.split(widths, dim=-1)  # 4
     unrolled = [
-        one.view(batch_size, n_tokens, heads, head_dim)
-        for one, heads in zip(flat, head_counts, strict=True)
+        tensor.unflatten(-1, (heads, config.d_head))
+        for tensor, heads in zip(flat, head_counts, strict=True)
     ]  # 5
-    queries, keys, values = (one.transpose(1, 2) for one in unrolled)  # 6
-    grouped = (queries, keys, values)
+    grouped = [tensor.transpose(1, 2) for tensor in unrolled]  # 6
     turned = {}
     if config.positions == "rotary":
-        positions = torch.arange(n_tokens, device=x.device)
-        rotation = rotary_angles(positions, head_dim, config.rope_theta, x.dtype)
-        queries, keys = rotate(queries, rotation), rotate(keys, rotation)  # 6: positions
-        turned = {"queries, turned": queries, "keys, turned": keys}
-    mask = None
+        turned = {"queries, turned": record.q, "keys, turned": record.k}  # 6: positions
+    weighing = {"scaled": record.scaled_scores, "weights": record.weights}  # 8
     if config.causal:
-        mask = causal_mask(n_tokens, n_tokens, window=config.window, device=x.device)
-    record = attend(queries, keys, values, mask=mask)  # 7 to 9
-    weighing = {"scaled": record.scaled_scores, "weights": record.weights}
+        weighing = {"masked": record.masked_scores, **weighing}
     by_token = record.context.transpose(1, 2)  # 10
-    merged = by_token.contiguous().view(batch_size, n_tokens, widths[0])  # 11
-    output = attention.out(merged)  # 11, the projection
+    merged = merge_heads(record.context)  # 11
 
     return _assemble(
-        _Sizes(d_in, config.n_heads, config.kv_heads, head_dim, mask is not None, fused=True),
+        _Sizes(
+            x.shape[-1], config.n_heads, config.kv_heads, config.d_head, config.causal, fused=True
+        ),
         x=x,
         columns=columns,
         matrices=matrices,
         projected=(flat, unrolled, grouped),
         turned=turned,
-        scores=record.scores,
-        weighing=weighing if mask is None else {"masked": record.masked_scores, **weighing},
-        contexts=(record.context, by_token, merged),
-        output=output,
+        scores=record.scores,  # 7
+        weighing=weighing,
+        contexts=(record.context, by_token, merged),  # 9
+        output=record.output,  # 11, the projection
     )
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.model.transformer import EmbeddingParts, Transformer
+from attention_core.model.output import EmbeddingParts
+from attention_core.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
 class InputCheck:
     """The parts of the input embedding beside the tensor that really entered layer 0.
 
-    parts: as `Transformer.embed` adds them up. entered: (B, T, C), kept by a whole forward pass.
+    parts: recorded where the forward pass adds them up. entered: (B, T, C), what layer 0 read.
     again: (B, T, C), the parts added up in another order, then normed. difference: the largest
     absolute difference of `again` from `entered`; rounding, if all is well.
     """
@@ -27,13 +28,12 @@ class InputCheck:
 
 @torch.inference_mode()
 def check_input(model: Transformer, token_ids: Tensor) -> InputCheck:
-    """Embed token_ids (B, T) part by part, and compare with the input of layer 0.
+    """Add up the parts of a recorded pass over token_ids (B, T), and compare with layer 0's input.
 
     Raises: ValueError if the tokens do not fit the model, as `Transformer.forward` does.
     """
-    entered = model(token_ids, record=True, last_only=True).hidden_states[0]
-    positions = torch.arange(token_ids.shape[1], device=token_ids.device)
-    parts = model.embed(token_ids, positions)
+    output = model(token_ids, record=True, last_only=True)
+    parts, entered = output.embedding, output.layers[0].input
     again = torch.zeros_like(parts.token)
     for part in (parts.position, parts.segment, parts.token):
         if part is not None:

@@ -77,6 +77,6 @@ with st.expander("How to read this", expanded=True):
 with st.expander("The code that switched these heads off"):
     source.show("attention_core/experiments/compare/ablate.py", "changed")
     source.step(
-        "attention_core/model/attention.py", "Attention.forward", "edit(self.layer", "merge_heads"
+        "attention_core/model/attention.py", "Attention.forward", "edit_heads(", "merge_heads("
     )
     source.show("attention_core/experiments/compare/ablate.py", "rank")

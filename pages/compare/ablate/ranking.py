@@ -80,7 +80,7 @@ class RankJob(Work):
             with turns.turn():
                 hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.asked, hidden)
-            parts = rank(model.core, ids, self.kind, measure, on_layer=self.check_stop)  # type: ignore[arg-type]
+            parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
             for part in turns.each(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))

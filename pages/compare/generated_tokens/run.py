@@ -83,7 +83,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
 
 
 def _make(settings: Settings, reporter: Reporter) -> Generation:
-    from attention_core import Sampling
+    from attention_core import Hooks, Sampling
     from attention_core.experiments.compare.generated_tokens.trace import trace
 
     model = models.get(settings.model)
@@ -102,7 +102,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         sampling=Sampling(settings.temperature, seed=settings.seed),
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
-        on_layer=reporter.layer,
+        hooks=Hooks(before_layer=reporter.layer),
         paced=turns.each,
     )
     seconds = time.perf_counter() - begin

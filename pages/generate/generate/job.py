@@ -177,7 +177,7 @@ class Job(Work):
 
     def work(self) -> None:
         """Generate, on the worker's thread."""
-        from attention_core import generate, stream
+        from attention_core import Hooks, generate, stream
 
         request, sampling = self.request, self.request.sampling()
         model = models.get(request.model)
@@ -188,17 +188,18 @@ class Job(Work):
         n_new = self._fitting(model, ids)
         # the last new token is never run itself
         cache = model.core.new_cache(1, len(ids) + n_new - 1)
+        hooks = Hooks(before_layer=self.check_stop)
         options: dict[str, Any] = {
             "max_new_tokens": n_new,
             "sampling": sampling,
             "stop_ids": model.tokenizer.end_ids,
-            "on_layer": self.check_stop,
+            "hooks": hooks,
         }
         # Warm-up: the same passes once before they are timed, so that neither run goes first.
         few = min(n_new, 2)  # a prefill and a decode step
         with turns.turn():
-            generate(model.core, ids, max_new_tokens=few, cache=cache, on_layer=self.check_stop)
-            generate(model.core, ids, max_new_tokens=1, on_layer=self.check_stop)
+            generate(model.core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
+            generate(model.core, ids, max_new_tokens=1, hooks=hooks)
         cache.reset()
         with_cache = stream(model.core, ids, cache=cache, **options)
         without = stream(model.core, ids, cache=None, **options)

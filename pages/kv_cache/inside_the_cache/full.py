@@ -24,7 +24,7 @@ from ui.widgets.head_picture import isolated
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import Drift, Pass
+    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import Drift, TextPass
 
 WHOLE = "full context"
 AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
@@ -77,6 +77,7 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     """
     import torch
 
+    from attention_core import Hooks
     from attention_core.experiments.kv_cache.inside_the_cache import full_cache
     from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import RecordingCache
     from attention_core.model.reshape import windowed
@@ -84,32 +85,32 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     model = models.get(run.settings.model)
     reporter = Reporter(report)
     core, text, n_prompt = model.core, run.run_ids, run.n_prompt
-    options: dict[str, Any] = {"on_layer": reporter.layer}
+    hooks = Hooks(before_layer=reporter.layer)
     begin = time.perf_counter()
     with turns.turn():
-        message = full_cache.refusal(core, text, room, **options)
+        message = full_cache.refusal(core, text, room, hooks=hooks)
     reporter.unit()
     references = [step.logits for step in run.steps]
 
-    def taken(passes: Iterator[Pass]) -> Iterator[Taken]:
+    def taken(passes: Iterator[TextPass]) -> Iterator[Taken]:
         for one, reference in zip(turns.each(passes), references, strict=True):
             drift = full_cache.drift(one.logits, reference)
             (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
             reporter.unit()
             yield Taken(one.n_run, one.n_held, one.nbytes, one.flops, one.again, drift, piece)
 
-    again = tuple(taken(full_cache.start_again(core, text, n_prompt, room, **options)))
+    again = tuple(taken(full_cache.start_again(core, text, n_prompt, room, hooks=hooks)))
     ring_model = windowed(core, room)
     ring = RecordingCache.for_model(ring_model, len(text))
     rows = torch.full((*run.keys.shape[:2], len(text), run.keys.shape[3]), float("nan"))
     sliding, written = [], []
-    for step in taken(full_cache.slide(ring_model, text, n_prompt, ring, **options)):
+    for step in taken(full_cache.slide(ring_model, text, n_prompt, ring, hooks=hooks)):
         access = ring.accesses[-1]
         rows[:, :, list(access.written)] = ring.contents()[0][:, :, list(access.rows_written)]
         written.append(access.rows_written)
         sliding.append(step)
     n_first = min(N_FIRST, room // 2)
-    first = taken(full_cache.keep_first(core, text, n_prompt, room, n_first, **options))
+    first = taken(full_cache.keep_first(core, text, n_prompt, room, n_first, hooks=hooks))
     return Full(
         room=room,
         message=message,

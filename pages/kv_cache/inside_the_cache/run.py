@@ -119,6 +119,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
 
 
 def _make(settings: Settings, reporter: Reporter) -> Run:
+    from attention_core import Hooks
     from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
         RecordingCache,
         observe,
@@ -142,7 +143,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
             cache,
             max_new_tokens=n_new,
             stop_ids=model.tokenizer.end_ids,
-            on_layer=reporter.layer,
+            hooks=Hooks(before_layer=reporter.layer),
         )
     ):
         steps.append(step)

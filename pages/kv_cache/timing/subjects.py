@@ -127,19 +127,19 @@ def contenders(
     model: Pretrained | Untrained,
     wanted: tuple[str, ...],
     max_tokens: int,
-    on_layer: Callable[[int], None],
+    before_layer: Callable[[int], None],
 ) -> Mapping[str, Contender]:
     """The wanted contenders for sequences of up to `max_tokens` tokens.
 
-    `on_layer` is called between the layers of every pass and may end it by raising.
+    `before_layer` is called between the layers of every pass and may end it by raising.
     """
     made: dict[str, Contender] = {}
     for name in wanted:
         cached = name in CACHED
         if name in (CORE_CACHED, CORE_UNCACHED):
-            start = partial(_core, model, max_tokens if cached else None, on_layer)
+            start = partial(_core, model, max_tokens if cached else None, before_layer)
         else:
-            start = partial(_theirs, model, cached, on_layer)
+            start = partial(_theirs, model, cached, before_layer)
         made[name] = Contender(cached, start)
     return made
 
@@ -147,20 +147,22 @@ def contenders(
 def _core(
     model: Pretrained | Untrained,
     cache_tokens: int | None,
-    on_layer: Callable[[int], None],
+    before_layer: Callable[[int], None],
     token_ids: tuple[int, ...],
     n_new: int,
 ) -> Iterator[Step]:
-    from attention_core import stream
+    from attention_core import Hooks, stream
 
     cache = None if cache_tokens is None else model.core.new_cache(1, cache_tokens)
-    return stream(model.core, token_ids, max_new_tokens=n_new, cache=cache, on_layer=on_layer)
+    return stream(
+        model.core, token_ids, max_new_tokens=n_new, cache=cache, hooks=Hooks(before_layer)
+    )
 
 
 def _theirs(
     model: Pretrained | Untrained,
     cached: bool,
-    on_layer: Callable[[int], None],
+    before_layer: Callable[[int], None],
     token_ids: tuple[int, ...],
     n_new: int,
 ) -> Iterator[Step]:
@@ -172,7 +174,7 @@ def _theirs(
         token_ids,
         max_new_tokens=n_new,
         cached=cached,
-        on_layer=on_layer,
+        before_layer=before_layer,
     )
 
 

@@ -177,11 +177,13 @@ class TimeJob(Work):
     def _filled(self, model: Transformer, prompt: Tensor) -> KVCache:
         import torch
 
+        from attention_core import Hooks
+
         cache = model.new_cache(1, prompt.shape[1] + STEPS)
         for first in range(0, prompt.shape[1], CHUNK):
             chunk = prompt[:, first : first + CHUNK]
             with turns.turn(), torch.inference_mode():
-                model(chunk, cache=cache, last_only=True, on_layer=self.check_stop)
+                model(chunk, cache=cache, last_only=True, hooks=Hooks(before_layer=self.check_stop))
         return cache
 
     def _run(self, model: Transformer, cache: KVCache, prompt: Tensor) -> Callable[[], float]:

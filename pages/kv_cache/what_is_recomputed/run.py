@@ -105,6 +105,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
 
 
 def _make(settings: Settings, reporter: Reporter) -> Growth:
+    from attention_core import Hooks
     from attention_core.experiments.kv_cache.what_is_recomputed import bytes_needed, grow
 
     model = models.get(settings.model)
@@ -125,8 +126,9 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     begin = time.perf_counter()
     columns = min(8, config.vocab_size)
     steps = []
+    hooks = Hooks(before_layer=reporter.layer)
     for step in turns.each(
-        grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, on_layer=reporter.layer)
+        grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, hooks=hooks)
     ):
         steps.append(step)
         reporter.unit()

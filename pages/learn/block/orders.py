@@ -73,10 +73,11 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
         core = model.core
         layer = core.blocks[0]
         tokens = torch.tensor(model.tokenizer.encode(text).ids, device=model.device)
-        _, rotation = layers_of_2017.surroundings(core.config, len(labels), model.dtype)
+        places = torch.arange(len(labels), device=model.device)
+        rotation = core.new_pass(core.embed(tokens[None], places).entering, places).rotation
 
         def embed(x: Tensor, positions: bool) -> Tensor:
-            return layers_of_2017.embeddings(core, x, positions=positions)
+            return core.embed(x, places if positions else None).entering
 
     order = token_order.reordered(len(labels), how, seed)
     with turns.turn(), torch.inference_mode():

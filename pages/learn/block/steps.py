@@ -22,15 +22,22 @@ from serving import models
 if TYPE_CHECKING:
     from torch import Tensor
 
-_CODE, _DECODER = "attention_core/experiments/learn/block/layers_of_2017.py", "DecoderLayer.steps"
+_2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
+_BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transformer.py"
+# The functions with the statements that make a layer's tensors: file and name. Those of its heads
+# are made in the function of the attention, which all layers share.
+_PRE_NORM, _POST_NORM = (_BLOCK, "Block._run_pre_norm"), (_BLOCK, "Block._run_post_norm")
+_DECODER = (_2017, "DecoderLayer.steps")
+_ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
+_MADE_BY_ATTENTION = ("outputs of the heads", "concatenated per word", "out projection")
 
 # For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
 # makes it contains, and the tensors that it is made of.
 _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "normalised for attention": ("TC", "attention_norm(", ("input",)),
-    "outputs of the heads": ("HTD", "attention.heads(", ("input",)),
-    "concatenated per word": ("TJ", "merge_heads(record.context)", ("outputs of the heads",)),
-    "out projection": ("TC", "attention.out(", ("concatenated per word",)),
+    "outputs of the heads": ("HTD", "record = attend(", ("input",)),
+    "concatenated per word": ("TJ", "merge_heads(", ("outputs of the heads",)),
+    "out projection": ("TC", "self.out(", ("concatenated per word",)),
     "residual sum": ("TC", "attention_sum = x +", ("input", "out projection")),
     "normalised sum": ("TC", "attention_norm(", ("residual sum",)),
     "outputs of the cross-attention heads": ("HTD", "cross.heads(", ("normalised sum",)),
@@ -129,28 +136,33 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     """
     import torch
 
-    from attention_core.experiments.learn.block.layers_of_2017 import layer_input, layer_steps
+    from attention_core.experiments.learn.block.layers_of_2017 import (
+        layer_input,
+        layer_steps,
+        original_config,
+    )
+    from attention_core.model.forward_pass import Pass
 
-    words = words_of(text)
+    words, config = words_of(text), original_config(n_heads=n_heads, d_ff=d_ff)
     layer = untrained_layer(kind, n_heads, d_ff)
     with torch.inference_mode():
         x = layer_input(words, WIDTH_2017)[None]
-        encoded, shown, where = None, words, "_post_norm_steps"
+        encoded, shown, where = None, words, _POST_NORM
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
-            memory, _ = encoder(x, mask=None, rotation=None, cache=None)
+            memory = encoder(x, Pass()).output
             encoded = Step(
                 "memory, from the encoder",
                 memory[0].numpy(),
                 (AXES["T"], AXES["C"]),
-                ("pages/learn/block/steps.py", "layer_2017", "memory, _ = encoder("),
+                ("pages/learn/block/steps.py", "layer_2017", "memory = encoder("),
                 (),
             )
             shown, where = words[: (len(words) + 1) // 2], _DECODER
             steps = layer.steps(x[:, : len(shown)], memory)
         else:
-            steps = layer_steps(layer, x)
-    origin = (_CODE, "layer_input", "return word_vectors(")
+            steps = layer_steps(layer(x, Pass()), config)
+    origin = (_2017, "layer_input", "return word_vectors(")
     return Layer(
         title=f"{kind}, untrained weights",
         labels=unique_labels(shown),
@@ -167,23 +179,21 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
     """A layer of a loaded model on a text; errors as of `run` and of loading."""
     import torch
 
-    from attention_core.experiments.learn.block.layers_of_2017 import layer_steps, surroundings
+    from attention_core.experiments.learn.block.layers_of_2017 import layer_steps
 
-    done = run(name, text)
-    core = models.get(name).core
-    block, config = core.blocks[layer], core.config
+    done, config = run(name, text), models.get(name).core.config
     with torch.inference_mode():
-        mask, rotation = surroundings(config, len(done.labels), done.stream.states.dtype)
-        steps = layer_steps(block, done.stream.states[layer][None], mask=mask, rotation=rotation)  # type: ignore[arg-type]
+        steps = layer_steps(done.stream.layers[layer], config)
     pre = config.norm_order == "pre"
-    made = "x, attention_record = block(" if layer else "x = self.embed("
+    embedded = (_MODEL, "Transformer.forward", "embedding = self.embed(")
+    passed_on = (_MODEL, "Transformer.run_layers", "x = layer.output")
     return Layer(
         title=f"{done.title}, layer {layer}",
         labels=done.labels,
         steps=_steps(
             steps,
-            "_pre_norm_steps" if pre else "_post_norm_steps",
-            ("attention_core/model/transformer.py", "Transformer.forward", made),
+            _PRE_NORM if pre else _POST_NORM,
+            passed_on if layer else embedded,
             pre_norm=pre,
         ),
         n_heads=config.n_heads,
@@ -193,12 +203,17 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
 
 
 def _steps(
-    tensors: dict[str, Tensor], function: str, origin: tuple[str, str, str], *, pre_norm: bool
+    tensors: dict[str, Tensor],
+    function: tuple[str, str],
+    origin: tuple[str, str, str],
+    *,
+    pre_norm: bool,
 ) -> tuple[Step, ...]:
     steps = []
     names = list(tensors)
     for number, (name, tensor) in enumerate(tensors.items()):
         letters, line, made_of = _PARTS.get(name, ("TC", "", ()))
+        where = _ATTENTION if name in _MADE_BY_ATTENTION else function
         if name == "outputs of the heads" and pre_norm:
             made_of = ("normalised for attention",)
         elif name == "feed-forward hidden":
@@ -210,7 +225,7 @@ def _steps(
                 name=name,
                 values=tensor[0].float().cpu().numpy(),
                 axes=tuple(AXES[letter] for letter in letters),
-                source=(_CODE, function, line) if line else origin,
+                source=(*where, line) if line else origin,
                 made_of=made_of,
             )
         )

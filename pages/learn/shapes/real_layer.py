@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from pages.learn.shapes.walk import Walk
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, check_text, check_tokens
+from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
 
 if TYPE_CHECKING:
-    import torch
+    from attention_core.model.block import LayerRecord
 
 # what is drawn of a real layer: tokens, heads, columns of each head, columns of each token
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
@@ -19,14 +19,10 @@ WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 @dataclass(frozen=True)
 class _Run:
-    """What enters each block of a model on one text: a tensor (1, T, C) for each layer."""
+    """The record of every layer of a model on one text."""
 
     labels: tuple[str, ...]
-    hidden_states: tuple[torch.Tensor, ...]
-
-    @property
-    def nbytes(self) -> int:
-        return sum(one.numel() * one.element_size() for one in self.hidden_states)
+    layers: tuple[LayerRecord, ...]
 
 
 def walk(name: str, text: str, number: int, first_head: int) -> Walk:
@@ -43,7 +39,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     core = models.get(name).core
     config = core.config
     with torch.inference_mode():
-        steps = layer_steps(core, run.hidden_states[number], number)
+        steps = layer_steps(core, run.layers[number], number)
     heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
     group = config.n_heads // config.kv_heads
     shown = {
@@ -57,7 +53,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     return Walk(steps, (run.labels,), shown, shared=group > 1, layer=True, rotary=rotary)
 
 
-@kept(64 * 1024**2, key=lambda name, text: (*models.key(name), text))
+@kept(LAYER_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
 def _forward(name: str, text: str) -> _Run:
     import torch
 
@@ -67,7 +63,7 @@ def _forward(name: str, text: str) -> _Run:
     check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
     with turns.turn(), torch.inference_mode():
         output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
-    return _Run(tokens.labels, output.hidden_states[:-1])
+    return _Run(tokens.labels, output.layers)
 
 
 def first_heads(name: str) -> range:

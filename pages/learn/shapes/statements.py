@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _FILE, _ATTEND = "attention_core/experiments/learn/shapes.py", "attention_core/attend.py"
+_HEADS = "attention_core/heads.py"
+_ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
 _EXAMPLE = "multi_head_steps"
 _LAYER = "layer_steps"
 
@@ -20,15 +22,16 @@ _EXAMPLE_CODE = {
     10: ("by_token = context",),
     11: ("merged = by_token", "output = attention"),
 }
+# The same for a model's layer: file, function, texts.
 _LAYER_CODE = {
-    1: ("x = block.attention_norm",),
-    2: ("columns = torch.arange",),
-    3: ("matrices = attention",),
-    4: ("flat = attention",),
-    5: ("unrolled = [",),
-    6: ("queries, keys, values = (",),
-    10: ("by_token = record",),
-    11: ("merged = by_token", "output = attention"),
+    1: (_FILE, _LAYER, "x = layer.attention_reads"),
+    2: (_FILE, _LAYER, "columns = torch.arange"),
+    3: (_FILE, _LAYER, "matrices = attention"),
+    4: (*_ATTENTION, "projected = self.qkv", "= projected.split"),
+    5: (_HEADS, "split_heads", "x.view("),
+    6: (*_ATTENTION, "q = split_heads(", "k = split_heads(", "v = split_heads("),
+    10: (_HEADS, "merge_heads", "x.transpose(1, 2)"),
+    11: (*_ATTENTION, "merged = merge_heads", "output = self.out"),
 }
 
 
@@ -46,5 +49,5 @@ def of_layer(number: int, *, shared: bool, rotary: bool) -> tuple[str, ...]:
     if number == 9:
         text = "return (rows @ v)" if shared else "return weights @ v"
         return (_ATTEND, "_mix_by_group", text)
-    turn = ("queries, keys = rotate(",) if number == 6 and rotary else ()
-    return (_FILE, _LAYER, *_LAYER_CODE[number], *turn)
+    turn = ("q, k = rotate(",) if number == 6 and rotary else ()
+    return (*_LAYER_CODE[number], *turn)

@@ -8,12 +8,12 @@ import torch
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from attention_core import LatentAttention, LatentConfig, Transformer, forward_flops, in_form
+from attention_core import Hooks, LatentAttention, LatentConfig, Transformer, forward_flops, in_form
 from attention_core.contributions import value_norms
 from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
-from attention_core.experiments.learn.block.layers_of_2017 import surroundings
 from attention_core.experiments.learn.shapes import layer_steps
+from attention_core.model.forward_pass import Pass
 from attention_core.model.rotary import rotary_angles, rotate, rotate_neighbours
 from tests.helpers.attention_variants import (
     LATENT,
@@ -175,7 +175,7 @@ def test_an_edit_of_the_heads_has_the_same_effect_in_both_forms():
 
     models = [enlarged(LATENT[name]) for name in ("expanded", "absorbed")]
     ids = tokens(models[0])
-    one, two = (model(ids, edit=silence).logits for model in models)
+    one, two = (model(ids, hooks=Hooks(edit_heads=silence)).logits for model in models)
     assert_close(one, two, **CLOSE)
     assert not torch.allclose(one, models[0](ids).logits, atol=1e-3)
 
@@ -218,15 +218,13 @@ def test_nothing_waits_for_the_device(model: Transformer):
 
 def test_the_lessons_parts_know_latent_attention():
     expanded, absorbed = (enlarged(LATENT[name]) for name in ("expanded", "absorbed"))
-    x = torch.randn(1, 7, expanded.config.d_model)
-    mask, rotation = surroundings(expanded.config, 7)
-    steps = block_steps(expanded.blocks[0], x, mask=mask, rotation=rotation)
-    output, _ = expanded.blocks[0](x, mask=mask, rotation=rotation, cache=None)
-    assert_close(list(steps.values())[-1], output)
+    output = expanded(tokens(expanded), record=True)
+    steps = block_steps(output.layers[0], expanded.config)
+    assert_close(list(steps.values())[-1], output.hidden_states[1])
     with pytest.raises(ValueError, match="use the expanded form"):
-        block_steps(absorbed.blocks[0], x, mask=mask, rotation=rotation)
+        block_steps(absorbed(tokens(absorbed), record=True).layers[0], absorbed.config)
     with pytest.raises(ValueError, match="not of latent"):
-        layer_steps(expanded, x, 0)
+        layer_steps(expanded, output.layers[0], 0)
     parts = parameters_by_part(on_paper(Transformer, expanded.config))
     assert sum(parts.values()) == sum(p.numel() for p in expanded.parameters())
     width = expanded.config.d_model
@@ -264,6 +262,4 @@ def test_models_that_latent_attention_does_not_fit():
     with pytest.raises(ValueError, match="latent sizes, got None"):
         LatentAttention(TINY["llama"], 0)
     with pytest.raises(ValueError, match="needs a rotation, got None"):
-        attention_of(enlarged(config)).heads(
-            torch.ones(1, 2, config.d_model), mask=None, rotation=None, cache=None
-        )
+        attention_of(enlarged(config))(torch.ones(1, 2, config.d_model), Pass())

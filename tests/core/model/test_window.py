@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import KVCache, Transformer, TransformerConfig, causal_mask, kv_cache_bytes
+from attention_core import (
+    Hooks,
+    KVCache,
+    Transformer,
+    TransformerConfig,
+    causal_mask,
+    kv_cache_bytes,
+)
 from attention_core.experiments.compare.generated_tokens.trace import trace
 from attention_core.generation import stream
 from tests.helpers.attention_variants import (
@@ -139,7 +146,7 @@ def test_a_pass_that_is_abandoned_loses_nothing(model: Transformer, n_failing: i
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        model(ids[:, 11 : 11 + n_failing] * 0, cache=cache, on_layer=stop)
+        model(ids[:, 11 : 11 + n_failing] * 0, cache=cache, hooks=Hooks(before_layer=stop))
     assert all(map(torch.equal, before, cache.layer(0)))
     continued = fed(model, ids[:, 11:], cache, [1, LENGTH - 12])
     assert_close(continued, model(ids).logits[:, 11:], atol=1e-5, rtol=1e-5)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from attention_core import Hooks
 from attention_core.experiments.compare.ablate import HeadChange, edit
 from pages.compare.ablate import pickers, ranking, runs, sections
 from pages.compare.ablate.ranking import RankJob
@@ -35,7 +36,12 @@ def log_probabilities(text: str, heads: list[str], kind: str = "zero") -> torch.
     model = models.get(SMOLLM2)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     changes = [HeadChange(*runs.parse(head), kind) for head in heads]  # type: ignore[arg-type]
-    return model.core(ids, edit=edit([changes])).logits[0, -1].double().log_softmax(-1)
+    return (
+        model.core(ids, hooks=Hooks(edit_heads=edit([changes])))
+        .logits[0, -1]
+        .double()
+        .log_softmax(-1)
+    )
 
 
 def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTest):
@@ -103,7 +109,7 @@ def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
     model = models.get(MINILM)
     ids = torch.tensor([model.tokenizer.encode(site.text_area("ablate_text").value).ids])
     before = model.core(ids).hidden[0].double()
-    after = model.core(ids, edit=edit([[HeadChange(3, 1)]])).hidden[0].double()
+    after = model.core(ids, hooks=Hooks(edit_heads=edit([[HeadChange(3, 1)]]))).hidden[0].double()
     cosine = 1 - torch.cosine_similarity(before, after, dim=-1)
     table = site.dataframe[0].value
     assert table["1 − cosine"].tolist() == pytest.approx(cosine.tolist(), abs=1e-5)

@@ -19,6 +19,7 @@ from torch import Tensor
 from attention_core.attend import AttentionRecord
 from attention_core.contributions import value_norms
 from attention_core.generation import Step, stream
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling
 
@@ -80,14 +81,14 @@ def trace(
     n_alternatives: int = 5,
     max_bytes: int = MAX_BYTES,
     on_step: Callable[[int], None] | None = None,
-    on_layer: Callable[[int], None] | None = None,
+    hooks: Hooks = NO_HOOKS,
     paced: Callable[[Iterator[Step]], Iterator[Step]] = iter,
 ) -> Trace:
     """Generate with a cache and keep the attention of every step.
 
     The steps go through `paced`, which may wait before it takes one.
-    `on_step` is called with the number of tokens chosen so far after each step, `on_layer` as in
-    `stream`; either may abandon the run by raising.
+    `on_step` is called with the number of tokens chosen so far after each step and may
+    abandon the run by raising; the `hooks` go to every forward pass.
     Raises: ValueError as `stream` does, for `n_alternatives` outside 1 .. V, and, before anything
     runs, when the weights would take more than `max_bytes`.
     """
@@ -111,7 +112,7 @@ def trace(
         cache=model.new_cache(1, max(n_run, 1), keep_all=True),  # a weight for every key
         sampling=sampling,
         stop_ids=stop_ids,
-        on_layer=on_layer,
+        hooks=hooks,
         record=True,
     )
     for step in paced(generated):

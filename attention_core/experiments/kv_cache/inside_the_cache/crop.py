@@ -14,9 +14,9 @@ from torch import Tensor
 from attention_core.costs.formulas import forward_flops
 from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
     Access,
-    OnLayer,
     RecordingCache,
 )
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 
 
@@ -55,7 +55,7 @@ def crop_and_continue(
     n_kept: int,
     new_ids: Sequence[int],
     *,
-    on_layer: OnLayer = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> Continued:
     """Crop a cache to `n_kept` tokens, run other tokens behind them, and compare with a fresh run.
 
@@ -84,8 +84,8 @@ def crop_and_continue(
     whole = [*token_ids[:n_kept], *new_ids]
     with torch.inference_mode():
         new = torch.tensor([list(new_ids)], device=weight.device)
-        reused = model(new, cache=cache, on_layer=on_layer).logits
-        fresh = model(torch.tensor([whole], device=weight.device), on_layer=on_layer).logits
+        reused = model(new, cache=cache, hooks=hooks).logits
+        fresh = model(torch.tensor([whole], device=weight.device), hooks=hooks).logits
     one, other = (logits[0, -len(new_ids) :].float().cpu() for logits in (reused, fresh))
     return Continued(
         before=before,

@@ -15,15 +15,15 @@ from torch import Tensor
 from attention_core.costs.formulas import forward_flops
 from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
     Access,
-    OnLayer,
     RecordingCache,
     last_logits,
 )
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
-class Pass:
+class TextPass:
     """One step of a text that is run on although its cache is full.
 
     position: of the newest token. n_run: tokens that the pass ran. n_held: rows that its newest
@@ -68,7 +68,7 @@ def drift(logits: Tensor, reference: Tensor) -> Drift:
 
 
 def refusal(
-    model: Transformer, token_ids: Sequence[int], room: int, *, on_layer: OnLayer = None
+    model: Transformer, token_ids: Sequence[int], room: int, *, hooks: Hooks = NO_HOOKS
 ) -> str:
     """What the cache says when a text does not fit its `room` rows: the message of its error.
 
@@ -76,9 +76,9 @@ def refusal(
     """
     _check_room(model, token_ids, 1, room)
     cache = model.new_cache(1, room, keep_all=True)
-    last_logits(model, token_ids[:room], cache=cache, on_layer=on_layer)
+    last_logits(model, token_ids[:room], cache=cache, hooks=hooks)
     try:
-        last_logits(model, token_ids[room : room + 1], cache=cache, on_layer=on_layer)
+        last_logits(model, token_ids[room : room + 1], cache=cache, hooks=hooks)
     except ValueError as error:
         return str(error)
     raise RuntimeError("a full cache took another token")
@@ -90,8 +90,8 @@ def start_again(
     n_prompt: int,
     room: int,
     *,
-    on_layer: OnLayer = None,
-) -> Iterator[Pass]:
+    hooks: Hooks = NO_HOOKS,
+) -> Iterator[TextPass]:
     """Run a text through a cache of `room` rows that is emptied whenever it is full.
 
     The last half of the tokens and the new one are then run again, from position 0 on: the stored
@@ -107,9 +107,9 @@ def start_again(
         if again:
             cache.reset()
             start = end - 1 - room // 2
-        logits = last_logits(model, token_ids[start:end], cache=cache, on_layer=on_layer)
+        logits = last_logits(model, token_ids[start:end], cache=cache, hooks=hooks)
         n_run = end - start
-        yield Pass(
+        yield TextPass(
             position=end - 1,
             n_run=n_run,
             n_held=cache.length,
@@ -127,8 +127,8 @@ def slide(
     n_prompt: int,
     cache: RecordingCache,
     *,
-    on_layer: OnLayer = None,
-) -> Iterator[Pass]:
+    hooks: Hooks = NO_HOOKS,
+) -> Iterator[TextPass]:
     """Run a text through an empty ring: a step a token, the prompt first.
 
     model: one with a window (`forms.windowed`); cache: a ring of its own.
@@ -138,8 +138,8 @@ def slide(
     for end in range(n_prompt, len(token_ids) + 1):
         start = 0 if end == n_prompt else end - 1
         n_keys = cache.n_keys(end - start)
-        logits = last_logits(model, token_ids[start:end], cache=cache, on_layer=on_layer)
-        yield Pass(
+        logits = last_logits(model, token_ids[start:end], cache=cache, hooks=hooks)
+        yield TextPass(
             position=end - 1,
             n_run=end - start,
             n_held=cache.n_stored,
@@ -169,8 +169,8 @@ def keep_first(
     room: int,
     n_first: int,
     *,
-    on_layer: OnLayer = None,
-) -> Iterator[Pass]:
+    hooks: Hooks = NO_HOOKS,
+) -> Iterator[TextPass]:
     """Run a text whose queries see the first `n_first` tokens and the last `room - n_first`.
 
     Measured with a mask over a cache that keeps all rows, so every token keeps its position; bytes
@@ -186,11 +186,9 @@ def keep_first(
         start = 0 if end == n_prompt else end - 1
         visible = torch.ones(end, dtype=torch.long)
         visible[n_first : max(n_first, end - (room - n_first))] = 0
-        logits = last_logits(
-            model, token_ids[start:end], cache=cache, visible=visible, on_layer=on_layer
-        )
+        logits = last_logits(model, token_ids[start:end], cache=cache, visible=visible, hooks=hooks)
         held = int(visible.sum())
-        yield Pass(
+        yield TextPass(
             position=end - 1,
             n_run=end - start,
             n_held=held,

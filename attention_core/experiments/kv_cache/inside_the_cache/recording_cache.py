@@ -9,7 +9,7 @@ vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -19,9 +19,8 @@ from torch import Tensor
 from attention_core.cache import KVCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
-
-OnLayer = Callable[[int], None] | None
 
 
 @dataclass(frozen=True)
@@ -67,27 +66,13 @@ class RecordingCache(KVCache):
     def for_model(
         cls, model: Transformer, n_tokens: int, *, keep_all: bool = False
     ) -> RecordingCache:
-        """What `model.new_cache(1, n_tokens, keep_all=keep_all)` makes, recording.
+        """The cache of `model.new_cache(1, n_tokens, keep_all=keep_all)`, but recording.
 
         Raises: ValueError as `new_cache` does.
         """
-        config, weight = model.config, next(model.parameters())
-        key_shape, value_shape = config.cache_shapes
-        return cls(
-            config.n_layers,
-            1,
-            n_tokens,
-            key_shape=key_shape,
-            value_shape=value_shape,
-            window=None if keep_all else config.window,
-            dtype=weight.dtype,
-            device=weight.device,
-        )
-
-    @property
-    def n_rows(self) -> int:
-        """N, the rows of every buffer: `max_length`, or the window if that is less."""
-        return self._n_rows
+        cache = model.new_cache(1, n_tokens, keep_all=keep_all, cache_class=cls)
+        assert isinstance(cache, cls)
+        return cache
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """As `KVCache.update`, noting what was written and what is returned."""
@@ -122,8 +107,7 @@ class RecordingCache(KVCache):
         Shapes: (L, H_kv, N, D) each, float32, on the CPU; the first sequence of the batch.
         """
         keys, values = (
-            torch.stack([buffer[0] for buffer in buffers]).float().cpu()
-            for buffers in (self._keys, self._values)
+            torch.stack([buffer[0] for buffer in buffers]).float().cpu() for buffers in self.buffers
         )
         return keys.clone(), values.clone()
 
@@ -158,7 +142,7 @@ def observe(
     *,
     max_new_tokens: int,
     stop_ids: Collection[int] = (),
-    on_layer: OnLayer = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> Iterator[CacheStep]:
     """Generate greedily with an empty cache, and run every step's text again without one.
 
@@ -172,9 +156,9 @@ def observe(
         max_new_tokens=max_new_tokens,
         cache=cache,
         stop_ids=stop_ids,
-        on_layer=on_layer,
+        hooks=hooks,
     ):
-        logits = last_logits(model, text, on_layer=on_layer)
+        logits = last_logits(model, text, hooks=hooks)
         yield CacheStep(
             kind=step.kind,
             token_id=step.token_id,
@@ -197,7 +181,7 @@ def last_logits(
     *,
     cache: KVCache | None = None,
     visible: Tensor | None = None,
-    on_layer: OnLayer = None,
+    hooks: Hooks = NO_HOOKS,
 ) -> Tensor:
     """Logits (V) behind the last of these tokens, float32, on the CPU.
 
@@ -206,7 +190,7 @@ def last_logits(
     ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
     mask = None if visible is None else visible[None].to(ids.device)
     with torch.inference_mode():
-        output = model(ids, cache=cache, attention_mask=mask, last_only=True, on_layer=on_layer)
+        output = model(ids, cache=cache, attention_mask=mask, last_only=True, hooks=hooks)
     if output.logits is None:
         raise ValueError("this model has no output matrix: it has no logits")
     logits: Tensor = output.logits[0, -1].float().cpu()

@@ -17,12 +17,10 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.heads import merge_heads, split_heads
 from attention_core.masks import causal_mask
 from attention_core.model.attention import Attention
-from attention_core.model.block import Block
+from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
-from attention_core.model.latent import LatentAttention
+from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import FeedForward, Projection, make_norm, random_weights
-from attention_core.model.rotary import Rotation, rotary_angles
-from attention_core.model.transformer import Transformer
 
 Steps = dict[str, Tensor]
 
@@ -73,86 +71,29 @@ def original_config(
     )
 
 
-def surroundings(
-    config: TransformerConfig, n_tokens: int, dtype: torch.dtype = torch.float32
-) -> tuple[Tensor | None, Rotation | None]:
-    """The mask (T, T) and the rotation that every layer of a model gets for T new tokens."""
-    mask = None
-    if config.causal and n_tokens > 1:
-        mask = causal_mask(n_tokens, n_tokens, window=config.window)
-    if config.positions != "rotary":
-        return mask, None
-    positions = torch.arange(n_tokens)
-    return mask, rotary_angles(positions, config.d_rotary, config.rope_theta, dtype)
+def layer_steps(layer: LayerRecord, config: TransformerConfig) -> Steps:
+    """The tensors of a layer's record under their names, in the order of the computation.
 
-
-def layer_steps(
-    block: Block, x: Tensor, *, mask: Tensor | None = None, rotation: Rotation | None = None
-) -> Steps:
-    """Every tensor of `block(x)`, in the order in which they are computed; the last is the output.
-
-    All are (B, T, C), except the heads (B, H, T, D), their concatenation (B, T, H*D) and the hidden
-    layer (B, T, F).
+    The last is the output. All are (B, T, C), except the heads (B, H, T, D), their concatenation
+    (B, T, H*D) and the hidden layer (B, T, F).
     Raises: ValueError for absorbed latent attention, whose heads hold no values.
     """
-    attention = block.attention
-    if isinstance(attention, LatentAttention) and attention.sizes.absorbed:
+    if config.latent is not None and config.latent.absorbed:
         raise ValueError("absorbed latent attention has no values to show: use the expanded form")
-    if block.pre_norm:
-        return _pre_norm_steps(block, x, mask, rotation)
-    return _post_norm_steps(block, x, mask, rotation)
-
-
-def _pre_norm_steps(
-    block: Block, x: Tensor, mask: Tensor | None, rotation: Rotation | None
-) -> Steps:
-    attention_reads = block.attention_norm(x)
-    record = block.attention.heads(attention_reads, mask=mask, rotation=rotation, cache=None)
-    concatenated = merge_heads(record.context)  # (B, H, T, D) -> (B, T, H*D)
-    projected = block.attention.out(concatenated)  # (B, T, H*D) -> (B, T, C)
-    attention_sum = x + projected
-    mlp_reads = block.mlp_norm(attention_sum)
-    hidden = block.mlp.hidden(mlp_reads)  # (B, T, C) -> (B, T, F)
-    mlp_output = block.mlp.down(hidden)  # (B, T, F) -> (B, T, C)
-    mlp_sum = attention_sum + mlp_output
-    return {
-        INPUT: x,
-        ATTENTION_READS: attention_reads,
+    record = layer.attention
+    assert record.output is not None  # every layer of a model projects its heads
+    attention = {
         HEADS: record.context,
-        CONCATENATED: concatenated,
-        PROJECTED: projected,
-        ATTENTION_SUM: attention_sum,
-        MLP_READS: mlp_reads,
-        HIDDEN: hidden,
-        MLP_OUTPUT: mlp_output,
-        MLP_SUM: mlp_sum,
+        CONCATENATED: merge_heads(record.context),
+        PROJECTED: record.output,
+        ATTENTION_SUM: layer.attention_sum,
     }
-
-
-def _post_norm_steps(
-    block: Block, x: Tensor, mask: Tensor | None, rotation: Rotation | None
-) -> Steps:
-    record = block.attention.heads(x, mask=mask, rotation=rotation, cache=None)
-    concatenated = merge_heads(record.context)  # (B, H, T, D) -> (B, T, H*D)
-    projected = block.attention.out(concatenated)  # (B, T, H*D) -> (B, T, C)
-    attention_sum = x + projected
-    attention_normed = block.attention_norm(attention_sum)
-    hidden = block.mlp.hidden(attention_normed)  # (B, T, C) -> (B, T, F)
-    mlp_output = block.mlp.down(hidden)  # (B, T, F) -> (B, T, C)
-    mlp_sum = attention_normed + mlp_output
-    mlp_normed = block.mlp_norm(mlp_sum)
-    return {
-        INPUT: x,
-        HEADS: record.context,
-        CONCATENATED: concatenated,
-        PROJECTED: projected,
-        ATTENTION_SUM: attention_sum,
-        ATTENTION_NORMED: attention_normed,
-        HIDDEN: hidden,
-        MLP_OUTPUT: mlp_output,
-        MLP_SUM: mlp_sum,
-        MLP_NORMED: mlp_normed,
-    }
+    mlp = {HIDDEN: layer.mlp_hidden, MLP_OUTPUT: layer.mlp_output, MLP_SUM: layer.mlp_sum}
+    if config.norm_order == "pre":
+        reads = {INPUT: layer.input, ATTENTION_READS: layer.attention_reads}
+        return {**reads, **attention, MLP_READS: layer.mlp_reads, **mlp}
+    normed = {ATTENTION_NORMED: layer.mlp_reads}
+    return {INPUT: layer.input, **attention, **normed, **mlp, MLP_NORMED: layer.output}
 
 
 class CrossAttention(nn.Module):
@@ -200,10 +141,8 @@ class DecoderLayer(nn.Module):
     def steps(self, x: Tensor, memory: Tensor) -> Steps:
         """Every tensor of the layer, in order, named as in `layer_steps`."""
         mask = causal_mask(x.shape[1], x.shape[1], device=x.device)
-        record = self.attention.heads(x, mask=mask, rotation=None, cache=None)
-        concatenated = merge_heads(record.context)  # (B, H, T, D) -> (B, T, H*D)
-        projected = self.attention.out(concatenated)  # (B, T, H*D) -> (B, T, C)
-        attention_sum = x + projected
+        record = self.attention(x, Pass(mask))
+        attention_sum = x + record.output
         attention_normed = self.attention_norm(attention_sum)
         cross_record = self.cross.heads(attention_normed, memory)  # keys and values: S tokens
         cross_concatenated = merge_heads(cross_record.context)
@@ -217,8 +156,8 @@ class DecoderLayer(nn.Module):
         return {
             INPUT: x,
             HEADS: record.context,
-            CONCATENATED: concatenated,
-            PROJECTED: projected,
+            CONCATENATED: merge_heads(record.context),
+            PROJECTED: record.output,
             ATTENTION_SUM: attention_sum,
             ATTENTION_NORMED: attention_normed,
             CROSS_HEADS: cross_record.context,
@@ -247,7 +186,7 @@ class EncoderDecoder(nn.Module):
         """Source (B, S) and target ids (B, T) -> logits of the next target token (B, T, V)."""
         memory, x = self._embed(source_ids), self._embed(target_ids)
         for block in self.encoder:
-            memory, _ = block(memory, mask=None, rotation=None, cache=None)
+            memory = block(memory, Pass()).output
         for layer in self.decoder:
             x = layer(x, memory)
         return x @ self.embedding.t()
@@ -283,19 +222,6 @@ def word_vectors(words: Sequence[str], width: int) -> Tensor:
 def layer_input(words: Sequence[str], width: int) -> Tensor:
     """What the first layer of 2017 reads: word vectors and positions added up, (T, C)."""
     return word_vectors(words, width) + sinusoids(len(words), width)
-
-
-def embeddings(model: Transformer, token_ids: Tensor, *, positions: bool) -> Tensor:
-    """What a model's first layer reads, with or without learned positions: (B, T) -> (B, T, C).
-
-    Rotary positions are no part of it in either case: layers apply them.
-    """
-    x = nn.functional.embedding(token_ids, model._token_table())
-    if model.segments is not None:
-        x = x + model.segments[0]
-    if positions and model.positions is not None:
-        x = x + model.positions[: token_ids.shape[1]]
-    return x if model.embedding_norm is None else model.embedding_norm(x)
 
 
 def randomize(module: nn.Module, seed: int) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.model.block import Block
+from attention_core.model.block import LayerRecord
 from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
@@ -21,7 +21,8 @@ class Stream:
 
     states: (L + 1, T, C), the embeddings and the output of every layer. attention, feed_forward:
     (L, T, C), what each part of each layer adds. hidden: (T, C), after the last norm.
-    logits: (T, V), or None for a model without an output matrix.
+    logits: (T, V), or None for a model without an output matrix. layers: every tensor of each
+    layer, with a batch of one text.
     """
 
     states: Tensor
@@ -29,6 +30,7 @@ class Stream:
     feed_forward: Tensor
     hidden: Tensor
     logits: Tensor | None
+    layers: tuple[LayerRecord, ...]
 
 
 def residual_stream(model: Transformer, token_ids: Tensor) -> Stream:
@@ -37,25 +39,13 @@ def residual_stream(model: Transformer, token_ids: Tensor) -> Stream:
     In a post-norm model a part's output is what is added before the norm.
     """
     output = model(token_ids[None], record=True)
-    added, fed = [], []
-    for block, state, record in zip(
-        model.blocks, output.hidden_states[:-1], output.records, strict=True
-    ):
-        assert isinstance(block, Block)
-        assert record.output is not None  # the layers of a model project
-        attention_sum = state + record.output
-        if block.pre_norm:
-            feed_forward = block.mlp(block.mlp_norm(attention_sum))
-        else:
-            feed_forward = block.mlp(block.attention_norm(attention_sum))
-        added.append(record.output[0])
-        fed.append(feed_forward[0])
     return Stream(
         states=torch.cat(output.hidden_states),
-        attention=torch.stack(added),
-        feed_forward=torch.stack(fed),
+        attention=torch.cat([record.output for record in output.records]),
+        feed_forward=torch.cat([layer.mlp_output for layer in output.layers]),
         hidden=output.hidden[0],
         logits=None if output.logits is None else output.logits[0],
+        layers=output.layers,
     )
 
 

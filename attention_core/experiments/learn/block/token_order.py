@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer
 from attention_core.masks import causal_mask
 from attention_core.model.block import Block
+from attention_core.model.forward_pass import Pass
 from attention_core.model.rotary import Rotation
 
 
@@ -66,7 +67,8 @@ def exchanges(
     """
 
     def attention(x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
-        return layer.attention(x, mask=mask, rotation=rotation, cache=None).output
+        output: Tensor = layer.attention(x, Pass(mask, rotation)).output
+        return output
 
     pre = isinstance(layer, Block) and layer.pre_norm
     attention_norm: nn.Module = layer.attention_norm if pre else nn.Identity()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from attention_core import Transformer
+from attention_core import Hooks, Transformer
 from attention_core.attend import attend
 from attention_core.experiments.compare.ablate import (
     HeadChange,
@@ -82,11 +82,11 @@ def test_no_change_changes_nothing_and_a_pass_can_be_resumed(name: str):
     model = build(name)
     ids = some_ids(model)
     plain = model(ids[None], record=True)
-    assert torch.equal(model(ids[None], edit=edit([[]])).hidden, plain.hidden)
+    assert torch.equal(model(ids[None], hooks=Hooks(edit_heads=edit([[]]))).hidden, plain.hidden)
     for layer, state in enumerate(plain.hidden_states[:-1]):
         assert_close(model.resume(state, layer), plain.hidden, atol=1e-5, rtol=0.0)
     seen: list[int] = []
-    model.resume(plain.hidden_states[1], 1, on_layer=seen.append)
+    model.resume(plain.hidden_states[1], 1, hooks=Hooks(before_layer=seen.append))
     assert seen == list(range(1, model.config.n_layers))
 
 
@@ -106,14 +106,14 @@ def test_the_ranking_is_one_whole_pass_a_head(
     measure = prediction_effects(logits, before.hidden[0], at)
     found = torch.full((config.n_layers, config.n_heads, 2), math.nan, dtype=torch.float64)
     ran: list[int] = []
-    for part in rank(model, ids, kind, measure, on_layer=ran.append):
+    for part in rank(model, ids, kind, measure, before_layer=ran.append):
         found[part.layer, part.first_head : part.first_head + len(part.values)] = part.values
     p = before.logits[0, at].double().softmax(-1)
     top = int(p.argmax())
     for layer in range(config.n_layers):
         for head in range(config.n_heads):
             one = edit([[HeadChange(layer, head, kind)]])
-            after = model(ids[None], edit=one).logits[0, at]
+            after = model(ids[None], hooks=Hooks(edit_heads=one)).logits[0, at]
             expected = float((p * (p.log() - after.double().softmax(-1).log())).sum())
             assert float(found[layer, head, 0]) == pytest.approx(expected, abs=1e-5)
             change = float(after[top] - before.logits[0, at, top])

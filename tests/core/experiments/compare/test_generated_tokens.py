@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import AttentionRecord, Sampling, Transformer, generate
+from attention_core import AttentionRecord, Hooks, Sampling, Transformer, generate
 from attention_core.contributions import value_norms
 from attention_core.experiments.compare.generated_tokens.trace import averaged, trace
 from tests.helpers.tiny_models import build
@@ -87,24 +87,25 @@ def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
 
 
 def test_limits_are_checked_before_anything_runs(decoder: Transformer):
-    def never(_: int) -> None:
+    def fail(_: int) -> None:
         raise AssertionError("a layer ran")
 
+    never = Hooks(before_layer=fail)
     config = decoder.config
     needed = config.n_layers * config.n_heads * N_RUN**2 * 4
     with pytest.raises(
         ValueError, match=f"take {needed:,} bytes, over the limit of {needed - 1:,}"
     ):
-        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed - 1, on_layer=never)
+        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed - 1, hooks=never)
     assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed).n_steps == N_NEW
     with pytest.raises(ValueError, match="no tokens"):
-        trace(decoder, [], max_new_tokens=1, on_layer=never)
+        trace(decoder, [], max_new_tokens=1, hooks=never)
     with pytest.raises(ValueError, match="exceeds the context length"):
-        trace(decoder, PROMPT, max_new_tokens=config.context_length, on_layer=never)
+        trace(decoder, PROMPT, max_new_tokens=config.context_length, hooks=never)
     with pytest.raises(ValueError, match="n_alternatives must be 1 to"):
-        trace(decoder, PROMPT, max_new_tokens=1, n_alternatives=0, on_layer=never)
+        trace(decoder, PROMPT, max_new_tokens=1, n_alternatives=0, hooks=never)
     with pytest.raises(ValueError, match="cannot generate"):
-        trace(build("bert"), PROMPT, max_new_tokens=1, on_layer=never)
+        trace(build("bert"), PROMPT, max_new_tokens=1, hooks=never)
     with pytest.raises(ValueError, match="step must be 0 to 1, got 2"):
         trace(decoder, PROMPT, max_new_tokens=2).row(2)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import Transformer, generate
+from attention_core import Hooks, Transformer, generate
 from attention_core.costs.formulas import cache_bytes, forward_flops
 from attention_core.experiments.kv_cache.inside_the_cache.crop import crop_and_continue
 from attention_core.experiments.kv_cache.inside_the_cache.full_cache import (
@@ -78,7 +78,7 @@ def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 12)
     steps = observe(decoder, PROMPT, cache, max_new_tokens=3)
     next(steps)
-    cache._values[0][:, :, 2] += 1
+    cache.buffers[1][0][:, :, 2] += 1
     assert next(steps).difference > 1e-2
 
 
@@ -90,7 +90,7 @@ def test_an_abandoned_pass_leaves_no_note(decoder: Transformer):
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        last_logits(decoder, PROMPT, cache=cache, on_layer=stop)
+        last_logits(decoder, PROMPT, cache=cache, hooks=Hooks(before_layer=stop))
     assert cache.accesses == []
     last_logits(decoder, PROMPT, cache=cache)
     assert [access.written for access in cache.accesses] == [range(5)]

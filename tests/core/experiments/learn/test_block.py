@@ -21,18 +21,17 @@ from attention_core.experiments.learn.block.layers_of_2017 import (
     CrossAttention,
     DecoderLayer,
     EncoderDecoder,
-    embeddings,
     layer_input,
     layer_steps,
     original_config,
     randomize,
     sinusoids,
-    surroundings,
     word_vectors,
 )
 from attention_core.experiments.learn.block.token_order import exchange, exchanges, reordered
 from attention_core.model.attention import Attention
 from attention_core.model.block import Block
+from attention_core.model.forward_pass import Pass
 from tests.helpers.tiny_models import TINY, build
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -104,8 +103,7 @@ def inputs() -> tuple[Tensor, Tensor]:
 def test_the_encoder_layer_is_pytorch_s():
     ours, theirs = encoder_pair()
     x, _ = inputs()
-    output, _ = ours(x, mask=None, rotation=None, cache=None)
-    assert_close(output, theirs(x), **CLOSE)
+    assert_close(ours(x, Pass()).output, theirs(x), **CLOSE)
 
 
 def test_the_decoder_layer_is_pytorch_s():
@@ -138,7 +136,7 @@ def test_the_whole_model_is_two_of_pytorch_s_stacks():
 def test_lecture_sizes():
     """Eight heads of 64 give 512 columns again, and every layer T vectors of 512."""
     layer = Block(original_config(), 0)
-    steps = layer_steps(layer, torch.randn(1, T, 512))
+    steps = layer_steps(layer(torch.randn(1, T, 512), Pass()), original_config())
     assert steps[HEADS].shape == (1, 8, T, 64)
     assert steps[CONCATENATED].shape == (1, T, 8 * 64) == (1, T, 512)
     assert steps[HIDDEN].shape == (1, T, 2048)
@@ -150,9 +148,8 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
     model = build(name)
     ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
     output = model(ids, record=True)
-    mask, rotation = surroundings(model.config, 6)
-    for layer, block in enumerate(model.blocks):
-        steps = layer_steps(block, output.hidden_states[layer], mask=mask, rotation=rotation)
+    for layer, record in enumerate(output.layers):
+        steps = layer_steps(record, model.config)
         last = steps[MLP_SUM if model.config.norm_order == "pre" else MLP_NORMED]
         assert last is list(steps.values())[-1]
         assert_close(last, output.hidden_states[layer + 1], atol=0, rtol=0)
@@ -163,7 +160,7 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
 def test_concatenation_is_per_word():
     ours, _ = encoder_pair()
     x, _ = inputs()
-    steps = layer_steps(ours, x)
+    steps = layer_steps(ours(x, Pass()), CONFIG)
     for word in range(T):
         side_by_side = torch.cat([steps[HEADS][:, head, word] for head in range(H)], dim=-1)
         assert_close(steps[CONCATENATED][:, word], side_by_side, atol=0, rtol=0)
@@ -181,7 +178,7 @@ def test_cross_attention_reads_as_many_keys_as_the_encoder_has_tokens():
 def test_post_norm_tokens_have_length_of_the_root_of_the_width():
     layer = Block(CONFIG, 0)
     randomize(layer, 0)
-    output = layer_steps(layer, layer_input(["a", "b", "a"], C)[None])[MLP_NORMED]
+    output = layer(layer_input(["a", "b", "a"], C)[None], Pass()).output
     # mean 0 and variance 1 (up to eps) over C columns
     assert_close(output.norm(dim=-1), torch.full((1, 3), math.sqrt(C)), atol=1e-3, rtol=0)
 
@@ -207,9 +204,10 @@ def test_embeddings_are_what_the_first_layer_reads(name: str):
     model = build(name)
     ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
     expected = model(ids, record=True).hidden_states[0]
-    assert_close(embeddings(model, ids, positions=True), expected, atol=0, rtol=0)
-    without = embeddings(model, ids, positions=False)
-    assert torch.equal(without, expected) == (model.config.positions == "rotary")
+    assert_close(model.embed(ids, torch.arange(6)).entering, expected, atol=0, rtol=0)
+    without = model.embed(ids, None)
+    assert without.position is None
+    assert torch.equal(without.entering, expected) == (model.config.positions == "rotary")
 
 
 @pytest.mark.parametrize("how", ["reversed", "rotated", "shuffled"])
@@ -218,10 +216,13 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
     model = build(name)
     ids = torch.tensor([1, 4, 2, 8, 5, 7, 3])
     order = reordered(7, how, seed=1)
-    _, rotation = surroundings(model.config, 7)
-    found = exchanges(
-        model.blocks[0], ids, order, lambda x, p: embeddings(model, x, positions=p), rotation
-    )
+    positions = torch.arange(7)
+    rotation = model.new_pass(model.embed(ids[None], positions).entering, positions).rotation
+
+    def embed(token_ids: Tensor, with_positions: bool) -> Tensor:
+        return model.embed(token_ids, positions if with_positions else None).entering
+
+    found = exchanges(model.blocks[0], ids, order, embed, rotation)
     for part in ("feed-forward", "normalisation", "attention, no mask, no positions"):
         assert found[part].difference <= 1e-5 * max(1.0, found[part].largest), part
     for part in ("attention, causal mask", "attention, positions"):

@@ -228,7 +228,8 @@ def test_a_layer_s_steps_are_its_record(name: str):
     ids = torch.randint(config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(3))
     output = model(ids, record=True)
     for layer, record in enumerate(output.records):
-        steps = layer_steps(model, output.hidden_states[layer], layer)
+        steps = layer_steps(model, output.layers[layer], layer)
+        assert torch.equal(steps[0]["input"].tensor, output.layers[layer].attention_reads)
         grouped = steps[5]
         rotary = config.positions == "rotary"
         queries, keys = ("queries, turned", "keys, turned") if rotary else ("queries", "keys")
@@ -253,7 +254,7 @@ def test_a_layer_s_steps_are_its_record(name: str):
 def test_shared_keys_are_no_columns_of_the_queries():
     model = build("llama")
     ids = torch.arange(5)[None]
-    steps = layer_steps(model, model(ids, record=True).hidden_states[0], 0)
+    steps = layer_steps(model, model(ids, record=True).layers[0], 0)
     queries, keys = steps[5]["queries"].cells, steps[5]["keys"].cells
     assert queries is not None
     assert keys is not None
@@ -264,7 +265,7 @@ def test_shared_keys_are_no_columns_of_the_queries():
 def test_a_layer_that_is_not_there(layer: int):
     model = build("gpt2")
     with pytest.raises(ValueError, match=f"layer {layer} is not one of 0 to 2"):
-        layer_steps(model, torch.zeros(1, 2, 24), layer)
+        layer_steps(model, model(torch.zeros(1, 2, dtype=torch.long), record=True).layers[0], layer)
 
 
 def test_the_view_without_transpose_mixes_tokens():
