@@ -196,8 +196,9 @@ def test_one_layer_of_latent_attention(absorbed: bool):
             x, reference.model.rotary_emb(x, positions), hidden[None, None]
         )
     block: Any = core.blocks[1]
-    rotation = core._rotation(positions[0], x.dtype)
-    record = block.attention(x, mask=hidden == 0, rotation=rotation, cache=None)
+    forward_pass = core.new_pass(x, positions[0])
+    assert_close(forward_pass.mask, hidden == 0)
+    record = block.attention(x, forward_pass)
     assert_close(record.weights, weights, **TOLERANCE)
     assert_close(record.output, output, **TOLERANCE)
 

@@ -87,7 +87,7 @@ def test_the_expanded_record_by_hand():
     x = torch.randn(1, 9, model.config.d_model)
     rotation = rotary_angles(torch.arange(9), 6, model.config.rope_theta, x.dtype)
     allowed = torch.ones(9, 9).tril().bool()
-    record = attention(x, mask=allowed, rotation=rotation, cache=None)
+    record = attention(x, Pass(allowed, rotation))
 
     down = x[0] @ attention.kv_down.weight + attention.kv_down.bias
     latent = attention.kv_norm(down[:, :14])
