@@ -9,10 +9,10 @@ import threading
 from collections.abc import Sequence
 
 import pretrained
-from pretrained import CatalogEntry, ModelSpec, Pretrained, Tokens
+from pretrained import CatalogEntry, ModelSpec, Pretrained
 from pretrained.hub import downloads
 from serving.cache import kept
-from serving.limits import MODEL_CACHE_BYTES, check_tokens
+from serving.limits import MODEL_CACHE_BYTES
 
 
 def _size(model: Pretrained) -> int:
@@ -34,8 +34,6 @@ NO_WEIGHTS = (
     "`ATTENTION_LAB_MODELS`, or download one on the *Models* page."
 )
 
-NO_TOKEN = "There is no token in this text: type a word or more."
-
 
 def ready(role: str | None = None) -> list[CatalogEntry]:
     """The models that can be loaded now, encoders and decoders or only one role."""
@@ -55,10 +53,15 @@ def preferred(role: str) -> str | None:
     return names[0] if names else None
 
 
-@kept(MODEL_CACHE_BYTES, key=lambda name: key(name), size=_size, last_to_go=True)
 def get(name: str) -> Pretrained:
     """The model, loaded on first use and shared; errors as of `pretrained.load`."""
-    model = pretrained.load(name)
+    return loaded(key(name))
+
+
+@kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True)
+def loaded(where: tuple[str, str]) -> Pretrained:
+    """The model with this `key`, so that whoever has that need not look on the disk again."""
+    model = pretrained.load(where[0])
     # what was just loaded stays: the garbage collector need not walk it again and again
     gc.collect()
     gc.freeze()
@@ -76,20 +79,6 @@ def key(name: str) -> tuple[str, str]:
 def spec(name: str) -> ModelSpec:
     """The sizes of a model that is ready."""
     return {entry.spec.name: entry.spec for entry in ready()}[name]
-
-
-def encoded(
-    model: Pretrained, text: str, limit: int, purpose: str, *, empty: str = NO_TOKEN
-) -> Tokens:
-    """The tokens of a text, of which `purpose` ("a head map") takes at most `limit`.
-
-    Raises: OverLimit for more of them, ValueError with the message `empty` for none.
-    """
-    tokens = model.tokenizer.encode(text)
-    check_tokens(len(tokens.ids), limit, purpose)
-    if not tokens.ids:
-        raise ValueError(empty)
-    return tokens
 
 
 def warm_up(modules: Sequence[str] = ()) -> threading.Thread:

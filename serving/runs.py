@@ -1,102 +1,178 @@
-"""Runs of a model on a visitor's text, kept for all visitors within a bound in bytes."""
+"""Runs of a model on a visitor's text: one forward pass each, kept for all visitors and pages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pretrained import Pretrained, Tokens
 from serving import models, turns
-from serving.cache import kept
-from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES, check_text, check_tokens
+from serving.cache import kept, size_of
+from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES
+from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
 
+RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
+
 
 @dataclass(frozen=True)
-class AttentionRun:
-    """The attention weights of every head on one text.
+class RunTensors:
+    """What is kept of one forward pass over T tokens: float32, on the CPU, never changed.
 
-    All arrays are float32, read-only, and straight from the records of one forward pass, S = T:
-    `weights[layer, head, query, key]` is (layers, H, T, S); `q` (layers, H, T, D), `k` and `v`
-    (layers, H_kv, S, D) are the queries, keys and values, rotated where the model does so;
-    `value_norms` (layers, H, S) are the lengths ||v_j W_O|| of what a head writes for a key;
-    `scale` is what the scores are multiplied with.
+    L layers, H query heads, H_kv key/value heads, S = T keys, D head size, C width. Queries and
+    keys are rotated where the model does so.
     """
 
-    model: str
+    weights: Tensor  # (L, H, T, S)  the attention weights
+    q: Tensor  # (L, H, T, D)
+    k: Tensor  # (L, H_kv, S, D)
+    v: Tensor  # (L, H_kv, S, D)
+    value_norms: Tensor  # (L, H, S)  the lengths ||v_j W_O|| of what a head writes for a key
+    states: Tensor  # (L + 1, T, C)  the residual stream: before layer 0, and after each layer
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One forward pass of a model over a text, and what was recorded of it.
+
+    key: what stands for the run in caches; it was looked up once, when the run was made or found.
+    tensors: for whoever computes with them. The same numbers are there as read-only arrays under
+    the same names, for whoever draws them: `weights` (L, H, T, S), `q` (L, H, T, D), `k` and `v`
+    (L, H_kv, S, D), `value_norms` (L, H, S). scale: what the scores are multiplied with.
+    """
+
+    key: RunKey
     title: str
     tokens: Tokens
-    weights: np.ndarray
-    q: np.ndarray
-    k: np.ndarray
-    v: np.ndarray
-    value_norms: np.ndarray
+    tensors: RunTensors
     scale: float
     causal: bool
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(a.nbytes for a in (self.weights, self.q, self.k, self.v, self.value_norms))
+    def model(self) -> str:
+        """The name of the model."""
+        return self.key[0]
+
+    @property
+    def model_key(self) -> RunKey:
+        """What stands for the model in caches, whatever the text."""
+        return self.key[:-1]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """The attention weights, (L, H, T, S)."""
+        return _view(self.tensors.weights)
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """The queries, (L, H, T, D)."""
+        return _view(self.tensors.q)
+
+    @cached_property
+    def k(self) -> np.ndarray:
+        """The keys, (L, H_kv, S, D)."""
+        return _view(self.tensors.k)
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """The values, (L, H_kv, S, D)."""
+        return _view(self.tensors.v)
+
+    @cached_property
+    def value_norms(self) -> np.ndarray:
+        """The lengths of what each head writes for each key, (L, H, S)."""
+        return _view(self.tensors.value_norms)
+
+    def kv_head(self, head: int) -> int:
+        """The key/value head that a query head reads."""
+        return head // (self.tensors.q.shape[1] // self.tensors.k.shape[1])
+
+    def head(self, layer: int, head: int) -> AttentionRecord:
+        """Attention of one head, every step of it: (T, D) and (T, S).
+
+        The scores are computed again from the recorded queries and keys. To keep them for every
+        head would double the memory of a run (71 MB of weights for 256 tokens of SmolLM2), and
+        those of one head take less than a millisecond.
+        """
+        from attention_core import attend
+        from attention_core.masks import causal_mask
+
+        tensors, kv_head = self.tensors, self.kv_head(head)
+        q, k, v = tensors.q[layer, head], tensors.k[layer, kv_head], tensors.v[layer, kv_head]
+        mask = causal_mask(len(q), len(k)) if self.causal else None
+        return attend(q, k, v, mask=mask, scale=self.scale)
 
 
-@kept(RUN_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
-def run(name: str, text: str) -> AttentionRun:
-    """Attention of model `name` on `text`.
+def run(
+    name: str,
+    text: str,
+    limit: int = MAX_MAP_TOKENS,
+    purpose: str = "a head map",
+    *,
+    empty: str = "",
+) -> Run:
+    """Model `name` on `text`, of which `purpose` takes at most `limit` tokens.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without any token.
+    Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
+    loading a model raises.
     """
+    where = models.key(name)
+    model = models.loaded(where)
+    tokens = prepare(model, text, limit, purpose, empty=empty).tokens
+    return forward((*where, str(model.device), str(model.dtype), text), model, tokens)
+
+
+@kept(RUN_CACHE_BYTES, key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
+def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
+    """One recorded forward pass, in a turn of its own."""
     import torch
 
     from attention_core.contributions import value_norms
 
-    model, tokens, records = recorded(name, text)
-    with torch.inference_mode():
+    with turns.turn(), torch.inference_mode():
+        ids = torch.tensor([tokens.ids], device=model.device)
+        # nobody reads the logits of all positions, a third of the work for a large vocabulary
+        output = model.core(ids, record=True, last_only=True)
+        records = output.records
         norms = [
             value_norms(record.v, model.core.out_weight(layer))[0]
             for layer, record in enumerate(records)
         ]
-    return AttentionRun(
-        model=name,
-        title=model.spec.title,
-        tokens=tokens,
+    tensors = RunTensors(
         weights=_stacked([record.weights[0] for record in records]),
         q=_stacked([record.q[0] for record in records]),
         k=_stacked([record.k[0] for record in records]),
         v=_stacked([record.v[0] for record in records]),
         value_norms=_stacked(norms),
+        states=_stacked([state[0] for state in output.hidden_states]),
+    )
+    return Run(
+        key=key,
+        title=model.spec.title,
+        tokens=tokens,
+        tensors=tensors,
         scale=records[0].scale,
         causal=model.core.config.causal,
     )
 
 
-def _stacked(layers: Sequence[Tensor]) -> np.ndarray:
-    """One read-only float32 array with the layers as its first axis."""
+def _stacked(layers: Sequence[Tensor]) -> Tensor:
+    """The layers as the first axis of one float32 tensor on the CPU."""
     import torch
 
-    array: np.ndarray = torch.stack(list(layers)).float().cpu().numpy()
+    return torch.stack(list(layers)).float().cpu()
+
+
+def _view(tensor: Tensor) -> np.ndarray:
+    """The same memory as an array that cannot be written to."""
+    array: np.ndarray = tensor.numpy()
     array.setflags(write=False)
     return array
-
-
-def recorded(name: str, text: str) -> tuple[Pretrained, Tokens, tuple[AttentionRecord, ...]]:
-    """One forward pass, not kept: the model, the tokens, and the record of every layer.
-
-    Raises: OverLimit for a text that is too long, ValueError for one without any token.
-    """
-    import torch
-
-    check_text(text)
-    model = models.get(name)
-    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
-    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
-    with turns.turn(), torch.inference_mode():
-        ids = torch.tensor([tokens.ids], device=model.device)
-        return model, tokens, model.core(ids, record=True).records

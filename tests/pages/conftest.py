@@ -54,5 +54,5 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     monkeypatch.setattr(sources, "package_folder", lambda package: None)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
-    with models.get.nothing_kept(), runs.run.nothing_kept():
+    with models.loaded.nothing_kept(), runs.forward.nothing_kept():
         yield

@@ -56,7 +56,7 @@ def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixtur
     assert len(stored["left_labels_as_drawn"]) == len(stored["left_as_drawn"])
 
 
-def found_words(text: str) -> tuple[attention.AttentionRun, search.Search]:
+def found_words(text: str) -> tuple[attention.Run, search.Search]:
     ran = attention.run(ENCODER, text)
     units = search.units(ran.tokens)
     last = len(units) - 2  # before [SEP]

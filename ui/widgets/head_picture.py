@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from serving import models
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
@@ -19,7 +19,7 @@ MANY_TOKENS = 49
 
 
 def colour_scale(
-    shown: Sequence[tuple[AttentionRun, HeadChoice]], how: str = controls.AUTOMATIC
+    shown: Sequence[tuple[Run, HeadChoice]], how: str = controls.AUTOMATIC
 ) -> ColourScale:
     """The one scale of all heads shown together, as chosen with `controls.colours`."""
     many = max(len(run.tokens) for run, _ in shown) >= MANY_TOKENS
@@ -30,14 +30,14 @@ def colour_scale(
     return ColourScale(largest, square_root)
 
 
-def one_head(run: AttentionRun, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
+def one_head(run: Run, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
     """The heatmap of one head."""
     weights = run.weights[choice.layer, choice.head]
     drawn = Map(weights, run.tokens.labels, title=choice.title, causal=run.causal, scale=scale)
     heatmap(drawn, key=key)
 
 
-def pairs(run: AttentionRun, choice: HeadChoice) -> pd.DataFrame:
+def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
     """Every weight that is not masked, strongest first: the heatmap as a table."""
     weights = run.weights[choice.layer, choice.head]
     rows, columns = np.tril_indices_from(weights) if run.causal else np.indices(weights.shape)
@@ -56,7 +56,7 @@ def pairs(run: AttentionRun, choice: HeadChoice) -> pd.DataFrame:
     )
 
 
-def strongest_pair(run: AttentionRun, choice: HeadChoice) -> None:
+def strongest_pair(run: Run, choice: HeadChoice) -> None:
     """One sentence about the strongest weight between two ordinary tokens.
 
     Special tokens are left out, and so is the first key of a decoder: heads with nothing to say

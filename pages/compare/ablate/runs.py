@@ -16,9 +16,8 @@ from serving.limits import (
     MASKED_WORD_CACHE_BYTES,
     MAX_MAP_TOKENS,
     RUN_CACHE_BYTES,
-    check_text,
-    check_tokens,
 )
+from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,8 +100,7 @@ def parse(name: str) -> tuple[int, int]:
 
 def count(name: str, text: str) -> int:
     """How many tokens a model makes of a text; errors as of `question`."""
-    check_text(text)
-    return len(models.encoded(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
+    return len(prepare(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
 
 
 def question(name: str, text: str, position: str = AUTOMATIC) -> Question:
@@ -113,11 +111,9 @@ def question(name: str, text: str, position: str = AUTOMATIC) -> Question:
     Raises: OverLimit for a text that is too long, ValueError for one without a token, a position
     that it does not have, or one that cannot be masked.
     """
-    check_text(text)
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "this page")
+    tokens = prepare(model, text, MAX_MAP_TOKENS, "this page").tokens
     n = len(tokens)
-    check_tokens(n, model.core.config.context_length, "the context of this model")
     asks = _asks(model)
     if position != AUTOMATIC and not (position.isdecimal() and int(position) < n):
         raise ValueError(f"The text has the positions 0 to {n - 1}, but not {position}.")

@@ -16,10 +16,8 @@ from serving.limits import (
     MAX_TRACED_TOKENS,
     MIN_TRACED_TOKENS,
     TRACE_CACHE_BYTES,
-    OverLimit,
-    check_text,
-    check_tokens,
 )
+from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
 
@@ -74,11 +72,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
     Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
     for a prompt without a token.
     """
-    check_text(settings.prompt)
-    if not MIN_TRACED_TOKENS <= settings.n_new <= MAX_TRACED_TOKENS:
-        raise OverLimit(
-            f"Choose {MIN_TRACED_TOKENS} to {MAX_TRACED_TOKENS} new tokens, not {settings.n_new}."
-        )
+    check_choice(settings.n_new, MIN_TRACED_TOKENS, MAX_TRACED_TOKENS)
     return _make(settings, Reporter(report))
 
 
@@ -87,18 +81,14 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
     from attention_core.experiments.compare.generated_tokens.trace import trace
 
     model = models.get(settings.model)
-    empty = "There is no token in this prompt: type a word or more."
-    prompt = models.encoded(
-        model, settings.prompt, MAX_TRACED_PROMPT, "a prompt on this page", empty=empty
+    prompt = prepare(
+        model, settings.prompt, MAX_TRACED_PROMPT, "a prompt on this page", settings.n_new
     )
-    context = model.core.config.context_length
-    check_tokens(len(prompt.ids), context, "the context of this model")
-    n_new = min(settings.n_new, context - len(prompt.ids) + 1)  # the last one is never run
     begin = time.perf_counter()
     traced = trace(
         model.core,
         prompt.ids,
-        max_new_tokens=n_new,
+        max_new_tokens=prompt.n_new,
         sampling=Sampling(settings.temperature, seed=settings.seed),
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
@@ -106,11 +96,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         paced=turns.each,
     )
     seconds = time.perf_counter() - begin
-    ended = ""
-    if traced.n_steps < n_new:
-        ended = "The model ended its text here."
-    elif n_new < settings.n_new:
-        ended = f"The context of this model has room for {n_new} new tokens only."
+    ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."
     return Generation(
         settings=settings,
         title=model.spec.title,

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.compare.heads import stages, values
 from pages.compare.heads.settings import Drawing
 from pages.compare.heads.values import Reading
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.lines import lines
 from ui.canvas.tensors import Panel, tensors
@@ -22,7 +22,7 @@ LEFT_OUT = "left out or too small"
 
 
 def show_map(
-    run: AttentionRun,
+    run: Run,
     choice: HeadChoice,
     reading: Reading,
     drawing: Drawing,
@@ -61,7 +61,7 @@ def show_map(
 
 
 def picture(
-    run: AttentionRun, choice: HeadChoice, reading: Reading, drawing: Drawing
+    run: Run, choice: HeadChoice, reading: Reading, drawing: Drawing
 ) -> tuple[np.ndarray, ColourScale | DivergingScale]:
     """A head's values (T, S) as its map shows them, with gaps, and their colours."""
     shown = values.values(run, reading)
@@ -71,7 +71,7 @@ def picture(
     return gaps, ColourScale(largest, drawing.square_root)
 
 
-def choose_pair(run: AttentionRun) -> tuple[int, int]:
+def choose_pair(run: Run) -> tuple[int, int]:
     """The query and the key to look at: two sliders, which a click on the map moves."""
     n = len(run.tokens)
     left, right = st.columns(2, gap="medium")
@@ -82,7 +82,7 @@ def choose_pair(run: AttentionRun) -> tuple[int, int]:
     return query, key
 
 
-def show_pair(run: AttentionRun, choice: HeadChoice, chosen: tuple[int, int]) -> None:
+def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     """The two vectors, their product, and the table of what becomes of it."""
     query, key = chosen
     found = stages.pair(run, choice.layer, choice.head, query, key)
@@ -99,7 +99,7 @@ def show_pair(run: AttentionRun, choice: HeadChoice, chosen: tuple[int, int]) ->
     st.dataframe(found.numbers, hide_index=True)
 
 
-def show_lines(run: AttentionRun, choice: HeadChoice, reading: Reading) -> None:
+def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:
     """The head as lines between two columns of tokens, with other heads over it."""
     open_one = f"{choice.layer}.{choice.head}"
     names = [f"{layer}.{head}" for layer, head in np.ndindex(run.weights.shape[:2])]

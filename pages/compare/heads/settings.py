@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.compare.heads import noise, statistics
 from pages.compare.heads.values import MEASURES, WEIGHTS, Reading
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.widgets.linked import linked
 
 LAYERS, EVERY = "layer and head", "all"
@@ -45,7 +45,7 @@ class Order:
     said: str
 
 
-def reading(run: AttentionRun) -> Reading:
+def reading(run: Run) -> Reading:
     """What is measured and which keys are left out."""
     columns = st.columns([2, 3, 2], gap="medium", vertical_alignment="bottom")
     with columns[0]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from serving.runs import AttentionRun
-
-if TYPE_CHECKING:
-    from attention_core import AttentionRecord
+from serving.runs import Run
 
 SCORES, MASKED, SCALED, WEIGHTS = "scores q · k", "after the mask", "after scaling", "weights"
 UNITS = {SCORES: "score", MASKED: "score", SCALED: "scaled score", WEIGHTS: "weight"}
@@ -28,7 +24,7 @@ class Pair:
     numbers: pd.DataFrame
 
 
-def stage(run: AttentionRun, layer: int, head: int, name: str) -> np.ndarray:
+def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
     """What the head holds at a step: (T, S); -inf where the query may not look, once masked.
 
     Raises: ValueError for a name that is not in `STAGES`.
@@ -38,7 +34,7 @@ def stage(run: AttentionRun, layer: int, head: int, name: str) -> np.ndarray:
         return weights
     if name not in STAGES:
         raise ValueError(f"no step {name!r}, only {STAGES}")
-    record = _record(run, layer, head)
+    record = run.head(layer, head)
     found = {
         SCORES: record.scores,
         MASKED: record.masked_scores,
@@ -48,11 +44,11 @@ def stage(run: AttentionRun, layer: int, head: int, name: str) -> np.ndarray:
     return array
 
 
-def pair(run: AttentionRun, layer: int, head: int, query: int, key: int) -> Pair:
+def pair(run: Run, layer: int, head: int, query: int, key: int) -> Pair:
     """The query's and the key's vector in this head, their product, and the way to the weight."""
     q = run.q[layer, head, query]
-    k = run.k[layer, _kv_head(run, head), key]
-    record = _record(run, layer, head)
+    k = run.k[layer, run.kv_head(head), key]
+    record = run.head(layer, head)
     weight = run.weights[layer, head, query, key]
     length = run.value_norms[layer, head, key]
     numbers = {
@@ -65,25 +61,3 @@ def pair(run: AttentionRun, layer: int, head: int, query: int, key: int) -> Pair
     }
     table = pd.DataFrame({"step": numbers.keys(), "value": numbers.values()})
     return Pair(q, k, q * k, table)
-
-
-def _kv_head(run: AttentionRun, head: int) -> int:
-    """The key/value head that a query head reads."""
-    group_size: int = run.q.shape[1] // run.k.shape[1]
-    return head // group_size
-
-
-def _record(run: AttentionRun, layer: int, head: int) -> AttentionRecord:
-    """Attention of this head alone, from the recorded queries, keys and values: (T, D) each."""
-    import torch
-
-    from attention_core import attend
-    from attention_core.masks import causal_mask
-
-    kv_head = _kv_head(run, head)
-    q, k, v = (
-        torch.tensor(array)
-        for array in (run.q[layer, head], run.k[layer, kv_head], run.v[layer, kv_head])
-    )
-    mask = causal_mask(len(q), len(k)) if run.causal else None
-    return attend(q, k, v, mask=mask, scale=run.scale)

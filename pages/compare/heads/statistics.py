@@ -12,7 +12,7 @@ from pretrained import Pretrained
 from serving import models
 from serving.cache import kept
 from serving.limits import STATISTICS_CACHE_BYTES
-from serving.runs import AttentionRun
+from serving.runs import Run
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.heads.statistics import Statistic
@@ -29,8 +29,8 @@ def definitions() -> tuple[Statistic, ...]:
     return STATISTICS
 
 
-@kept(STATISTICS_CACHE_BYTES, key=lambda run: (*models.key(run.model), run.tokens.text))
-def table(run: AttentionRun) -> pd.DataFrame:
+@kept(STATISTICS_CACHE_BYTES, key=lambda run: run.key)
+def table(run: Run) -> pd.DataFrame:
     """One row a head, layer by layer: `layer`, `head`, and a column for each statistic's name.
 
     NaN stands for what the text or the model does not have. The table is shared: do not change it.
@@ -40,12 +40,12 @@ def table(run: AttentionRun) -> pd.DataFrame:
     from attention_core.experiments.compare.heads.statistics import STATISTICS, TextAttention
 
     text = TextAttention(
-        torch.tensor(run.weights),
+        run.tensors.weights,
         torch.tensor(run.tokens.ids),
         torch.tensor(run.tokens.special),
         run.causal,
     )
-    on_repeated = repeated(run.model)
+    on_repeated = _by_name(_repeated(run.model_key))
     n_layers, n_heads = run.weights.shape[:2]
     layers, heads = np.indices((n_layers, n_heads)).reshape(2, -1)
     columns: dict[str, np.ndarray] = {"layer": layers, "head": heads}
@@ -66,18 +66,22 @@ def repeated(name: str) -> dict[str, np.ndarray]:
     Measured once a model, on up to `REPEATED_TOKENS` random words said twice, between the special
     tokens that its tokenizer puts around a text. NaN where the context has no room for that.
     """
-    induction, duplicate = _measure_repeated(name)
+    return _by_name(_repeated(models.key(name)))
+
+
+def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
+    induction, duplicate = scores
     return {"induction": induction, "duplicate": duplicate}
 
 
-@kept(STATISTICS_CACHE_BYTES, key=lambda name: models.key(name))
-def _measure_repeated(name: str) -> np.ndarray:
+@kept(STATISTICS_CACHE_BYTES, key=lambda where: where[:2])
+def _repeated(where: tuple[str, ...]) -> np.ndarray:
     from attention_core.experiments.compare.heads.statistics import (
         repeated_scores,
         repeated_sequence,
     )
 
-    model = models.get(name)
+    model = models.loaded((where[0], where[1]))
     config = model.core.config
     before, after = _around(model)
     vocabulary = _words(model)

@@ -11,7 +11,7 @@ import numpy as np
 from pages.compare.heads import open_head, values
 from pages.compare.heads.settings import Drawing
 from pages.compare.heads.values import Reading
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.canvas import heatmap, mosaic
 from ui.canvas.mosaic import Arrangement
 from ui.export import offline, take_away
@@ -27,7 +27,7 @@ MOST_OPENED = 12_000_000  # bytes of heads that an offline page can open; beyond
 class View:
     """The page as the visitor sees it."""
 
-    run: AttentionRun
+    run: Run
     choice: HeadChoice
     reading: Reading
     drawing: Drawing
@@ -73,13 +73,13 @@ def show(view: View, pair: tuple[int, int]) -> None:
     )
 
 
-def head_csv(run: AttentionRun, choice: HeadChoice) -> bytes:
+def head_csv(run: Run, choice: HeadChoice) -> bytes:
     """Every weight of the head that is not masked, the strongest first."""
     table: str = head_picture.pairs(run, choice).to_csv(index=False)
     return table.encode()
 
 
-def arrays(run: AttentionRun, reading: Reading) -> dict[str, Any]:
+def arrays(run: Run, reading: Reading) -> dict[str, Any]:
     """All arrays of the run, float32, with the tokens."""
     found: dict[str, Any] = {
         "weights": run.weights,
@@ -149,7 +149,7 @@ def _opened(view: View, choice: HeadChoice) -> bytes:
     )
 
 
-def snippet(run: AttentionRun, choice: HeadChoice, pair: tuple[int, int]) -> str:
+def snippet(run: Run, choice: HeadChoice, pair: tuple[int, int]) -> str:
     """Python that computes the open head anew and prints the chosen pair's weight."""
     query, key = pair
     return SNIPPET.format(

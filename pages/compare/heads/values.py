@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import models
 from serving.cache import kept
 from serving.limits import PACKED_CACHE_BYTES, RUN_CACHE_BYTES
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.canvas.mosaic import Packed, pack
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
 UNITS = {WEIGHTS: "weight", CONTRIBUTIONS: "contribution"}
@@ -35,15 +30,15 @@ class Reading:
     renormalise: bool = False
 
 
-def values(run: AttentionRun, reading: Reading) -> np.ndarray:
+def values(run: Run, reading: Reading) -> np.ndarray:
     """Weights or contributions of every head (layers, H, T, S), read-only; hidden keys are 0."""
     if reading == Reading():
         return run.weights
     return _compute(run, reading)
 
 
-@kept(PACKED_CACHE_BYTES, key=lambda run, reading, name: (_key(run), reading, name))
-def packed(run: AttentionRun, reading: Reading, *, name: str) -> Packed:
+@kept(PACKED_CACHE_BYTES, key=lambda run, reading, name: (run.key, reading, name))
+def packed(run: Run, reading: Reading, *, name: str) -> Packed:
     """What the mosaic with the key `name` draws."""
     return pack(
         values(run, reading),
@@ -67,12 +62,8 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
     return array
 
 
-def _key(run: AttentionRun) -> tuple[object, ...]:
-    return (*models.key(run.model), run.tokens.text)
-
-
-@kept(RUN_CACHE_BYTES, key=lambda run, reading: (_key(run), reading))
-def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
+@kept(RUN_CACHE_BYTES, key=lambda run, reading: (run.key, reading))
+def _compute(run: Run, reading: Reading) -> np.ndarray:
     import torch
 
     from attention_core.contributions import contributions
@@ -80,16 +71,9 @@ def _compute(run: AttentionRun, reading: Reading) -> np.ndarray:
 
     hidden = torch.zeros(len(run.tokens), dtype=torch.bool)
     hidden[list(reading.hidden)] = True
-    weights = hide_keys(_tensor(run.weights), hidden, renormalise=reading.renormalise)
+    weights = hide_keys(run.tensors.weights, hidden, renormalise=reading.renormalise)
     if reading.measure == CONTRIBUTIONS:
-        weights = contributions(weights, _tensor(run.value_norms))
+        weights = contributions(weights, run.tensors.value_norms)
     array: np.ndarray = weights.numpy()
     array.setflags(write=False)
     return array
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    """A copy: torch knows no read-only memory."""
-    import torch
-
-    return torch.tensor(array)

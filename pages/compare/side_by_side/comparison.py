@@ -18,7 +18,7 @@ from pretrained.tokenization.alignment import (
     aligned_words,
     group_labels,
 )
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
 from ui.export import tables
 from ui.widgets import controls, head_picture
@@ -94,7 +94,7 @@ class Comparison:
 
 
 def compare(
-    runs: tuple[AttentionRun, AttentionRun],
+    runs: tuple[Run, Run],
     heads: tuple[HeadChoice, HeadChoice],
     view: str,
     renormalise: bool,
@@ -105,8 +105,6 @@ def compare(
     row of both sides is divided by what it gives to the cells that can be compared.
     Raises: ValueError for another view.
     """
-    import torch
-
     from attention_core.experiments.compare.side_by_side import (
         difference,
         merge_tokens,
@@ -120,8 +118,7 @@ def compare(
     alignment = aligned_words(a, b) if view == WORDS else aligned(a, b)
     groups = tuple(unit.a for unit in alignment.units), tuple(unit.b for unit in alignment.units)
     weights = [
-        torch.from_numpy(run.weights[head.layer, head.head].copy())
-        for run, head in zip(runs, heads, strict=True)
+        run.tensors.weights[head.layer, head.head] for run, head in zip(runs, heads, strict=True)
     ]
     visible = [
         visible_groups(group, group, causal=run.causal)
@@ -150,7 +147,7 @@ def compare(
 
 
 def _side(
-    run: AttentionRun,
+    run: Run,
     head: HeadChoice,
     alignment: Alignment,
     which: str,
@@ -260,9 +257,7 @@ def left_out(name: str, side: Side) -> list[str]:
     return said
 
 
-def numbers(
-    shown: Sequence[tuple[str, AttentionRun, HeadChoice]], comparison: Comparison | None
-) -> None:
+def numbers(shown: Sequence[tuple[str, Run, HeadChoice]], comparison: Comparison | None) -> None:
     """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
     if comparison is not None:
         st.text("Left minus right, largest first")

@@ -12,7 +12,8 @@ import streamlit as st
 
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES, check_text
+from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
+from serving.prompts import prepare
 from ui.charts import style, theme
 from ui.widgets import messages
 
@@ -139,9 +140,8 @@ def reference(name: str, text: str) -> Reference:
     """
     from pretrained.comparison import compare
 
-    check_text(text)
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_MAP_TOKENS, "a head map")
+    tokens = prepare(model, text, MAX_MAP_TOKENS, "a head map").tokens
     _ = model.reference  # loading takes seconds: not while others wait for their turn
     with turns.turn():
         return Reference(model.spec.title, len(tokens), compare(model, tokens.ids))

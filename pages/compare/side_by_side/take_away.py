@@ -10,11 +10,11 @@ import numpy as np
 
 from pages.compare.side_by_side.comparison import WORDS, Comparison
 from pages.compare.side_by_side.reference import Reference
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.export import take_away
 from ui.widgets.controls import HeadChoice
 
-Runs = tuple[AttentionRun, AttentionRun]
+Runs = tuple[Run, Run]
 Heads = tuple[HeadChoice, HeadChoice]
 
 SNIPPET = """\

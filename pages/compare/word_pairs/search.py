@@ -10,10 +10,9 @@ import pandas as pd
 
 from pretrained import Tokens
 from pretrained.tokenization.alignment import group_labels, words
-from serving import models
 from serving.cache import kept
 from serving.limits import PAIR_CACHE_BYTES
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.charts.style import BLUE, VERMILLION, config
 from ui.widgets import controls
 
@@ -115,7 +114,7 @@ def defaults(text: str, labels: list[str]) -> tuple[int, int, int]:
     return last, 0, last - 1
 
 
-def search(run: AttentionRun, found: tuple[Unit, ...], query: int, key: int, other: int) -> Search:
+def search(run: Run, found: tuple[Unit, ...], query: int, key: int, other: int) -> Search:
     """What unit `query` gives `key` and `other` in every head; the numbers count `found`."""
     import torch
 
@@ -129,8 +128,8 @@ def search(run: AttentionRun, found: tuple[Unit, ...], query: int, key: int, oth
 
     groups = [unit.tokens for unit in found]
     # the rows of the looking word are all that is needed: (layers, heads, its tokens, S)
-    rows = torch.tensor(run.weights[:, :, list(groups[query])])
-    lengths = contributions(rows, torch.tensor(run.value_norms))
+    rows = run.tensors.weights[:, :, list(groups[query])]
+    lengths = contributions(rows, run.tensors.value_norms)
     row_numbers = range(rows.shape[2])
     taken = taken_from_units(rows, row_numbers, groups)
     ordinary = torch.tensor([unit.is_word for unit in found])
@@ -150,14 +149,12 @@ def search(run: AttentionRun, found: tuple[Unit, ...], query: int, key: int, oth
     )
 
 
-@kept(PAIR_CACHE_BYTES, key=lambda run, found: (*models.key(run.model), run.tokens.text))
-def _largest_of(run: AttentionRun, found: tuple[Unit, ...]) -> np.ndarray:
+@kept(PAIR_CACHE_BYTES, key=lambda run, found: run.key)
+def _largest_of(run: Run, found: tuple[Unit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
-    import torch
-
     from attention_core.experiments.compare.word_pairs import strongest_head
 
-    heads = torch.tensor(run.weights).flatten(0, 1)
+    heads = run.tensors.weights.flatten(0, 1)
     array: np.ndarray = strongest_head(heads, [unit.tokens for unit in found]).numpy()
     return array
 

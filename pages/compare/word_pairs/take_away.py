@@ -9,7 +9,7 @@ import numpy as np
 
 from pages.compare.word_pairs import search
 from pages.compare.word_pairs.search import Search
-from serving.runs import AttentionRun
+from serving.runs import Run
 from ui.export import take_away
 
 SNIPPET = """\
@@ -30,7 +30,7 @@ print(float(taken[..., 1].max()))  # the largest weight on B
 """
 
 
-def show(run: AttentionRun, result: Search) -> None:
+def show(run: Run, result: Search) -> None:
     """Buttons, the code and the link."""
     stem = f"{run.model}_word_pair"
     take_away.panel(
@@ -46,7 +46,7 @@ def show(run: AttentionRun, result: Search) -> None:
     )
 
 
-def arrays(run: AttentionRun, result: Search) -> dict[str, Any]:
+def arrays(run: Run, result: Search) -> dict[str, Any]:
     """The search under the names of `Search`, and the weights it searched."""
     return {
         "weights": run.weights,
@@ -62,7 +62,7 @@ def arrays(run: AttentionRun, result: Search) -> dict[str, Any]:
     }
 
 
-def snippet(run: AttentionRun, result: Search) -> str:
+def snippet(run: Run, result: Search) -> str:
     """Python that searches the same words and prints the largest weights."""
     return SNIPPET.format(
         model=run.model,

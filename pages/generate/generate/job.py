@@ -7,19 +7,19 @@ Streamlit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from serving import models, turns
 from serving.jobs import JobQueue, Work
-from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text, check_tokens
+from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
+from serving.prompts import prepare
 from serving.token_text import END_OF_TEXT
 
 if TYPE_CHECKING:
     from attention_core import KVCache, Sampling, Step, TransformerConfig
-    from pretrained import Pretrained, Tokenizer
+    from pretrained import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,10 @@ class Job(Work):
         self.check_stop(0)
         self._tokenizer = model.tokenizer
         self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
-        ids = prompt_ids(model, request)
-        n_new = self._fitting(model, ids)
+        prompt = prepare(
+            model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens
+        )
+        ids, n_new, self.notice = prompt.ids, prompt.n_new, prompt.note
         # the last new token is never run itself
         cache = model.core.new_cache(1, len(ids) + n_new - 1)
         hooks = Hooks(before_layer=self.check_stop)
@@ -217,13 +219,6 @@ class Job(Work):
             self._keep(one, other)
             self.cache_size = cache_size(cache, model.core.config)
 
-    def _fitting(self, model: Pretrained, ids: Sequence[int]) -> int:
-        """How many new tokens the context has room for; the last one is never run itself."""
-        room = model.core.config.context_length - len(ids) + 1
-        if room < self.request.max_new_tokens:
-            self.notice = f"The context of this model has room for {room} new tokens only."
-        return min(room, self.request.max_new_tokens)
-
     def _keep(self, one: Step, other: Step) -> None:
         if (
             self.same_tokens is not False
@@ -234,15 +229,6 @@ class Job(Work):
         # the uncached list first: a reader that finds a cached step finds its partner too
         self.uncached.steps.append(_without_logits(other))
         self.cached.steps.append(_without_logits(one))
-
-
-def prompt_ids(model: Pretrained, request: Request) -> tuple[int, ...]:
-    """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
-    check_text(request.prompt)
-    empty = "There is no token in this prompt: type a word or more."
-    ids = models.encoded(model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", empty=empty).ids
-    check_tokens(len(ids), model.core.config.context_length, "the context of this model")
-    return ids
 
 
 def _without_logits(step: Step) -> StepTime:

@@ -20,7 +20,8 @@ from pages.kv_cache.inside_the_cache.pictures import (
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import models, token_text, turns
 from serving.cache import kept
-from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit, check_text
+from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
+from serving.prompts import prepare
 from ui.widgets.head_picture import isolated
 
 _EMPTY = "There is no token to continue with: type a word or more."
@@ -71,11 +72,10 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
 
     from attention_core.experiments.kv_cache.inside_the_cache.crop import crop_and_continue
 
-    check_text(text)
     model = models.get(run.settings.model)
-    tokens = models.encoded(
+    tokens = prepare(
         model, text, MAX_INSIDE_CONTINUATION, "a text to continue with", empty=_EMPTY
-    )
+    ).tokens
     new = list(tokens.ids)
     if tokens.special[0]:  # a mark for the beginning of a text has no place inside one
         del new[0]

@@ -18,10 +18,8 @@ from serving.limits import (
     MAX_INSIDE_PROMPT,
     MAX_INSIDE_TOKENS,
     MIN_INSIDE_TOKENS,
-    OverLimit,
-    check_text,
-    check_tokens,
 )
+from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
@@ -110,11 +108,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
     Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
     for a prompt without a token.
     """
-    check_text(settings.prompt)
-    if not MIN_INSIDE_TOKENS <= settings.n_new <= MAX_INSIDE_TOKENS:
-        raise OverLimit(
-            f"Choose {MIN_INSIDE_TOKENS} to {MAX_INSIDE_TOKENS} new tokens, not {settings.n_new}."
-        )
+    check_choice(settings.n_new, MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS)
     return _make(settings, Reporter(report))
 
 
@@ -126,13 +120,10 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
     )
 
     model = models.get(settings.model)
-    empty = "There is no token in this prompt: type a word or more."
-    ids = models.encoded(
-        model, settings.prompt, MAX_INSIDE_PROMPT, "a prompt on this page", empty=empty
-    ).ids
-    context = model.core.config.context_length
-    check_tokens(len(ids), context, "the context of this model")
-    n_new = min(settings.n_new, context - len(ids) + 1)  # the last one is never run
+    prompt = prepare(
+        model, settings.prompt, MAX_INSIDE_PROMPT, "a prompt on this page", settings.n_new
+    )
+    ids, n_new = prompt.ids, prompt.n_new
     cache = RecordingCache.for_model(model.core, len(ids) + n_new - 1, keep_all=True)
     steps = []
     begin = time.perf_counter()
@@ -149,11 +140,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         steps.append(step)
         reporter.unit()
     seconds = time.perf_counter() - begin
-    ended = ""
-    if len(steps) < n_new:
-        ended = "The model ended its text here."
-    elif n_new < settings.n_new:
-        ended = f"The context of this model has room for {n_new} new tokens only."
+    ended = prompt.note if len(steps) == n_new else "The model ended its text here."
     keys, values = (read_only(one.numpy()) for one in cache.contents())
     return Run(
         key=_key(settings),

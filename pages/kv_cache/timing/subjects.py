@@ -18,8 +18,8 @@ from serving.limits import (
     SHAPE_CACHE_BYTES,
     OverLimit,
     check_text,
-    check_tokens,
 )
+from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from attention_core import Step
@@ -107,14 +107,10 @@ def _untrained(name: str) -> Untrained:
 
 def prompt_ids(model: Pretrained | Untrained, prompt: str, n_new: int) -> tuple[int, ...]:
     """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
-    check_text(prompt)
-    ids = model.tokenizer.encode(prompt).ids
-    if not ids:
-        raise ValueError("There is no token in this prompt: type a word or more.")
-    check_tokens(len(ids), MAX_PROMPT_TOKENS, "a prompt")
-    context = model.core.config.context_length
-    needed = len(ids) + n_new - 1  # the last new token is never run itself
-    if needed > context:
+    prepared = prepare(model, prompt, MAX_PROMPT_TOKENS, "a prompt", n_new)
+    ids, context = prepared.ids, model.core.config.context_length
+    if prepared.n_new < n_new:
+        needed = len(ids) + n_new - 1  # the last new token is never run itself
         raise OverLimit(
             f"A prompt of {len(ids)} tokens with {n_new} new ones needs {needed} positions, and "
             f"this model's context holds {context}. Ask for fewer new tokens or shorten the "

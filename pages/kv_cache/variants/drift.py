@@ -15,8 +15,9 @@ from pretrained.tokenization.tokens import printable
 from serving import models, turns
 from serving import runs as attention
 from serving.cache import kept
-from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS, check_text, check_tokens
-from serving.runs import AttentionRun
+from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
+from serving.prompts import prepare
+from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts import theme
 from ui.export import tables
@@ -113,11 +114,8 @@ def pooled(name: str, text: str) -> Pooled:
     from attention_core.experiments.kv_cache.variants.forms import divisors
     from attention_core.experiments.kv_cache.variants.pooling_drift import drift, outcome
 
-    check_text(text)
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_DRIFT_TOKENS, "this comparison")
-    limit = model.core.config.context_length
-    check_tokens(len(tokens.ids), limit, "the context of this model")
+    tokens = prepare(model, text, MAX_DRIFT_TOKENS, "this comparison").tokens
     ids = torch.tensor(tokens.ids, device=model.device)
     with turns.turn():
         before = outcome(model.core, ids)
@@ -251,15 +249,13 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         )
 
 
-def group_said(run: AttentionRun, layer: int, group: int) -> str:
+def group_said(run: Run, layer: int, group: int) -> str:
     """How different the heads of this group are, beside heads of different groups."""
-    import torch
-
     from attention_core.experiments.kv_cache.variants.forms import group_distances
 
     n_heads, n_groups = run.weights.shape[1], run.k.shape[1]
     size = n_heads // n_groups
-    weights = torch.from_numpy(run.weights[layer].copy())
+    weights = run.tensors.weights[layer]
     own, _ = group_distances(weights[group * size : (group + 1) * size], size)
     within, across = group_distances(weights, size)
     names = ", ".join(str(group * size + i) for i in range(size))
@@ -271,7 +267,7 @@ def group_said(run: AttentionRun, layer: int, group: int) -> str:
     )
 
 
-def looks_table(run: AttentionRun, layer: int, heads: list[int]) -> pd.DataFrame:
+def looks_table(run: Run, layer: int, heads: list[int]) -> pd.DataFrame:
     """For every query, the key that each head of the group weighs most."""
     labels = run.tokens.labels
     columns: dict[str, Any] = {"position": range(len(labels)), "query": labels}

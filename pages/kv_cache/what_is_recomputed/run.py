@@ -19,9 +19,8 @@ from serving.limits import (
     MAX_GROWN_TOKENS,
     MIN_GROWN_TOKENS,
     OverLimit,
-    check_text,
-    check_tokens,
 )
+from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
 
@@ -96,11 +95,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
     a model whose matrices take too much memory; ValueError for a prompt without a token or a model
     that keeps no keys and values.
     """
-    check_text(settings.prompt)
-    if not MIN_GROWN_TOKENS <= settings.n_new <= MAX_GROWN_TOKENS:
-        raise OverLimit(
-            f"Choose {MIN_GROWN_TOKENS} to {MAX_GROWN_TOKENS} new tokens, not {settings.n_new}."
-        )
+    check_choice(settings.n_new, MIN_GROWN_TOKENS, MAX_GROWN_TOKENS)
     return _make(settings, Reporter(report))
 
 
@@ -110,14 +105,16 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
 
     model = models.get(settings.model)
     config = model.core.config
-    empty = "There is no token in this prompt: type a word or more."
-    prompt = models.encoded(
-        model, settings.prompt, MAX_GROWN_PROMPT, "a page that draws every row", empty=empty
+    prompt = prepare(
+        model,
+        settings.prompt,
+        MAX_GROWN_PROMPT,
+        "a page that draws every row",
+        settings.n_new,
+        at_least=MIN_GROWN_TOKENS,
     )
-    n_prompt = len(prompt.ids)
-    check_tokens(n_prompt + MIN_GROWN_TOKENS - 1, config.context_length, "this model's context")
-    n_new = min(settings.n_new, config.context_length - n_prompt + 1)  # the last one is never run
-    needed = bytes_needed(config, n_prompt, n_new)
+    n_new = prompt.n_new
+    needed = bytes_needed(config, len(prompt.ids), n_new)
     if needed > MAX_GROWN_BYTES:
         raise OverLimit(
             f"The matrices of {n_new} steps of this model take {needed / 1e6:,.0f} MB, over the "

@@ -12,7 +12,8 @@ from pages.learn.block.charts import ATTENTION, FEED_FORWARD, STREAM
 from pages.learn.block.originals import EMPTY
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES, check_text, check_tokens
+from serving.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES
+from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.block.residual_stream import Stream
@@ -41,10 +42,8 @@ def run(name: str, text: str) -> Run:
 
     from attention_core.experiments.learn.block.residual_stream import residual_stream, token_norms
 
-    check_text(text)
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
-    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
+    tokens = prepare(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY).tokens
     with turns.turn(), torch.inference_mode():
         stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))
         norms = [

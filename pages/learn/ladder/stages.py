@@ -11,6 +11,7 @@ import pandas as pd
 
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS, check_text
+from serving.prompts import prepare
 from ui.canvas.tensors import Panel
 from ui.widgets.quiz import Question
 
@@ -112,7 +113,7 @@ def embedded(model: str, text: str) -> Sentence:
 
     check_text(text)
     loaded = models.get(model)
-    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
+    tokens = prepare(loaded, text, MAX_SMALL_TOKENS, "a picture of every number").tokens
     with torch.inference_mode():
         ids = torch.tensor(tokens.ids, device=loaded.device)
         rows = loaded.core.token_vectors(ids).float().cpu().numpy()

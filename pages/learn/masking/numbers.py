@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from serving import models, turns
+from serving import runs
 from serving.cache import kept
-from serving.limits import MAX_SMALL_TOKENS, SMALL_CACHE_BYTES, check_text
+from serving.limits import MAX_SMALL_TOKENS, SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
 from ui.charts import style
 from ui.widgets.quiz import Question
@@ -24,7 +24,6 @@ MAX_DRAWS = 10_000
 # 1, 2, 5, 10 ... 10,000: evenly spread on a logarithmic axis
 DRAWS = tuple(n * 10**power for power in range(4) for n in (1, 2, 5)) + (MAX_DRAWS,)
 
-_SCORES_BYTES = 32 * 1024**2
 _LARGEST, _MEAN, _EXPECTED = "largest deviation", "mean deviation", "mean expected, ∝ 1/√n"
 
 
@@ -34,13 +33,6 @@ class Scores:
 
     labels: tuple[str, ...]
     values: np.ndarray
-    scale: float
-
-
-@dataclass(frozen=True)
-class _AllScores:
-    labels: tuple[str, ...]
-    values: np.ndarray  # (layers, H, T, T)
     scale: float
 
 
@@ -58,27 +50,13 @@ def example(name: str) -> Scores:
 
 
 def of_head(model: str, layer: int, head: int, text: str) -> Scores:
-    """The scores q . k of one head of a model, before any mask; kept for all heads of a text.
+    """The scores q . k of one head of a model, before any mask; from the run that all heads share.
 
     Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
     loading a model raises.
     """
-    run = _forward(model, text)
-    return Scores(run.labels, run.values[layer, head], run.scale)
-
-
-@kept(_SCORES_BYTES, key=lambda model, text: (*models.key(model), text))
-def _forward(model: str, text: str) -> _AllScores:
-    import torch
-
-    check_text(text)
-    loaded = models.get(model)
-    tokens = models.encoded(loaded, text, MAX_SMALL_TOKENS, "a picture of every number")
-    with turns.turn(), torch.inference_mode():
-        ids = torch.tensor([tokens.ids], device=loaded.device)
-        records = loaded.core(ids, record=True).records
-        scores = torch.stack([record.scores[0] for record in records]).float().cpu().numpy()
-    return _AllScores(tokens.labels, scores, records[0].scale)
+    run = runs.run(model, text, MAX_SMALL_TOKENS, "a picture of every number")
+    return Scores(run.tokens.labels, run.head(layer, head).scores.numpy(), run.scale)
 
 
 def ways(scores: Scores, fill: float = 0.0) -> MaskWays:

@@ -9,25 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from serving import models, runs
-from serving.cache import kept
-from serving.limits import RUN_CACHE_BYTES
+from serving import runs
+from serving.runs import Run
 from ui.widgets.controls import HeadChoice
 
 FACTORS = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0,
            "2": 2.0, "4": 4.0, "8": 8.0, "16": 16.0}  # fmt: skip
 KEPT, REMOVED, FACTOR = "as in the model", "removed", "times a factor"
 SCALES = [KEPT, REMOVED, FACTOR]
-
-
-@dataclass(frozen=True)
-class _Vectors:
-    """Queries (layers, H, T, D) and keys (layers, H_kv, T, D) of a model on a text, float32."""
-
-    q: np.ndarray
-    k: np.ndarray
-    labels: tuple[str, ...]
-    causal: bool
 
 
 @dataclass(frozen=True)
@@ -46,25 +35,22 @@ class RescaledHead:
 def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> RescaledHead:
     """The head of the model on the text, its scale removed, multiplied, or as it was.
 
-    Raises: what `serving.runs.recorded` raises.
+    Raises: what `serving.runs.run` raises.
     """
-    import torch
-
     from attention_core.experiments.learn.scaling.divisors import weights_at_scale
 
-    found = _vectors_of(choice.entry.spec.name, text)
-    group = found.q.shape[1] // found.k.shape[1]
-    q = torch.from_numpy(found.q[choice.layer, choice.head])
-    k = torch.from_numpy(found.k[choice.layer, choice.head // group])
+    run = runs.run(choice.entry.spec.name, text)
+    q = run.tensors.q[choice.layer, choice.head]
+    k = run.tensors.k[choice.layer, run.kv_head(choice.head)]
     own = 1.0 / math.sqrt(q.shape[-1])
     scale = {KEPT: own, REMOVED: 1.0, FACTOR: own * FACTORS[factor]}[how]
     original, changed = (
-        weights_at_scale(q, k, size, causal=found.causal).numpy() for size in (own, scale)
+        weights_at_scale(q, k, size, causal=run.causal).numpy() for size in (own, scale)
     )
-    rows = _rows(found, original, changed)
+    rows = _rows(run, original, changed)
     return RescaledHead(
-        found.labels,
-        found.causal,
+        run.tokens.labels,
+        run.causal,
         (own, scale),
         original,
         changed,
@@ -73,31 +59,18 @@ def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> Resca
     )
 
 
-@kept(RUN_CACHE_BYTES // 2, key=lambda name, text: (*models.key(name), text))
-def _vectors_of(name: str, text: str) -> _Vectors:
-    import torch
-
-    model, tokens, records = runs.recorded(name, text)
-    q, k = (
-        torch.stack([getattr(record, part)[0] for record in records]).float().cpu().numpy()
-        for part in "qk"
-    )
-    return _Vectors(q, k, tuple(tokens.labels), model.core.config.causal)
-
-
-def _rows(found: _Vectors, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
+def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
     """One row a query: how many keys it sees, and entropy, largest weight, gradient of both."""
     import torch
 
     from attention_core.experiments.learn.scaling.divisors import entropy, jacobian_norm
 
-    seen = (
-        np.arange(1, len(original) + 1) if found.causal else np.full(len(original), len(original))
-    )
+    labels = run.tokens.labels
+    seen = np.arange(1, len(original) + 1) if run.causal else np.full(len(original), len(original))
     uniform = np.sqrt(seen - 1) / seen
     columns: dict[str, Any] = {
         "position": np.arange(len(original)),
-        "query": found.labels,
+        "query": labels,
         "keys": seen,
         "log keys": np.log(seen),
     }
@@ -105,7 +78,7 @@ def _rows(found: _Vectors, original: np.ndarray, changed: np.ndarray) -> pd.Data
         weights = torch.from_numpy(values)
         columns[f"{name}: entropy"] = entropy(weights).numpy()
         columns[f"{name}: largest"] = values.max(axis=-1)
-        columns[f"{name}: at key"] = [found.labels[place] for place in values.argmax(axis=-1)]
+        columns[f"{name}: at key"] = [labels[place] for place in values.argmax(axis=-1)]
         gradient = jacobian_norm(weights).numpy()
         # a single key gets all the weight whatever its score: there is no gradient to compare with
         columns[f"{name}: gradient"] = np.divide(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pages.learn.shapes.walk import Walk
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
+from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS
+from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from attention_core.model.block import LayerRecord
@@ -57,10 +58,8 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
 def _forward(name: str, text: str) -> _Run:
     import torch
 
-    check_text(text)
     model = models.get(name)
-    tokens = models.encoded(model, text, MAX_LESSON_TOKENS, "this page")
-    check_tokens(len(tokens.ids), model.core.config.context_length, "the context of this model")
+    tokens = prepare(model, text, MAX_LESSON_TOKENS, "this page").tokens
     with turns.turn(), torch.inference_mode():
         output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
     return _Run(tokens.labels, output.layers)

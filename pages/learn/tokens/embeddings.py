@@ -11,6 +11,7 @@ from pages.learn.tokens.tokenizers import printable
 from serving import models
 from serving.cache import kept
 from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
+from serving.prompts import prepare
 from ui.canvas.chips import Chip
 from ui.canvas.tensors import Panel
 
@@ -88,7 +89,7 @@ def embedded(name: str, text: str) -> Embedded:
 
     model = models.get(name)
     limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)
-    tokens = models.encoded(model, text, limit, "this picture")
+    tokens = prepare(model, text, limit, "this picture").tokens
     check = check_input(model.core, torch.tensor([tokens.ids], device=model.device))
     shape = check.entered.shape[1:]
 

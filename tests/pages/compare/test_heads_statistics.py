@@ -1,9 +1,11 @@
 """The table of heads on real models, and which keys are noise."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import pretrained
 from pages.compare.heads import noise, statistics
@@ -13,7 +15,7 @@ from tests.helpers.bundled_models import DECODER, ENCODER
 TEXT = "The keeper said: the lamp, the lamp!"
 
 
-def by_name(run: runs.AttentionRun, layer: int, head: int) -> dict[str, float]:
+def by_name(run: runs.Run, layer: int, head: int) -> dict[str, float]:
     table = statistics.table(run)
     row = table[(table["layer"] == layer) & (table["head"] == head)]
     assert len(row) == 1
@@ -70,14 +72,12 @@ def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
 
 def test_the_table_is_fast_enough_to_sort_by(monkeypatch: pytest.MonkeyPatch):
     run = runs.run(ENCODER, "word " * 126)
-    weights = np.concatenate([run.weights, run.weights])  # 12 x 12 heads at 128 tokens
-    large = runs.AttentionRun(**{**vars(run), "weights": weights})
+    weights = torch.cat([run.tensors.weights] * 2)  # 12 x 12 heads at 128 tokens
+    large = replace(run, tensors=replace(run.tensors, weights=weights))
     assert weights.shape == (12, 12, 128, 128)
     # the induction of this model is known
     known = np.zeros((12, 12), np.float32)
-    monkeypatch.setattr(
-        statistics, "repeated", lambda name: {"induction": known, "duplicate": known}
-    )
+    monkeypatch.setattr(statistics, "_repeated", lambda where: np.stack([known, known]))
     seconds = []
     for _ in range(5):
         begin = time.perf_counter()

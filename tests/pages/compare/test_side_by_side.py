@@ -93,14 +93,14 @@ def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
 def test_one_model_that_fails_leaves_the_other_picture(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
-    original = models.get
+    original = models.loaded
 
-    def get(name: str) -> pretrained.Pretrained:
-        if name == ENCODER:
+    def loaded(where: tuple[str, str]) -> pretrained.Pretrained:
+        if where[0] == ENCODER:
             raise OSError("![x](http://example.invalid/x.png) is damaged")
-        return original(name)
+        return original(where)
 
-    monkeypatch.setattr(models, "get", get)
+    monkeypatch.setattr(models, "loaded", loaded)
     open_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["title"] == "SmolLM2 135M Instruct, layer 3, head 1"

@@ -246,4 +246,4 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     assert [step.n_tokens for step in made.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
     site.text_area("what_is_recomputed_prompt").set_value("it saw it and it").run()
-    assert any("over the limit of 4 for this model's context" in m for m in messages(site))
+    assert any("over the limit of 4 for the context of this model" in m for m in messages(site))

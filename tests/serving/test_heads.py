@@ -1,0 +1,24 @@
+"""How heads are written."""
+
+import pytest
+
+from serving.heads import HeadId, all_heads
+
+
+def test_a_head_is_written_and_read_in_one_way():
+    assert str(HeadId(3, 11)) == "L3H11"
+    assert HeadId.parse("L3H11") == HeadId(3, 11)
+    assert all_heads(2, 3) == ["L0H0", "L0H1", "L0H2", "L1H0", "L1H1", "L1H2"]
+    assert sorted([HeadId(10, 0), HeadId(2, 5), HeadId(2, 1)]) == [
+        HeadId(2, 1),
+        HeadId(2, 5),
+        HeadId(10, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "L1", "l1h2", "3.1", "L1H2 ", "L-1H2", "L1H٣", "L1H" + "9" * 50]
+)
+def test_other_texts_are_no_head(text: str):
+    with pytest.raises(ValueError, match="is no head; write one as L3H1"):
+        HeadId.parse(text)

@@ -1,0 +1,82 @@
+"""One forward pass for all pages, as tensors and as arrays over the same memory."""
+
+import numpy as np
+import pytest
+import torch
+
+import pretrained
+from serving import models, runs
+from serving.cache import size_of
+from serving.limits import OverLimit
+
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
+TEXT = "Nine grey geese fly"
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_a_run_holds_what_the_model_recorded(name: str):
+    run = runs.run(name, TEXT)
+    core = models.get(name).core
+    with torch.inference_mode():
+        output = core(torch.tensor([run.tokens.ids]), record=True)
+    tensors = run.tensors
+    for layer, record in enumerate(output.records):
+        for part in ("weights", "q", "k", "v"):
+            torch.testing.assert_close(
+                getattr(tensors, part)[layer], getattr(record, part)[0], rtol=0, atol=0
+            )
+    torch.testing.assert_close(tensors.states, torch.cat(output.hidden_states), rtol=0, atol=0)
+    assert run.causal == core.config.causal
+    assert run.model == name
+    assert run.model_key == (*models.key(name), "cpu", "torch.float32")
+    assert run.key == (*run.model_key, TEXT)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_a_head_computed_again_is_the_recorded_one(name: str):
+    run = runs.run(name, TEXT)
+    with torch.inference_mode():
+        records = models.get(name).core(torch.tensor([run.tokens.ids]), record=True).records
+    n_layers, n_heads = run.weights.shape[:2]
+    for layer, head in ((0, 0), (2, n_heads - 1), (n_layers - 1, 4)):
+        again, record = run.head(layer, head), records[layer]
+        for part in ("scores", "masked_scores", "scaled_scores", "weights", "context"):
+            torch.testing.assert_close(
+                getattr(again, part), getattr(record, part)[0, head], rtol=1e-5, atol=1e-5
+            )
+        assert again.scale == record.scale
+
+
+def test_arrays_are_views_that_nobody_writes_to():
+    run = runs.run(ENCODER, TEXT)
+    for part in ("weights", "q", "k", "v", "value_norms"):
+        array = getattr(run, part)
+        assert array is getattr(run, part)
+        assert np.shares_memory(array, getattr(run.tensors, part).numpy())
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_pages_share_a_run_and_each_has_its_own_limit():
+    runs.forward.clear()
+    run = runs.run(DECODER, TEXT)
+    assert runs.run(DECODER, TEXT, 12, "a small picture") is run
+    assert runs.forward.nbytes == size_of(run.tensors)
+    with pytest.raises(OverLimit, match="over the limit of 2 for a small picture"):
+        runs.run(DECODER, TEXT, 2, "a small picture")
+    with pytest.raises(ValueError, match="^nothing here$"):
+        runs.run(DECODER, "", empty="nothing here")
+
+
+def test_the_disk_is_asked_once_where_a_model_lies(monkeypatch: pytest.MonkeyPatch):
+    runs.run(ENCODER, TEXT)
+    asked: list[str] = []
+    find = pretrained.find
+
+    def counted(name: str) -> object:
+        asked.append(name)
+        return find(name)
+
+    monkeypatch.setattr(pretrained, "find", counted)
+    runs.run(ENCODER, TEXT)
+    assert asked == [ENCODER]
