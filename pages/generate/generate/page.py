@@ -101,4 +101,4 @@ with st.expander("How to read this", expanded=True):
     )
 
 with st.expander("The code that runs the steps"):
-    source.show("attention_core/generation.py", "_steps")
+    source.show("attention_core/generation.py", "_Run.steps")

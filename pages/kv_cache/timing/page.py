@@ -47,9 +47,7 @@ with st.expander("How to read this", expanded=True):
 
 with st.expander("The code that takes turns, fits and compares"):
     source.show(CORE, "_turns")
-    source.step(
-        "attention_core/generation.py", "_timed_forward", "begin =", "output =", "seconds ="
-    )
+    source.step("attention_core/generation.py", "_Run._forward", "begin =", "output =", "seconds =")
     source.show(CORE, "fit_step_times")
     source.show(CORE, "flops_terms")
     source.show(CORE, "pays_from")
