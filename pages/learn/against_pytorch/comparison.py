@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from serving import measure
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
-from ui.charts import style
 from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
@@ -30,9 +29,6 @@ REPEATS = 7
 
 # Rows and columns of the windows that are drawn, from the first batch element.
 WINDOW = 6
-
-_TICKS = [step * 10.0**power for power in range(-2, 4) for step in (1, 2, 5)]  # ms
-_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def side(setting: Setting) -> Side:
     x = against_pytorch.random_input(
         setting.batch, setting.tokens, setting.width, seed=setting.seed
     )
-    found = against_pytorch.compare(ours, x)
+    comparison = against_pytorch.compare(ours, x)
     modules = {kind: against_pytorch.variant(kind, ours) for kind in against_pytorch.KINDS}
     counted = {kind: against_pytorch.count_products(module, x) for kind, module in modules.items()}
     kept = {
@@ -113,7 +109,7 @@ def side(setting: Setting) -> Side:
     ]
     return Side(
         outputs=tuple(
-            _window(name, found.outputs[kind][0].numpy(), ("token", "column"))
+            _window(name, comparison.outputs[kind][0].numpy(), ("token", "column"))
             for name, kind in (
                 ("ours (weight splits)", against_pytorch.SPLIT),
                 (against_pytorch.MODULE, against_pytorch.MODULE),
@@ -121,17 +117,17 @@ def side(setting: Setting) -> Side:
             )
         ),
         weights=(
-            _window("ours, mean over heads", found.our_weights[0].numpy(), ("query", "key")),
-            _window(against_pytorch.MODULE, found.torch_weights[0].numpy(), ("query", "key")),
+            _window("ours, mean over heads", comparison.our_weights[0].numpy(), ("query", "key")),
+            _window(against_pytorch.MODULE, comparison.torch_weights[0].numpy(), ("query", "key")),
         ),
         differences=pd.DataFrame(
             [
-                {"way": kind, "largest difference": f"{found.difference(kind):.1e}"}
+                {"way": kind, "largest difference": f"{comparison.difference(kind):.1e}"}
                 for kind in against_pytorch.KINDS
                 if kind != against_pytorch.SPLIT
             ]
         ),
-        weights_difference=found.weights_difference,
+        weights_difference=comparison.weights_difference,
         products=pd.DataFrame(products),
         memory=pd.DataFrame(memory),
         scores_bytes=against_pytorch.scores_bytes(setting.batch, setting.heads, setting.tokens),
@@ -209,84 +205,22 @@ class Series:
             ]
         )
 
-    def chart(self, ink: str) -> dict[str, Any]:
-        """Median milliseconds over heads, both axes logarithmic, with the range as a bar."""
-        values = [
-            {
-                "way": kind,
-                "heads": heads,
-                "median": samples.median * 1e3,
-                "low": samples.low * 1e3,
-                "high": samples.high * 1e3,
-            }
-            for heads, by_kind in self.seconds.items()
-            for kind, samples in by_kind.items()
-        ]
-        kinds = list(next(iter(self.seconds.values())))
-        scale = {"type": "log", "nice": False}
-        legend = {"orient": "top", "columns": 1, "labelLimit": 300, "title": None}
-        colour = {
-            "field": "way",
-            "type": "nominal",
-            "scale": {"domain": kinds, "range": style.SERIES},
-            "legend": legend,
-        }
-        every = [samples for by_kind in self.seconds.values() for samples in by_kind.values()]
-        lowest = min(samples.low for samples in every) * 1e3
-        highest = max(samples.high for samples in every) * 1e3
-        return {
-            "height": 560,
-            "data": {"values": values},
-            "encoding": {
-                "x": {
-                    "field": "heads",
-                    "type": "quantitative",
-                    "title": "heads (logarithmic)",
-                    "scale": {**scale, "domain": [0.9, 107]},
-                    "axis": {"values": [1, 2, 4, 8, 16, 32, 64, 96], "format": "d"},
-                },
-                "color": colour,
-                "tooltip": [
-                    {"field": "way"},
-                    {"field": "heads"},
-                    {"field": "median", "title": "median, ms", "format": ".3f"},
-                    {"field": "low", "title": "fastest, ms", "format": ".3f"},
-                    {"field": "high", "title": "slowest, ms", "format": ".3f"},
-                ],
-            },
-            "layer": [
+    @property
+    def medians(self) -> pd.DataFrame:
+        """The rows of the chart: `way`, `heads`, and `median`, `low`, `high` in milliseconds."""
+        return pd.DataFrame(
+            [
                 {
-                    "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.6},
-                    "encoding": {
-                        "y": {
-                            "field": "low",
-                            "type": "quantitative",
-                            "title": "milliseconds a call (logarithmic)",
-                            "scale": {**scale, "domain": [lowest * 0.9, highest * 1.1]},
-                            "axis": {"format": "~g", "values": _TICKS},
-                        },
-                        "y2": {"field": "high"},
-                    },
-                },
-                {
-                    "mark": {"type": "line", "strokeWidth": 2},
-                    "encoding": {"y": {"field": "median", "type": "quantitative"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
-                    "encoding": {
-                        "y": {"field": "median", "type": "quantitative"},
-                        "shape": {
-                            "field": "way",
-                            "type": "nominal",
-                            "scale": {"domain": kinds, "range": _SHAPES},
-                            "legend": legend,
-                        },
-                    },
-                },
-            ],
-            "config": style.config(ink),
-        }
+                    "way": kind,
+                    "heads": heads,
+                    "median": samples.median * 1e3,
+                    "low": samples.low * 1e3,
+                    "high": samples.high * 1e3,
+                }
+                for heads, by_kind in self.seconds.items()
+                for kind, samples in by_kind.items()
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -307,7 +241,7 @@ def request(width: int, tokens: int) -> Request:
     return Request(width, tokens, measure.fresh())
 
 
-def series(asked: Request, progress: Callable[[str], object]) -> measure.Measured[Series]:
+def series(request: Request, progress: Callable[[str], object]) -> measure.Measured[Series]:
     """Measure all heads of the series, or take the kept result; `FIRST` takes only four of them.
 
     progress: called with a sentence before each number of heads.
@@ -318,18 +252,18 @@ def series(asked: Request, progress: Callable[[str], object]) -> measure.Measure
 
         from attention_core.experiments.learn import against_pytorch
 
-        heads = _FIRST_HEADS if asked == FIRST else against_pytorch.SERIES_HEADS
-        repeats = 3 if asked == FIRST else REPEATS
+        heads = _FIRST_HEADS if request == FIRST else against_pytorch.SERIES_HEADS
+        repeats = 3 if request == FIRST else REPEATS
         seconds = {}
         for number, n_heads in enumerate(heads, start=1):
             progress(f"Measuring {n_heads} heads, {number} of {len(heads)} …")
             seconds[n_heads] = against_pytorch.time_kinds(
-                asked.width, n_heads, asked.tokens, repeats=repeats
+                request.width, n_heads, request.tokens, repeats=repeats
             )
-        return Series(asked.width, asked.tokens, repeats, torch.get_num_threads(), seconds)
+        return Series(request.width, request.tokens, repeats, torch.get_num_threads(), seconds)
 
     progress("Waiting for another measurement to end …")
-    return measure.kept(("against_pytorch", asked.width, asked.tokens), asked.round_, make)
+    return measure.kept(("against_pytorch", request.width, request.tokens), request.round_, make)
 
 
 @cache

@@ -2,9 +2,10 @@
 
 import streamlit as st
 
+from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
 from ui.canvas.tensors import tensors
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
@@ -121,11 +122,11 @@ def ask() -> None:
 with boxes[2]:
     st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
 progress = st.empty()
-asked = st.session_state.get("against_pytorch_request", lesson.FIRST)
-measured = lesson.series(asked, progress.text)
-hint = " Press Measure for the sizes above and more heads." if asked == lesson.FIRST else ""
+request = st.session_state.get("against_pytorch_request", lesson.FIRST)
+measured = lesson.series(request, progress.text)
+hint = " Press Measure for the sizes above and more heads." if request == lesson.FIRST else ""
 progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
-st.vega_lite_chart(measured.value.chart(theme.ink()), key="against_pytorch_chart")
+show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
 st.dataframe(measured.value.table, hide_index=True, height=425)
 tables.download(
     "Download every measurement (CSV)",

@@ -13,7 +13,6 @@ from serving import runs
 from serving.cache import kept
 from serving.limits import MAX_SMALL_TOKENS, SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
-from ui.charts import style
 from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ MAX_DRAWS = 10_000
 # 1, 2, 5, 10 ... 10,000: evenly spread on a logarithmic axis
 DRAWS = tuple(n * 10**power for power in range(4) for n in (1, 2, 5)) + (MAX_DRAWS,)
 
-_LARGEST, _MEAN, _EXPECTED = "largest deviation", "mean deviation", "mean expected, ∝ 1/√n"
+LARGEST, MEAN, EXPECTED = "largest deviation", "mean deviation", "mean expected, ∝ 1/√n"
 
 
 @dataclass(frozen=True)
@@ -153,70 +152,11 @@ def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "draws": found.draws,
-            _LARGEST: found.largest.numpy(),
-            _MEAN: found.mean.numpy(),
-            _EXPECTED: found.expected.numpy(),
+            LARGEST: found.largest.numpy(),
+            MEAN: found.mean.numpy(),
+            EXPECTED: found.expected.numpy(),
         }
     )
-
-
-def convergence(table: pd.DataFrame, *, ink: str, height: int = 440) -> dict[str, Any]:
-    """The deviations against the number of draws, both axes logarithmic and fixed."""
-    rows = [
-        {"draws": int(row["draws"]), "what": name, "deviation": float(row[name])}
-        for row in table.to_dict("records")
-        for name in (_LARGEST, _MEAN, _EXPECTED)
-        if row[name] > 0.0  # a logarithmic axis has no place for an average that is exact
-    ]
-    logarithmic = {"type": "log", "nice": False}
-    measured = {"filter": {"field": "what", "oneOf": [_LARGEST, _MEAN]}}
-    theory = {"filter": {"field": "what", "equal": _EXPECTED}}
-    return {
-        "height": height,
-        "data": {"values": rows},
-        "encoding": {
-            "x": {
-                "field": "draws",
-                "type": "quantitative",
-                "title": "number of draws n",
-                "scale": {**logarithmic, "domain": [1, MAX_DRAWS]},
-                "axis": {"values": [1, 10, 100, 1_000, MAX_DRAWS], "format": ","},
-            },
-            "y": {
-                "field": "deviation",
-                "type": "quantitative",
-                "title": "distance (weight)",
-                "scale": {**logarithmic, "domain": [1e-4, 10]},
-                "axis": {"values": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10], "format": "~g"},
-            },
-            # the theory in the colour of the text
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "title": None,
-                "scale": {
-                    "domain": [_LARGEST, _MEAN, _EXPECTED],
-                    "range": [style.VERMILLION, style.BLUE, ink],
-                },
-                "legend": {
-                    "orient": "top", "columns": 1, "labelLimit": 300, "symbolType": "stroke",
-                },
-            },
-            "tooltip": [
-                {"field": "what", "title": "what"},
-                {"field": "draws", "title": "draws", "format": ","},
-                {"field": "deviation", "title": "deviation", "format": ".6f"},
-            ],
-        },
-        "layer": [
-            {"transform": [measured], "mark": {"type": "line", "point": True, "clip": True}},
-            {
-                "transform": [theory],
-                "mark": {"type": "line", "strokeDash": [6, 4], "clip": True},
-            },
-        ],
-        "config": style.config(ink),
-    }  # fmt: skip
 
 
 def questions() -> list[Question]:

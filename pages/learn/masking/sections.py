@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.learn.masking import numbers
+from pages.learn.masking import charts, numbers
 from serving import models
 from serving.limits import MAX_SEED
 from ui.canvas.tensors import Panel, tensors
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
@@ -147,21 +147,21 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     with right:
         seed = controls.seed("Seed", "masking_seed", 123)
     button.button("Draw again", on_click=redraw, key="masking_redraw")
-    one = numbers.draw(weights if what == WEIGHTS else None, p, seed)
+    dropped = numbers.draw(weights if what == WEIGHTS else None, p, seed)
     names = labels if what == WEIGHTS else None
-    keys = [str(key) for key in range(one.before.shape[1])]
+    keys = [str(key) for key in range(dropped.before.shape[1])]
     axes = ("query", "key") if what == WEIGHTS else ("row", "column")
     tensors(
         [
-            Panel("before", one.before.numpy(), axes, names, keys),
-            Panel("kept (1) or dropped (0)", one.kept.numpy(), axes, names, keys),
-            Panel("after", one.after.numpy(), axes, names, keys),
-            Panel("sums of the rows", one.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
+            Panel("before", dropped.before.numpy(), axes, names, keys),
+            Panel("kept (1) or dropped (0)", dropped.kept.numpy(), axes, names, keys),
+            Panel("after", dropped.after.numpy(), axes, names, keys),
+            Panel("sums of the rows", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
         ],
         key="masking_dropped",
     )
-    kept = int(one.kept.sum())
-    st.markdown(f"Kept **{kept}** of {one.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
+    kept = int(dropped.kept.sum())
+    st.markdown(f"Kept **{kept}** of {dropped.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 
     st.header("Many draws average out")
@@ -169,8 +169,8 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
         "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
         "without dropout, so nothing is scaled when the trained model runs."
     )
-    table = numbers.average(one.before.numpy(), p, seed)
-    st.vega_lite_chart(numbers.convergence(table, ink=theme.ink()), key="masking_chart")
+    table = numbers.average(dropped.before.numpy(), p, seed)
+    show(charts.convergence, table, key="masking_chart")
     with st.expander("The numbers of the chart"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "dropout.csv", key="masking_draws_csv")

@@ -1,190 +1,124 @@
-"""The charts of the page "Scaling": plain numbers in, a Vega-Lite dictionary out."""
+"""The charts of the page "Scaling"."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from pages.learn.scaling.experiment import (
-    D_KS,
-    ENTROPY,
-    GRADIENT,
-    LARGEST,
-    N_TOKENS,
-    measured,
-    sweep,
-)
-from pages.learn.scaling.softmax import Softmaxes
-from ui.charts.style import SERIES, config, decades
+import altair as alt
+import pandas as pd
+
+from pages.learn.scaling.experiment import D_KS, ENTROPY, GRADIENT, LARGEST, N_TOKENS
+from ui.charts.style import INK, SERIES, decades
 
 # A dash for each colour where lines lie on each other.
 _DASHES = [[1, 0], [1, 0], [7, 4], [2, 4]]
+_LIMITS = {
+    ENTROPY: {"scale": alt.Scale(domain=[0, math.log(N_TOKENS)], nice=False)},
+    LARGEST: {"scale": alt.Scale(domain=[0, 1])},
+    GRADIENT: {"scale": alt.Scale(domain=[0, 1.5])},
+}
+_TITLES = {ENTROPY: f"entropy in nats (log {N_TOKENS} is the top)", LARGEST: "largest weight"}
 
 
-def softmax_chart(result: Softmaxes, ink: str) -> dict[str, Any]:
-    """Bars: one group a logit, one bar a softmax."""
-    rows = [
-        {"logit": f"{place}: {logit:g}", "scores": name, "weight": float(values[place])}
-        for name, values in result.columns.items()
-        for place, logit in enumerate(result.logits)
-    ]
-    names = list(result.columns)
-    return {
-        "height": 340,
-        "data": {"values": rows},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "x": {
-                "field": "logit",
-                "type": "nominal",
-                "sort": None,
-                "title": "place: logit",
-                "axis": {"labelAngle": 0 if len(result.logits) < 6 else -60},
-            },
-            "xOffset": {"field": "scores", "sort": names},
-            "y": {
-                "field": "weight",
-                "type": "quantitative",
-                "title": "weight",
-                "scale": {"domain": [0, 1]},
-            },
-            "color": _colour("scores", names, "square"),
-            "tooltip": [
-                {"field": "scores"},
-                {"field": "logit"},
-                {"field": "weight", "format": ".6f"},
-            ],
-        },
-        "config": config(ink),
-    }
+def softmax_chart(table: pd.DataFrame) -> alt.Chart:
+    """Bars: one group a logit, one bar a softmax; table: columns `logit`, `scores`, `weight`."""
+    names = list(table["scores"].unique())
+    few = table["logit"].nunique() < 6
+    return (
+        alt.Chart(table)
+        .mark_bar()
+        .encode(
+            alt.X("logit:N").sort(None).title("place: logit").axis(labelAngle=0 if few else -60),
+            alt.XOffset("scores:N").sort(names),
+            alt.Y("weight:Q").title("weight").scale(domain=[0, 1]),
+            _colour("scores", names, "square"),
+            tooltip=["scores:N", "logit:N", alt.Tooltip("weight:Q").format(".6f")],
+        )
+        .properties(height=340)
+    )
 
 
-def variance_chart(seed: int, d_k: int, ink: str) -> dict[str, Any]:
-    """Measured variances as points with their spread, theory as lines, both axes logarithmic."""
-    rows = [
-        {
-            "d_k": found.d_k,
-            "divided by": name,
-            "measured": found.variance,
-            "low": max(found.variance - found.spread, found.variance / 10),
-            "high": found.variance + found.spread,
-            "theory": found.theory,
-        }
-        for name, all_found in sweep(seed).items()
-        for found in all_found
-    ]
-    y = {"type": "quantitative", "scale": {"type": "log"}, "title": "variance of the scores"}
-    axis = {"format": "~g", "values": [1e-9, 1e-6, 1e-3, 1, 1e3]}
-    layers: list[dict[str, Any]] = [
-        {"mark": "line", "encoding": {"y": {**y, "field": "theory", "axis": axis}}},
-        {"mark": "rule", "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-            "encoding": {"y": {**y, "field": "measured"}},
-        },
-    ]
-    tooltip = [
-        {"field": "divided by"},
-        {"field": "d_k"},
-        *({"field": name, "format": ".4~g"} for name in ("measured", "theory")),
-    ]
-    return _over_d_k(rows, layers, tooltip, d_k, ink)
+def variance_chart(table: pd.DataFrame, d_k: int) -> alt.TopLevelMixin:
+    """Measured variances as points with their spread, theory as lines, both axes logarithmic.
+
+    table: columns `d_k`, `divided by`, `measured`, `low`, `high`, `theory`. d_k: the chosen one.
+    """
+    base = _base(
+        table,
+        ["divided by:N", "d_k:Q"]
+        + [alt.Tooltip(f"{name}:Q").format(".4~g") for name in ("measured", "theory")],
+    )
+    marks = alt.Axis(format="~g", values=[1e-9, 1e-6, 1e-3, 1, 1e3])
+    return alt.layer(
+        _chosen(d_k),
+        base.mark_line().encode(_variance("theory").axis(marks)),
+        base.mark_rule().encode(_variance("low"), alt.Y2("high")),
+        base.mark_point(filled=True, size=45, opacity=1).encode(_variance("measured")),
+        data=table,
+    ).properties(height=320)
 
 
-def measure_chart(seed: int, d_k: int, measure: str, ink: str) -> dict[str, Any]:
-    """One measure of the softmax's rows over d_k, a line for each divisor."""
-    rows: list[dict[str, Any]] = [
-        {"d_k": found.d_k, "divided by": name, "value": measured(found, measure)}
-        for name, all_found in sweep(seed).items()
-        for found in all_found
-    ]
-    limits: dict[str, dict[str, Any]] = {
-        ENTROPY: {"scale": {"domain": [0, math.log(N_TOKENS)], "nice": False}},
-        LARGEST: {"scale": {"domain": [0, 1]}},
-        GRADIENT: {"scale": {"domain": [0, 1.5]}},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": {
-            ENTROPY: f"entropy in nats (log {N_TOKENS} is the top)",
-            LARGEST: "largest weight",
-        }.get(measure, "gradient, × uniform row"),
-        **(limits.get(measure) or decades([row["value"] for row in rows])),
-    }
-    layers = [
-        {
-            "mark": {"type": "line", "point": {"filled": True, "size": 40}},
-            "encoding": {"y": y, "strokeDash": _dash()},
-        }
-    ]
-    tooltip = [
-        {"field": "divided by"},
-        {"field": "d_k"},
-        {"field": "value", "title": measure, "format": ".4~g"},
-    ]
-    return _over_d_k(rows, layers, tooltip, d_k, ink)
+def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMixin:
+    """One measure of the softmax's rows over d_k, a line for each divisor.
+
+    table: columns `d_k`, `divided by`, `value`. d_k: the chosen one.
+    """
+    names = _divisors(table)
+    y = alt.Y("value:Q", **(_LIMITS.get(measure) or decades(table["value"])))
+    value = alt.Tooltip("value:Q").title(measure).format(".4~g")
+    line = _base(table, ["divided by:N", "d_k:Q", value]).mark_line(
+        point=alt.OverlayMarkDef(filled=True, size=40)
+    )
+    dash = alt.StrokeDash("divided by:N").title("divided by").legend(_legend("stroke"))
+    return alt.layer(
+        _chosen(d_k),
+        line.encode(
+            y.title(_TITLES.get(measure, "gradient, × uniform row")),
+            dash.scale(domain=names, range=_DASHES),
+        ),
+        data=table,
+    ).properties(height=320)
 
 
-def _over_d_k(
-    rows: list[dict[str, Any]],
-    layers: list[dict[str, Any]],
-    tooltip: list[dict[str, str]],
-    d_k: int,
-    ink: str,
-) -> dict[str, Any]:
-    """Layers over a logarithmic d_k axis, the chosen d_k marked by a line across."""
-    x = {
-        "field": "d_k",
-        "type": "quantitative",
-        "scale": {"type": "log", "base": 2, "domain": [D_KS[0], D_KS[-1]]},
-        "axis": {"values": [1, 4, 16, 64, 256, 1024], "format": "d"},
-        "title": "d_k, the size of a query and a key",
-    }
-    colour = _colour("divided by", list(_divisors()))
-    marked = {
-        "data": {"values": [{"d_k": d_k}]},
-        "mark": {"type": "rule", "strokeDash": [3, 3], "color": ink, "size": 1.5},
-        "encoding": {"x": x},
-    }
-    drawn = [
-        {**layer, "encoding": {"x": x, "color": colour, "tooltip": tooltip, **layer["encoding"]}}
-        for layer in layers
-    ]
-    return {
-        "height": 320,
-        "data": {"values": rows},
-        "layer": [marked, *drawn],
-        "config": config(ink),
-    }
+def _base(table: pd.DataFrame, tooltip: list[str | alt.Tooltip]) -> alt.Chart:
+    """What all marks share that are drawn over d_k."""
+    return alt.Chart().encode(
+        _over_d_k(), _colour("divided by", _divisors(table), "stroke"), tooltip=tooltip
+    )
 
 
-def _divisors() -> list[str]:
-    from attention_core.experiments.learn.scaling.divisors import DIVISORS
-
-    return list(DIVISORS)
-
-
-def _colour(field: str, names: list[str], symbol: str = "stroke") -> dict[str, Any]:
-    return {
-        "field": field,
-        "type": "nominal",
-        "title": field,
-        "scale": {"domain": names, "range": SERIES[: len(names)]},
-        "legend": _legend(symbol),
-    }
+def _chosen(d_k: int) -> alt.Chart:
+    """A dashed line across, at the chosen d_k."""
+    rule = alt.Chart(pd.DataFrame({"d_k": [d_k]}))
+    return rule.mark_rule(strokeDash=[3, 3], color=INK, size=1.5).encode(_over_d_k())
 
 
-def _dash() -> dict[str, Any]:
-    return {
-        "field": "divided by",
-        "type": "nominal",
-        "title": "divided by",
-        "scale": {"domain": _divisors(), "range": _DASHES},
-        "legend": _legend("stroke"),
-    }
+def _over_d_k() -> alt.X:
+    return (
+        alt.X("d_k:Q")
+        .scale(type="log", base=2, domain=[D_KS[0], D_KS[-1]])
+        .axis(values=[1, 4, 16, 64, 256, 1024], format="d")
+        .title("d_k, the size of a query and a key")
+    )
 
 
-def _legend(symbol: str) -> dict[str, Any]:
+def _variance(field: str) -> alt.Y:
+    return alt.Y(field, type="quantitative").scale(type="log").title("variance of the scores")
+
+
+def _divisors(table: pd.DataFrame) -> list[str]:
+    return list(table["divided by"].unique())
+
+
+def _colour(field: str, names: list[str], symbol: str) -> alt.Color:
+    return (
+        alt.Color(field, type="nominal")
+        .title(field)
+        .scale(domain=names, range=SERIES[: len(names)])
+        .legend(_legend(symbol))
+    )
+
+
+def _legend(symbol: str) -> alt.Legend:
     # the same for colours and dashes, so that both become one legend
-    return {"orient": "top", "columns": 4, "symbolType": symbol, "symbolStrokeWidth": 3}
+    return alt.Legend(orient="top", columns=4, symbolType=symbol, symbolStrokeWidth=3)

@@ -37,13 +37,13 @@ def course(seed: int) -> dict[str, ScaledScores]:
     from attention_core.experiments.learn.scaling.divisors import scaling_sweep
 
     d_k, n_draws, n_tokens = COURSE
-    found = scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
-    return {name: sizes[0] for name, sizes in found.items()}
+    results = scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
+    return {name: sizes[0] for name, sizes in results.items()}
 
 
 def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
     """The sweep at one d_k."""
-    return {name: found[D_KS.index(d_k)] for name, found in sweep(seed).items()}
+    return {name: sizes[D_KS.index(d_k)] for name, sizes in sweep(seed).items()}
 
 
 def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
@@ -52,16 +52,45 @@ def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
         [
             {
                 "divided by": name,
-                "variance": f"{found.variance:.4g}",
-                "spread": f"{found.spread:.2g}",
-                "theory": f"{found.theory:.4g}",
-                "entropy": f"{found.entropy:.3f}",
-                "largest weight": f"{found.largest:.3f}",
-                "gradient, mean": f"{measured(found, GRADIENT):.3g}",
-                "gradient, median": f"{measured(found, MEDIAN):.3g}",
-                "reaching q·k": f"{measured(found, REACHES):.3g}",
+                "variance": f"{scores.variance:.4g}",
+                "spread": f"{scores.spread:.2g}",
+                "theory": f"{scores.theory:.4g}",
+                "entropy": f"{scores.entropy:.3f}",
+                "largest weight": f"{scores.largest:.3f}",
+                "gradient, mean": f"{measured(scores, GRADIENT):.3g}",
+                "gradient, median": f"{measured(scores, MEDIAN):.3g}",
+                "reaching q·k": f"{measured(scores, REACHES):.3g}",
             }
-            for name, found in results.items()
+            for name, scores in results.items()
+        ]
+    )
+
+
+def variances(seed: int) -> pd.DataFrame:
+    """The rows of the chart of variances: `measured`, its spread from `low` to `high`, `theory`."""
+    return pd.DataFrame(
+        [
+            {
+                "d_k": scores.d_k,
+                "divided by": name,
+                "measured": scores.variance,
+                "low": max(scores.variance - scores.spread, scores.variance / 10),
+                "high": scores.variance + scores.spread,
+                "theory": scores.theory,
+            }
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
+        ]
+    )
+
+
+def values(seed: int, measure: str) -> pd.DataFrame:
+    """The rows of the chart of a measure: its `value` at every d_k, for every divisor."""
+    return pd.DataFrame(
+        [
+            {"d_k": scores.d_k, "divided by": name, "value": measured(scores, measure)}
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
         ]
     )
 
@@ -71,30 +100,30 @@ def everything(seed: int) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "d_k": found.d_k,
+                "d_k": scores.d_k,
                 "divided by": name,
-                "variance": found.variance,
-                "spread": found.spread,
-                "theory": found.theory,
-                **{measure: measured(found, measure) for measure in MEASURES},
-                "draws": found.n_draws,
+                "variance": scores.variance,
+                "spread": scores.spread,
+                "theory": scores.theory,
+                **{measure: measured(scores, measure) for measure in MEASURES},
+                "draws": scores.n_draws,
                 "seed": seed,
             }
-            for name, all_found in sweep(seed).items()
-            for found in all_found
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
         ]
     )
 
 
-def measured(found: ScaledScores, measure: str) -> float:
+def measured(scores: ScaledScores, measure: str) -> float:
     """A measure of the softmax's rows; gradients relative to the one of a uniform row."""
     from attention_core.experiments.learn.scaling.divisors import uniform_jacobian_norm
 
     uniform = uniform_jacobian_norm(N_TOKENS)
     return {
-        ENTROPY: found.entropy,
-        LARGEST: found.largest,
-        GRADIENT: found.jacobian / uniform,
-        MEDIAN: found.jacobian_median / uniform,
-        REACHES: found.jacobian_median / uniform / found.divisor,
+        ENTROPY: scores.entropy,
+        LARGEST: scores.largest,
+        GRADIENT: scores.jacobian / uniform,
+        MEDIAN: scores.jacobian_median / uniform,
+        REACHES: scores.jacobian_median / uniform / scores.divisor,
     }[measure]

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.learn.scaling import charts, experiment, softmax
 from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import rescaled_head
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
@@ -64,7 +64,7 @@ else:
             st.info("Their sum is negative: divided by it, the smallest score wins.")
         source.step(CORE, "softmax_at", "logits / temperature")
     with right:
-        st.vega_lite_chart(charts.softmax_chart(result, theme.ink()), key="scaling_softmax_chart")
+        show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
 
 st.header("2. How large is q·k?")
@@ -75,16 +75,12 @@ with columns[1]:
     seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
 with columns[2]:
     measure = linked(st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure")
-for column, chart, name in zip(
-    st.columns(2, gap="large"),
-    (
-        charts.variance_chart(seed, d_k, theme.ink()),
-        charts.measure_chart(seed, d_k, measure, theme.ink()),
-    ),
-    ("variance", "measure"),
-    strict=True,
-):
-    column.vega_lite_chart(chart, key=f"scaling_{name}_chart")
+left, right = st.columns(2, gap="large")
+with left:
+    show(charts.variance_chart, experiment.variances(seed), d_k, key="scaling_variance_chart")
+with right:
+    values = experiment.values(seed, measure)
+    show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
 st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
 st.markdown(
     f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with {experiment.N_TOKENS} rows "
@@ -102,8 +98,8 @@ with right:
         f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} rows), "
         "run with this seed: "
         + "; ".join(
-            f"{name} {found.variance:.4g} ± {found.standard_error:.2g}"
-            for name, found in experiment.course(seed).items()
+            f"{name} {scores.variance:.4g} ± {scores.standard_error:.2g}"
+            for name, scores in experiment.course(seed).items()
         )
         + "."
     )

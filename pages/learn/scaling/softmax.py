@@ -36,6 +36,17 @@ class Softmaxes:
         """One row a logit."""
         return pd.DataFrame({"logit": self.logits, **self.columns})
 
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row a logit and softmax: `logit` with its place, `scores` (the name), `weight`."""
+        return pd.DataFrame(
+            [
+                {"logit": f"{place}: {logit:g}", "scores": name, "weight": float(weights[place])}
+                for name, weights in self.columns.items()
+                for place, logit in enumerate(self.logits)
+            ]
+        )
+
 
 def parse(text: str) -> list[float]:
     """The logits that a visitor typed, between blanks, commas or semicolons.

@@ -70,6 +70,16 @@ class Reach:
             }
         )
 
+    @property
+    def shares(self) -> pd.DataFrame:
+        """One row a token and network: `position`, `word`, `network`, and its `share`."""
+        tables = [
+            pd.DataFrame({"position": range(len(self.words)), "word": self.words, "network": name})
+            for name in (GRU, ATTENTION)
+        ]
+        shares = np.concatenate([self.gru_share, self.attention_share]).astype(float)
+        return pd.concat(tables, ignore_index=True).assign(share=shares)
+
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words between blanks. Raises: OverLimit for too many, ValueError for none."""
@@ -100,8 +110,8 @@ def setting(
     return Setting(words_of(text), False, width, state, hold, layer, seed)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda asked: asked)
-def reach(asked: Setting) -> Reach:
+@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
+def reach(setting: Setting) -> Reach:
     """Gradients of the last state and the last context with respect to every token."""
     from attention_core.experiments.learn.why_attention import (
         against_equal_share,
@@ -109,28 +119,28 @@ def reach(asked: Setting) -> Reach:
         last_context,
     )
 
-    x = _vectors(asked)
-    (gru, state), (attention, size) = _networks(asked)
+    x = _vectors(setting)
+    (gru, state), (attention, size) = _networks(setting)
     from_gru, from_attention = influence(gru, x, state), influence(attention, x, size)
     return Reach(
-        words=asked.words,
+        words=setting.words,
         gru=from_gru.numpy(),
         attention=from_attention.numpy(),
         gru_share=against_equal_share(from_gru).numpy(),
         attention_share=against_equal_share(from_attention).numpy(),
-        weights=last_context(x[None], _layer(asked))[1][0].numpy(),
+        weights=last_context(x[None], _layer(setting))[1][0].numpy(),
         numbers=(x.numel(), gru(x[None]).numel()),
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda asked: asked)
-def growth(asked: Setting) -> pd.DataFrame:
+@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
+def growth(setting: Setting) -> pd.DataFrame:
     """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
     from attention_core.experiments.learn.why_attention import first_token_shares
 
-    x = _vectors(asked)
+    x = _vectors(setting)
     x = x.repeat(-(-LENGTHS[-1] // len(x)), 1)[: LENGTHS[-1]]
-    networks = _networks(asked)
+    networks = _networks(setting)
     return pd.DataFrame(
         {
             "tokens": LENGTHS,
@@ -142,33 +152,33 @@ def growth(asked: Setting) -> pd.DataFrame:
     )
 
 
-def _vectors(asked: Setting) -> Tensor:
+def _vectors(setting: Setting) -> Tensor:
     """(T, d), float64."""
     from attention_core.experiments.learn.lecture_inputs import JOURNEY
     from attention_core.experiments.learn.why_attention import word_vectors
 
-    if asked.notebook:
+    if setting.notebook:
         return JOURNEY.embeddings.double()
-    return word_vectors(asked.words, asked.width, asked.seed).double()
+    return word_vectors(setting.words, setting.width, setting.seed).double()
 
 
-def _layer(asked: Setting) -> Any:
+def _layer(setting: Setting) -> Any:
     from attention_core.experiments.learn.why_attention import attention_layer
 
-    if asked.layer == PLAIN:
+    if setting.layer == PLAIN:
         return None
-    return attention_layer(asked.width, asked.state, asked.seed).double()
+    return attention_layer(setting.width, setting.state, setting.seed).double()
 
 
-def _networks(asked: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
+def _networks(setting: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
     """For the GRU and for attention: copies (n, T, d) -> last vectors (n, size), and that size."""
     from attention_core.experiments.learn.why_attention import encoder, last_context, last_state
 
-    gru = encoder(asked.width, asked.state, asked.seed, hold=asked.hold).double()
-    layer = _layer(asked)
+    gru = encoder(setting.width, setting.state, setting.seed, hold=setting.hold).double()
+    layer = _layer(setting)
 
     def context(copies: Tensor) -> Tensor:
         return last_context(copies, layer)[0]
 
-    size = asked.width if layer is None else asked.state
-    return [(partial(last_state, gru), asked.state), (context, size)]
+    size = setting.width if layer is None else setting.state
+    return [(partial(last_state, gru), setting.state), (context, size)]

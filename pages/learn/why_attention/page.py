@@ -5,7 +5,7 @@ import streamlit as st
 from pages.learn.why_attention import charts, influence, reading, timing
 from pages.learn.why_attention.questions import questions
 from serving import measure
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -67,25 +67,25 @@ with fourth:
     seed = linked(st.slider, "Seed", 0, influence.MAX_SEED, 0, key="why_attention_seed")
 
 try:
-    asked = influence.setting(
+    setting = influence.setting(
         text, notebook=notebook, width=width, state=state, hold=hold, layer=layer, seed=seed
     )
-    found, grown = influence.reach(asked), influence.growth(asked)
+    reach, grown = influence.reach(setting), influence.growth(setting)
 except ValueError as error:
     messages.problem(error)
 else:
     cells = st.columns(4, gap="medium")
-    sentence, handed_over = found.numbers
-    cells[0].metric(f"The sentence: {len(found.words)} × {asked.width} numbers", sentence)
+    sentence, handed_over = reach.numbers
+    cells[0].metric(f"The sentence: {len(reach.words)} × {setting.width} numbers", sentence)
     cells[1].metric("Numbers in the last state", handed_over)
-    cells[2].metric("Word 0 in the GRU (share)", f"{found.gru_share[0]:.2g}")
-    cells[3].metric("Word 0 in attention (share)", f"{found.attention_share[0]:.2g}")
+    cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
+    cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
     left, right = st.columns(2, gap="large")
     with left:
-        st.vega_lite_chart(charts.reach_chart(found, theme.ink()), key="why_attention_reach")
+        show(charts.reach_chart, reach.shares, key="why_attention_reach")
         source.step(CORE, "last_state", "gru(x)")
     with right:
-        st.vega_lite_chart(charts.growth_chart(grown, theme.ink()), key="why_attention_growth")
+        show(charts.growth_chart, grown, key="why_attention_growth")
         source.step(CORE, "influence", "autograd.grad")
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
@@ -93,14 +93,14 @@ else:
         "word's vector. Share: divided by the mean over all words (1, dashed, if all are equal).]"
     )
     with st.expander("The numbers, and the data to take away"):
-        st.dataframe(found.table, hide_index=True, height=280)
-        tables.download("Download (CSV)", found.table, "why_attention.csv", key="why_attention_csv")
+        st.dataframe(reach.table, hide_index=True, height=280)
+        tables.download("Download (CSV)", reach.table, "why_attention.csv", key="why_attention_csv")
 
 st.header("2. What can be read back from the state?")
 left, right = st.columns(2, gap="large")
 read = reading.reading(width, state, hold, seed)
 with left:
-    st.vega_lite_chart(charts.reading_chart(read, theme.ink()), key="why_attention_reading")
+    show(charts.reading_chart, reading.by_position(read), key="why_attention_reading")
 with right:
     back = reading.recovered(read, width)
     everything = reading.READ_TOKENS * width
@@ -119,7 +119,7 @@ with st.spinner("Measuring …", show_time=True):
 times = measured.value
 left, right = st.columns(2, gap="large")
 with left:
-    st.vega_lite_chart(charts.times_chart(times, theme.ink()), key="why_attention_times")
+    show(charts.times_chart, times.milliseconds, key="why_attention_times")
 with right:
     st.button(
         f"Measure again, up to {timing.MANY[-1]:,} tokens",

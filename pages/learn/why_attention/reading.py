@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
@@ -13,14 +14,19 @@ READ_TOKENS, READ_SEQUENCES = 16, 3000
 
 @kept(SMALL_CACHE_BYTES, key=lambda width, state, hold, seed: (width, state, hold, seed))
 def reading(width: int, state: int, hold: float, seed: int) -> np.ndarray:
-    """How much of each of `READ_TOKENS` tokens a linear reader finds in the last state: (T,)."""
+    """What part of each of `READ_TOKENS` tokens a reader finds in the last state: (T,)."""
     from attention_core.experiments.learn.why_attention import encoder, recoverable
 
     gru = encoder(width, state, seed, hold=hold)
-    found: np.ndarray = recoverable(gru, READ_TOKENS, n_sequences=READ_SEQUENCES, seed=seed).numpy()
-    return found
+    parts: np.ndarray = recoverable(gru, READ_TOKENS, n_sequences=READ_SEQUENCES, seed=seed).numpy()
+    return parts
 
 
-def recovered(found: np.ndarray, width: int) -> float:
+def by_position(parts: np.ndarray) -> pd.DataFrame:
+    """The rows of the chart: `position` of a token and the `part` that is read back."""
+    return pd.DataFrame({"position": range(len(parts)), "part": parts.astype(float)})
+
+
+def recovered(parts: np.ndarray, width: int) -> float:
     """Dimensions of the sentence that the reader gets back, of READ_TOKENS * width."""
-    return float(found.clip(min=0.0).sum() * width)
+    return float(parts.clip(min=0.0).sum() * width)

@@ -42,6 +42,23 @@ class Times:
             ]
         )
 
+    @property
+    def milliseconds(self) -> pd.DataFrame:
+        """One row a run and length: `run`, `tokens`, `ms` (the median), `low`, `high`."""
+        return pd.DataFrame(
+            [
+                {
+                    "run": run,
+                    "tokens": length,
+                    "ms": samples.median * 1e3,
+                    "low": samples.low * 1e3,
+                    "high": samples.high * 1e3,
+                }
+                for run, by_length in self.seconds.items()
+                for length, samples in by_length.items()
+            ]
+        )
+
 
 def times(round_: int) -> measure.Measured[Times]:
     """Measure the three ways at all lengths, or take the kept result; `FIRST` takes short ones."""
@@ -58,11 +75,11 @@ def times(round_: int) -> measure.Measured[Times]:
             runs = sequence_runs(length, TIME_WIDTH, TIME_SEED)
             timed = {name: partial(seconds_of, run) for name, run in runs.items()}
             with torch.inference_mode():
-                found = interleave(timed, repeats=repeats)
-            for name, values in found.items():
+                measured = interleave(timed, repeats=repeats)
+            for name, values in measured.items():
                 seconds.setdefault(name, {})[length] = Samples(tuple(values))
             if length == RATIO_AT:
-                loop, _, attention = found.values()
+                loop, _, attention = measured.values()
                 ratio = paired_ratio(loop, attention)
         return Times(seconds, ratio, lengths, repeats, torch.get_num_threads())
 

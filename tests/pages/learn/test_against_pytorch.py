@@ -10,11 +10,14 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 from attention_core.ladder import MultiHeadAttention
+from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
 from serving import measure
 from serving.limits import MAX_SEED
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
+from ui.charts import show
 
 VIEW = "pages/learn/against_pytorch/page.py"
 KEY = "against_pytorch_"
@@ -110,7 +113,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
     (message,) = messages(site)
     assert "d_out (64) must be divisible by num_heads (12)" in message
     assert "take 1, 2, 4, 8, 16, 32, 64 heads" in message
-    assert len(site.get("arrow_vega_lite_chart") + site.get("vega_lite_chart")) == 1
+    assert len(drawn_charts(site)) == 1
     site.select_slider(KEY + "heads").set_value(16).run()
     assert not messages(site)
     assert panels(site)
@@ -166,7 +169,9 @@ def test_times_are_measured_on_the_button_only(site: AppTest):
 
 def test_the_chart_and_the_table_are_one_measurement():
     found = lesson.series(lesson.request(192, 16), lambda _: None).value
-    values = found.chart("#000000")["data"]["values"]
+    values = show.specification(charts.times_chart, found.medians, ink="#000000", paper="#ffffff")[
+        "data"
+    ]["values"]
     assert len(values) == 11 * 5
     rows = found.rows
     assert len(rows) == 11 * 5 * lesson.REPEATS

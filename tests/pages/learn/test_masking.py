@@ -8,11 +8,12 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.masking import numbers
+from pages.learn.masking import charts, numbers
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
+from ui.charts import show
 
 VIEW = "pages/learn/masking/page.py"
 NUMBERS = LECTURE_NUMBERS
@@ -255,7 +256,11 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
 
 def test_the_chart_keeps_its_scales():
     one, other = (numbers.average(np.array([[0.5, 0.2]]), p, 1) for p in (0.1, 0.9))
-    charts = [numbers.convergence(table, ink="#000") for table in (one, other)]
-    assert charts[0]["encoding"] == charts[1]["encoding"]
-    assert charts[0]["data"] != charts[1]["data"]
-    assert all(row["deviation"] > 0 for row in charts[0]["data"]["values"])
+    first, second = (
+        show.specification(charts.convergence, table, ink="#000000", paper="#ffffff")
+        for table in (one, other)
+    )
+    assert len(first["layer"]) == 2
+    assert first["layer"] == second["layer"]
+    assert first["data"] != second["data"]
+    assert all(row["deviation"] > 0 for row in first["data"]["values"])

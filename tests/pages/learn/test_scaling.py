@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from pages.learn.scaling import experiment, real_head, softmax
 from tests.helpers.apptest import maps, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.charts.style import decades
 from ui.widgets import controls
@@ -252,7 +253,7 @@ def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: st
 def test_without_weights_the_first_two_sections_stay(site: AppTest):
     open_page(site, VIEW)
     assert any("make run" in message for message in messages(site))
-    assert len(site.get("vega_lite_chart")) == 3
+    assert len(drawn_charts(site)) == 3
     assert not maps(site)
 
 

@@ -12,6 +12,7 @@ from pages.learn.why_attention import influence, reading, timing
 from serving import measure
 from serving.limits import MAX_WORDS
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/why_attention/page.py"
@@ -168,7 +169,7 @@ def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
     assert not site.exception
     assert any(message in shown for shown in messages(site))
     assert site.text_area("why_attention_text").value == text
-    assert len(site.get("vega_lite_chart")) == 2  # the sections that need no sentence stay
+    assert len(drawn_charts(site)) == 2  # the sections that need no sentence stay
 
 
 def test_times_are_measured_on_demand_only(site: AppTest):
@@ -234,4 +235,4 @@ def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: st
     open_page(site, VIEW, **{parameter: value})
     assert not site.exception
     assert any(label in toast.value for toast in site.toast)
-    assert len(site.get("vega_lite_chart")) == 4
+    assert len(drawn_charts(site)) == 4
