@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -236,6 +237,64 @@ def test_no_page_imports_another():
         if others:
             found[str(file.relative_to(ROOT))] = sorted(others)
     assert found == {}
+
+
+# Vega-Lite dictionaries are for what is repainted while something runs, with other numbers every
+# time: building an Altair chart and checking it against its schema would cost the server more than
+# ten times as much. Everything else is an Altair chart that `ui.charts.show` themes and keeps.
+LIVE_CHARTS = {
+    "pages/generate/generate/live.py": "repaints the times of a job four times a second",
+    "pages/generate/generate/live_chart.py": "the dictionary of that chart",
+}
+
+
+def vega_lite(file: Path) -> list[int]:
+    """Lines that draw a chart past `ui.charts.show`, or write one as a Vega-Lite dictionary."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file)))
+    return sorted(node.lineno for node in nodes if _draws(node) or _describes(node))
+
+
+def _draws(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("vega_lite_chart", "altair_chart")
+    )
+
+
+def _describes(node: ast.AST) -> TypeGuard[ast.Dict | ast.Call]:
+    """A dictionary with an encoding, or with a mark that is named or described in it."""
+    parts: dict[object, ast.expr] = {}
+    if isinstance(node, ast.Dict):
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        parts = dict(zip(keys, node.values, strict=True))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        parts = {keyword.arg: keyword.value for keyword in node.keywords}
+    return "encoding" in parts or isinstance(parts.get("mark"), ast.Constant | ast.Dict)
+
+
+def test_vega_lite_scan_sees_what_it_should(tmp_path):
+    file = tmp_path / "sample.py"
+    file.write_text(
+        "import streamlit as st\n"
+        "chart = {'data': {}, 'mark': 'bar'}\n"
+        "layer = [{'encoding': {}}]\n"
+        "other = dict(mark='bar')\n"
+        "st.vega_lite_chart(chart, key='a')\n"
+        "st.columns(2)[0].altair_chart(chart)\n"
+        "with_more = {**chart, 'encoding': {}}\n"
+        "layer = {'mark': {'type': 'line'}}\n"
+        "fine = {'marks': 1, 'encodings': 2, 'mark': [0, 1]}\n"
+        "alt.Chart(table).mark_bar().encode(x='a:Q', y=dict(title='t'))\n"
+    )
+    assert vega_lite(file) == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_charts_are_altair_except_live_ones():
+    drawn = {str(file.relative_to(ROOT)): vega_lite(file) for file in sources("ui", "pages")}
+    places = {name for name, lines in drawn.items() if lines}
+    not_yet = {name for name in places if name.startswith(("pages/compare/", "pages/kv_cache/"))}
+    assert places - not_yet == {"ui/charts/show.py", *LIVE_CHARTS}
 
 
 def test_pages_stay_short():
