@@ -21,6 +21,8 @@ def linked(
     # later the address follows the widget, so only the first look at it can hold nonsense
     asked = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
+    if value is None and options.get("required"):
+        value = options["default"]  # Streamlit clears even these for an empty parameter
     # a list is one parameter an element, and an empty parameter when it is empty
     if isinstance(value, list):
         refused = bool(asked) and [one for one in asked if one] != [str(one) for one in value]
