@@ -2,8 +2,10 @@
 # make dev    the same, and files that were edited are read again
 # make test   lint, then every test (installs a Chromium when there is none); one pytest with
 #             make test ARGS="tests/core -k cache"
+# make quick  lint, then the tests that need neither a browser nor the weights
 # make bench  the benchmarks
 # make lint   ruff and mypy
+# make format ruff's format, and what it can correct
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -16,8 +18,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 SITE := $(STAMPS)/site $(STAMPS)/weights
 DEV := $(SITE) $(STAMPS)/dev
+# What reads and checks the code does without the weights.
+TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev test bench lint prepare browser clean
+.PHONY: setup run dev test quick bench lint format prepare browser clean
 .NOTPARALLEL:
 
 setup: $(DEV)
@@ -42,16 +46,24 @@ else
 	exit $$status
 endif
 
+quick: export HF_HUB_OFFLINE = 1
+quick: lint
+	$(BIN)/python -m pytest -m "not browser and not weights" -n 2 --dist loadfile $(ARGS)
+
 bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.one_row
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.kv_cache
 	$(BIN)/python -m benchmarks.heads
 
-lint: $(DEV)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+format: $(TOOLS)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 # Convert the bundled weights once, so that no test and no visitor waits for it.
 prepare: $(SITE)

@@ -22,9 +22,10 @@ WEIGHTS_FIXTURES = {"minilm", "minilm_folder", "smollm2", "smollm2_package", "sm
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a browser, by its folder, and what needs the weights, by what it names."""
     for item in items:
-        if item.path.is_relative_to(BROWSER_TESTS):
+        fixtures = _fixtures(item)
+        if item.path.is_relative_to(BROWSER_TESTS) or "browser" in fixtures:
             item.add_marker("browser")
-        if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & _fixtures(item):
+        if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
             item.add_marker("weights")
 
 

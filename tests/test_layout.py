@@ -165,6 +165,21 @@ def test_imports_go_one_way(layer):
     assert offenders(files, above) == {}
 
 
+def test_no_test_imports_a_test():
+    """What tests share lies in tests/helpers; benchmarks lie below the tests."""
+    allowed = ("tests", "tests.helpers", "tests.data")
+    found = {}
+    for file in sources("tests"):
+        names = {name for name in module_names(file) if name.split(".")[0] == "tests"}
+        wrong = {name for name in names if name not in allowed and name.split(".")[1] != "helpers"}
+        if wrong:
+            found[str(file.relative_to(ROOT))] = sorted(wrong)
+    assert found == {}
+    assert offenders(sources("benchmarks"), {"tests", "docs"}) == {}
+    assert offenders(sources("docs"), {"tests"}) == {}
+    assert offenders(sources("tests"), {"docs"}) == {}
+
+
 def test_core_knows_no_user_interface_and_no_pretrained_models():
     assert offenders(sources("attention_core"), {"streamlit", "transformers", "altair"}) == {}
 
