@@ -97,46 +97,31 @@ def attend(
     """
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
     _check(q, k, v, mask, scale, dropout_p)
-    scores = _scores_by_group(q, k)
+    scores = unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # q @ k^T, (B, H, T, S)
     masked = scores if mask is None else mask_scores(scores, mask)
     scaled = masked * scale
     attention = attention_weights(scaled, mask)
     weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention
-    return AttentionRecord(
-        q=q,
-        k=k,
-        v=v,
-        scores=scores,
-        masked_scores=masked,
-        scaled_scores=scaled,
-        attention=attention,
-        weights=weights,
-        context=_mix_by_group(weights, v),
-        scale=scale,
-    )
+    context = unfold_groups(fold_groups(weights, v) @ v, q)  # weights @ v, (B, H, T, D_v)
+    return AttentionRecord(q, k, v, scores, masked, scaled, attention, weights, context, scale)
 
 
-def _scores_by_group(q: Tensor, k: Tensor) -> Tensor:
-    """Scores with H_kv key heads, without copying a key.
+def fold_groups(rows: Tensor, shared: Tensor) -> Tensor:
+    """Stack the rows of the G query heads that share a key/value head: one product for all of them.
 
-    The queries that share a key head are stacked as more rows of one matrix product:
-    (B, H, T, D) -> (B, H_kv, G*T, D) @ (B, H_kv, D, S) -> (B, H, T, S), G = H // H_kv.
+    No key is copied: (B, H, T, X) for `shared` (B, H_kv, ...) -> (B, H_kv, G*T, X), G = H // H_kv.
+    Where no head shares, or there are no heads, the rows come back as they are.
     """
-    if q.dim() < 3 or q.shape[-3] == k.shape[-3]:
-        return attention_scores(q, k)
-    *batch, _, n_queries, head_size = q.shape
-    n_kv_heads, n_keys = k.shape[-3], k.shape[-2]
-    rows = q.reshape(*batch, n_kv_heads, -1, head_size)
-    return attention_scores(rows, k).view(*batch, -1, n_queries, n_keys)
+    if rows.dim() < 3 or rows.shape[-3] == shared.shape[-3]:
+        return rows
+    return rows.reshape(*rows.shape[:-3], shared.shape[-3], -1, rows.shape[-1])
 
 
-def _mix_by_group(weights: Tensor, v: Tensor) -> Tensor:
-    """Weighted sum of the values: (B, H, T, S) and (B, H_kv, S, D_v) -> (B, H, T, D_v)."""
-    if weights.dim() < 3 or weights.shape[-3] == v.shape[-3]:
-        return weights @ v
-    *batch, _, n_queries, n_keys = weights.shape
-    rows = weights.reshape(*batch, v.shape[-3], -1, n_keys)
-    return (rows @ v).view(*batch, -1, n_queries, v.shape[-1])
+def unfold_groups(product: Tensor, q: Tensor) -> Tensor:
+    """Undo `fold_groups` on a product of its rows: (B, H_kv, G*T, Y) -> (B, H, T, Y)."""
+    if product.shape[-2] == q.shape[-2]:
+        return product
+    return product.view(*q.shape[:-1], product.shape[-1])
 
 
 def _softmax_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -181,14 +181,20 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
 
-    def record(self, x: Tensor) -> AttentionRecord:
-        """The forward pass with every intermediate; `output` is what `forward` returns."""
-        record = self._attend(x)
-        return replace(record, output=self._merge(record.context))
-
     def forward(self, x: Tensor) -> Tensor:
         """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
-        return self._merge(self._attend(x).context)
+        q = split_heads(self.W_query(x), self.num_heads)  # (B, T, d_in) -> (B, H, T, D)
+        k = split_heads(self.W_key(x), self.num_heads)
+        v = split_heads(self.W_value(x), self.num_heads)
+        context = attend(q, k, v, mask=self.mask(x), dropout_p=self._dropout_p).context
+        return self.out_proj(merge_heads(context))  # (B, H, T, D) -> (B, T, d_out)
+
+    def record(self, x: Tensor) -> AttentionRecord:
+        """The same with every intermediate; `output` is what `forward` returns."""
+        projections = (self.W_query, self.W_key, self.W_value)
+        q, k, v = (split_heads(projection(x), self.num_heads) for projection in projections)
+        record = attend(q, k, v, mask=self.mask(x), dropout_p=self._dropout_p)
+        return replace(record, output=self.out_proj(merge_heads(record.context)))
 
     def mask(self, x: Tensor) -> Tensor | None:
         """(T, T), True where a query may look; None if it may look everywhere.
@@ -197,17 +203,9 @@ class MultiHeadAttention(nn.Module):
         """
         return _mask(x, self.context_length, self.causal)
 
-    def _attend(self, x: Tensor) -> AttentionRecord:
-        return attend(
-            split_heads(self.W_query(x), self.num_heads),
-            split_heads(self.W_key(x), self.num_heads),
-            split_heads(self.W_value(x), self.num_heads),
-            mask=self.mask(x),
-            dropout_p=self.dropout if self.training else 0.0,
-        )
-
-    def _merge(self, context: Tensor) -> Tensor:
-        return self.out_proj(merge_heads(context))
+    @property
+    def _dropout_p(self) -> float:
+        return self.dropout if self.training else 0.0
 
 
 def _mask(x: Tensor, context_length: int, causal: bool) -> Tensor | None:

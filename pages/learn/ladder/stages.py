@@ -65,7 +65,7 @@ _PROJECTED = {
     "causal": (LADDER, "CausalAttention.record", "attend("),
     "dropout": (LADDER, "CausalAttention.record", "attend("),
     "wrapper": (LADDER, "CausalAttention.record", "attend("),
-    "splits": (LADDER, "MultiHeadAttention._attend", "attend("),
+    "splits": (LADDER, "MultiHeadAttention.forward", "q = split", "k = split", "v = split"),
 }
 
 
@@ -84,10 +84,10 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Stage:
-    """Tensors that are made together, and where in the code: file, function, text of the line."""
+    """Tensors that are made together, and where in the code: file, function, texts of the lines."""
 
     panels: tuple[Panel, ...]
-    code: tuple[str, str, str]
+    code: tuple[str, ...]
 
 
 def example(name: str) -> Sentence:
@@ -163,7 +163,7 @@ def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> lis
         Stage((x, *_matrices(rung), *qkv), made),
         Stage(
             (square("scores", record.scores),),
-            (ATTEND, "attention_scores", "return q @ k"),
+            (ATTEND, "attend", "scores = "),
         ),
     ]
     if bool((record.masked_scores != record.scores).any()):
@@ -193,14 +193,12 @@ def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> lis
                 (ATTEND, "attend", "nn.functional.dropout"),
             )
         )
-    found.append(
-        Stage((by_token("context", record.context),), (ATTEND, "_mix_by_group", "return weights @"))
-    )
+    found.append(Stage((by_token("context", record.context),), (ATTEND, "attend", "context = ")))
     if name == "wrapper":
         code = (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
         found.append(Stage((by_token("output", rung.output),), code))
     if name == "splits":
-        code = (LADDER, "MultiHeadAttention._merge", "out_proj")
+        code = (LADDER, "MultiHeadAttention.forward", "out_proj")
         found.append(Stage((by_token("output", rung.output),), code))
     return found
 

@@ -40,14 +40,13 @@ def of_example(number: int) -> tuple[str, ...]:
     return (_FILE, _EXAMPLE, *_EXAMPLE_CODE[number])
 
 
-def of_layer(number: int, *, shared: bool, rotary: bool) -> tuple[str, ...]:
-    """The same of a model's layer, its keys shared by heads or not, its positions rotary or not."""
+def of_layer(number: int, *, rotary: bool) -> tuple[str, ...]:
+    """The same of a model's layer, its positions rotary or not."""
     if number == 7:
-        return (_ATTEND, "attention_scores", "return q @")
+        return (_ATTEND, "attend", "scores = ")
     if number == 8:
         return (_ATTEND, "attend", "masked = ", "scaled = ", "attention = ", "weights = ")
     if number == 9:
-        text = "return (rows @ v)" if shared else "return weights @ v"
-        return (_ATTEND, "_mix_by_group", text)
+        return (_ATTEND, "attend", "context = ")
     turn = ("q, k = rotate(",) if number == 6 and rotary else ()
     return (*_LAYER_CODE[number], *turn)

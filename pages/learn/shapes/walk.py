@@ -41,7 +41,7 @@ class Walk:
         """Where the statements of a step are: arguments of `source.step`."""
         if not self.layer:
             return statements.of_example(number)
-        return statements.of_layer(number, shared=self.shared, rotary=self.rotary)
+        return statements.of_layer(number, rotary=self.rotary)
 
     @property
     def palette(self) -> tuple[int, int]:
