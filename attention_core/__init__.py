@@ -17,6 +17,7 @@ from attention_core.costs.formulas import (
     kv_cache_bytes,
     mla_cache_bytes,
 )
+from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.generation import Step, generate, stream
 from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
@@ -39,7 +40,6 @@ from attention_core.model.config import (
 from attention_core.model.forward_pass import Hooks
 from attention_core.model.latent import LatentAttention
 from attention_core.model.output import TransformerOutput
-from attention_core.model.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.model.reshape import in_form
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, probabilities, sample

@@ -10,7 +10,7 @@ from pretrained.load import Pretrained
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.model.masked_word_head import MaskedWordHead
+    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
 
 _PREFIX = "cls.predictions."
 # the parts by their names in checkpoints; those of 2018 call a norm's weights gamma and beta
@@ -41,7 +41,7 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     configuration says that it is not.
     Raises ValueError when a part is missing or damaged, or does not fit the model.
     """
-    from attention_core.model.masked_word_head import MaskedWordHead
+    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
 
     stored = _read(model)
     parts = {}

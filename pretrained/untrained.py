@@ -102,7 +102,7 @@ def random_gpt2(config: Any, seed: int = 2) -> Any:
     import torch
     from transformers import GPT2LMHeadModel
 
-    from attention_core.seeding import seeded
+    from attention_core.experiments.seeding import seeded
 
     config.eos_token_id = config.bos_token_id = None
     config.pad_token_id = 0

@@ -135,7 +135,7 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
     """One recorded forward pass, in a turn of its own."""
     import torch
 
-    from attention_core.contributions import value_norms
+    from attention_core.experiments.compare.contributions import value_norms
 
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)

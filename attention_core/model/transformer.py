@@ -30,11 +30,10 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        tied = config.output == "tied"
         width = config.d_model
         # A tied matrix is stored once, as (C, V): the output product reads all of it in every
         # decode step, the embedding only picks a few columns.
-        self.embedding = None if tied else _table(config.vocab_size, width)
+        self.embedding = None if config.output == "tied" else _table(config.vocab_size, width)
         self.unembedding = None if config.output == "none" else _table(width, config.vocab_size)
         learned = config.positions == "learned"
         self.positions = _table(config.context_length, width) if learned else None
@@ -67,9 +66,8 @@ class Transformer(nn.Module):
         check_inputs(self.config, token_ids, cache, attention_mask, segment_ids)
         positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
         embedding = self.embed(token_ids, positions, segment_ids)
-        x = embedding.entering
-        forward_pass = self.new_pass(x, positions, cache, attention_mask, hooks)
-        hidden, layers = self.run_layers(x, forward_pass, record=record)
+        forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
+        hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
         return TransformerOutput(
             logits=self._logits(hidden[:, -1:] if last_only else hidden),
             hidden=hidden,
@@ -105,10 +103,9 @@ class Transformer(nn.Module):
         """What the layers need beside the states x (B, T, C) of tokens at positions (T,)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
-        rotation = None
+        rotation, rope = None, (self.config.d_rotary, self.config.rope_theta)
         if self.config.positions == "rotary":
-            head_size, theta = self.config.d_rotary, self.config.rope_theta
-            rotation = rotary_angles(positions, head_size, theta, x.dtype)
+            rotation = rotary_angles(positions, *rope, x.dtype)
         return Pass(mask, rotation, cache, hooks)
 
     def run_layers(
@@ -173,7 +170,11 @@ class Transformer(nn.Module):
 
     def token_vectors(self, token_ids: Tensor) -> Tensor:
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
-        return nn.functional.embedding(token_ids, self._token_table())
+        table: Tensor | None = self.embedding
+        if table is None:  # "tied": the columns of the output matrix
+            assert self.unembedding is not None
+            table = self.unembedding.t()
+        return nn.functional.embedding(token_ids, table)
 
     def embed(
         self, token_ids: Tensor, positions: Tensor | None, segment_ids: Tensor | None = None
@@ -194,13 +195,6 @@ class Transformer(nn.Module):
             total = total + position
         entering = total if self.embedding_norm is None else self.embedding_norm(total)
         return EmbeddingParts(token, position, segment, total, entering)
-
-    def _token_table(self) -> Tensor:
-        """Token embeddings as (V, C): a parameter, or a view of the tied matrix."""
-        if self.embedding is not None:
-            return self.embedding
-        assert self.unembedding is not None  # "tied", the only case without an embedding
-        return self.unembedding.t()
 
     def _logits(self, hidden: Tensor) -> Tensor | None:
         """(B, T, C) -> (B, T, V)."""

@@ -18,13 +18,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention_core.attend import attend
 from attention_core.costs.stopwatch import Samples, interleave, seconds_of
+from attention_core.experiments.seeding import seeded
 from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
     MultiHeadAttention,
     MultiHeadAttentionWrapper,
 )
 from attention_core.masks import causal_mask
-from attention_core.seeding import seeded
 
 WRAPPER = "wrapper"
 SPLIT = "weight splits"

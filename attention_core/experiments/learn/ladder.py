@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord, attend, attention_scores
 from attention_core.experiments.learn.lecture_inputs import BOY, SEED_ARTICLE, SEED_V1, SEED_V2
+from attention_core.experiments.seeding import seeded
 from attention_core.ladder import (
     CausalAttention,
     MultiHeadAttention,
@@ -24,7 +25,6 @@ from attention_core.ladder import (
     SelfAttentionV2,
     simple_self_attention,
 )
-from attention_core.seeding import seeded
 
 SIMPLIFIED, V1, V2 = "simplified", "v1", "v2"
 CAUSAL, DROPOUT, WRAPPER, SPLITS = "causal", "dropout", "wrapper", "splits"

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.attend import attend
+from attention_core.experiments.seeding import seeded
 from attention_core.ladder import SelfAttentionV2
-from attention_core.seeding import seeded
 
 # (copies, T, d) -> (copies, size): the last vector that a network makes of each copy
 LastVector = Callable[[Tensor], Tensor]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core.experiments.compare.ablate import HeadChange, Measure
-    from attention_core.model.masked_word_head import MaskedWordHead
+    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
 
 KINDS = ("zero", "uniform")  # as in attention_core.experiments.compare.ablate
 AUTOMATIC = "automatic"

@@ -82,7 +82,7 @@ def show(made: Generation, look: Look) -> Shown:
     """The maps of one head or mean, for all steps at once."""
     import torch
 
-    from attention_core.contributions import contributions
+    from attention_core.experiments.compare.contributions import contributions
     from attention_core.experiments.compare.generated_tokens.trace import averaged
     from attention_core.experiments.compare.hide_keys import hide_keys
 

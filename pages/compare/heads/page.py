@@ -118,4 +118,4 @@ with st.expander("How to read this", expanded=True):
 
 with st.expander("The code that computed these numbers"):
     source.show("attention_core/attend.py", "attend")
-    source.show("attention_core/contributions.py", "contributions")
+    source.show("attention_core/experiments/compare/contributions.py", "contributions")

@@ -118,7 +118,7 @@ def search(run: Run, found: tuple[Unit, ...], query: int, key: int, other: int) 
     """What unit `query` gives `key` and `other` in every head; the numbers count `found`."""
     import torch
 
-    from attention_core.contributions import contributions
+    from attention_core.experiments.compare.contributions import contributions
     from attention_core.experiments.compare.word_pairs import (
         other_pairs,
         preference,

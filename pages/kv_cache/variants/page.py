@@ -77,7 +77,11 @@ if not models.ready():
 entry = controls.model(drift.MODEL, None, prefer="encoder")
 try:
     drift.show(entry.spec.name, text)
-    source.step("attention_core/model/pool_kv_heads.py", "_mean_of_groups", "return heads.reshape")
+    source.step(
+        "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
+        "_mean_of_groups",
+        "return heads.reshape",
+    )
 except models.LOAD_ERRORS as error:
     messages.problem(error)
 

@@ -43,7 +43,7 @@ def walk(
 
     from attention_core import MultiHeadAttention
     from attention_core.experiments.learn.shapes import multi_head_steps, random_embeddings
-    from attention_core.seeding import seeded
+    from attention_core.experiments.seeding import seeded
 
     labels = tuple(words(sentence) for sentence in sentences)
     x = random_embeddings(labels, d_in, seed)

@@ -9,8 +9,8 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention_core import Hooks, LatentAttention, LatentConfig, Transformer, forward_flops, in_form
-from attention_core.contributions import value_norms
 from attention_core.costs.parameters import on_paper, parameters_by_part
+from attention_core.experiments.compare.contributions import value_norms
 from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
 from attention_core.experiments.learn.shapes import layer_steps
 from attention_core.model.forward_pass import Pass

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.contributions import contributions, value_norms
+from attention_core.experiments.compare.contributions import contributions, value_norms
 from attention_core.experiments.learn.block.residual_stream import token_norms
 from attention_core.model.transformer import Transformer
 

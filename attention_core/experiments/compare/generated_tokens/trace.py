@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord
-from attention_core.contributions import value_norms
+from attention_core.experiments.compare.contributions import value_norms
 from attention_core.generation import Step, stream
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer

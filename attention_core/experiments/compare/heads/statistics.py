@@ -22,8 +22,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from attention_core.experiments.seeding import seeded
 from attention_core.model.transformer import Transformer
-from attention_core.seeding import seeded
 
 
 @dataclass(frozen=True)

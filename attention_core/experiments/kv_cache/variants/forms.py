@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_pooled_kv_heads
+from attention_core.experiments.seeding import seeded
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.model.latent import LatentAttention
-from attention_core.model.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
-from attention_core.seeding import seeded
 
 MHA, MQA, MLA = "MHA", "MQA", "MLA"
 

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import AttentionRecord, Hooks, Sampling, Transformer, generate
-from attention_core.contributions import value_norms
+from attention_core.experiments.compare.contributions import value_norms
 from attention_core.experiments.compare.generated_tokens.trace import averaged, trace
 from tests.helpers.tiny_models import build
 

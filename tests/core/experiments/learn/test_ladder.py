@@ -26,7 +26,7 @@ from attention_core.experiments.learn.ladder import (
 )
 from attention_core.experiments.learn.lecture_inputs import BOY, JOURNEY
 from attention_core.experiments.learn.softmaxes import naive_softmax, stable_softmax, weights_by_sum
-from attention_core.seeding import seeded
+from attention_core.experiments.seeding import seeded
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 NUMBERS = LECTURE_NUMBERS

@@ -17,7 +17,7 @@ from attention_core.experiments.learn.shapes import (
     view_without_contiguous_error,
     view_without_transpose,
 )
-from attention_core.seeding import seeded
+from attention_core.experiments.seeding import seeded
 from tests.helpers.lectures import LECTURE_NUMBERS
 from tests.helpers.tiny_models import TINY, build
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attention_core.experiments.learn import against_pytorch
 from attention_core.experiments.learn.ladder import SPLITS, V1, WRAPPER, RungSettings, climb
-from attention_core.seeding import seeded
+from attention_core.experiments.seeding import seeded
 
 BARRIER_SECONDS = 60  # of a test that hangs, not of one that passes
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention_core import attend
-from attention_core.contributions import contributions, value_norms
+from attention_core.experiments.compare.contributions import contributions, value_norms
 
 B, H, H_KV, T, S, D, C = 2, 6, 3, 4, 5, 7, 11
 
