@@ -103,9 +103,10 @@ class Transformer(nn.Module):
         """What the layers need beside the states x (B, T, C) of tokens at positions (T,)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
-        rotation, rope = None, (self.config.d_rotary, self.config.rope_theta)
+        rotation = None
         if self.config.positions == "rotary":
-            rotation = rotary_angles(positions, *rope, x.dtype)
+            head_size, theta = self.config.d_rotary, self.config.rope_theta
+            rotation = rotary_angles(positions, head_size, theta, x.dtype)
         return Pass(mask, rotation, cache, hooks)
 
     def run_layers(
