@@ -1,21 +1,71 @@
-"""What one visitor may ask for, so that a shared host stays usable for all."""
+"""What one visitor may ask for, so that a shared host stays usable for all.
+
+Tokens are those of a model's tokenizer, bytes are those of memory.
+"""
 
 from __future__ import annotations
 
+MIB, GIB = 1024**2, 1024**3
+
+# ---- what is typed
+
 MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
-MAX_SEED = 99_999
-MAX_MAP_TOKENS = 256
-MAX_LESSON_TOKENS = 128  # whose lessons draw more than a map of each
+MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 MAX_WORDS = 64  # of a sentence that is differentiated live
-MAX_PROMPT_TOKENS = 512
-MAX_NEW_TOKENS = 200
-MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS, MAX_MATRIX_VALUE = 12, 8, 100  # typed into a table
-MAX_SMALL_TOKENS = 12  # sentences whose every number is drawn
-MAX_WAITING_JOBS = 8
-MODEL_CACHE_BYTES = 8 * 1024**3
-RUN_CACHE_BYTES = 256 * 1024**2
-CHART_CACHE_BYTES = 32 * 1024**2  # descriptions of charts with their rows
-SMALL_CACHE_BYTES = 4 * 1024**2  # of tables and numbers, a few kilobytes each
+MAX_SEED = 99_999  # five digits are enough to choose from
+MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # of the table that a visitor fills: it fits a screen
+MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or a 1
+
+# ---- tokens of a text: a picture grows with their square
+
+MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2
+MAX_LESSON_TOKENS = 128  # of lessons that draw more than a map of each head
+MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
+MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
+MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
+
+# ---- tokens of a prompt, and new ones behind it: each new one is a pass
+
+MAX_PROMPT_TOKENS, MAX_NEW_TOKENS = 512, 200  # of Generate: a minute on two cores
+MAX_TRACED_PROMPT = 96  # whose attention is kept and drawn for every step
+MIN_TRACED_TOKENS, MAX_TRACED_TOKENS = 2, 40  # new tokens of that
+MAX_GROWN_PROMPT = 16  # of a text whose every row is drawn while it grows
+MIN_GROWN_TOKENS, MAX_GROWN_TOKENS = 2, 8  # new tokens of that
+MAX_INSIDE_PROMPT = 64  # whose KV cache is watched
+MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS = 2, 40  # new tokens of that
+MAX_INSIDE_CONTINUATION = 32  # tokens typed behind a cropped cache
+
+# ---- long work: others wait behind it
+
+MAX_WAITING_JOBS = 8  # of a queue: whoever comes later would wait for many minutes
+MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
+MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
+MAX_TIMED_RUNS = 8  # results that are kept for a visitor
+
+# ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
+
+MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
+SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
+FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
+LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
+MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
+
+RUN_CACHE_BYTES = 384 * MIB  # recorded runs: three of the largest, 119 MB (256 tokens, SmolLM2)
+READ_CACHE_BYTES = 256 * MIB  # weights of all heads, read in another way
+EFFECT_CACHE_BYTES = 32 * MIB  # predictions with heads off: two rows of a vocabulary each
+TRACE_CACHE_BYTES = 192 * MIB  # generations with the attention of every step
+MAX_GROWN_BYTES = 256 * MIB  # of one growing text, and of all that are kept
+INSIDE_CACHE_BYTES = 96 * MIB  # generations with their whole KV cache
+INSIDE_CROP_BYTES = 80 * MIB  # such caches, cropped and continued
+INSIDE_FULL_BYTES = 80 * MIB  # such caches, run full
+LOOK_CACHE_BYTES = 64 * MIB  # KV caches of every form of attention
+PACKED_CACHE_BYTES = 64 * MIB  # pictures of all heads, as the browser gets them
+EMBEDDING_CACHE_BYTES = 32 * MIB  # parts of the input of layer 0
+CHART_CACHE_BYTES = 32 * MIB  # descriptions of charts with their rows
+PAIR_CACHE_BYTES = 16 * MIB  # the largest weight between every two words
+DRIFT_CACHE_BYTES = 16 * MIB  # differences of pooled models, token by token
+STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head
+SMALL_CACHE_BYTES = 4 * MIB  # tables and numbers, a few kilobytes each
 
 
 class OverLimit(ValueError):
@@ -38,33 +88,3 @@ def check_tokens(n_tokens: int, limit: int, purpose: str) -> None:
             f"The text is {n_tokens} tokens long, {n_tokens - limit} over the limit of {limit} "
             f"for {purpose}. Shorten it; what you typed is still in the box."
         )
-
-
-PACKED_CACHE_BYTES = 64 * 1024**2
-STREAM_CACHE_BYTES = 256 * 1024**2
-LAYER_CACHE_BYTES = 128 * 1024**2
-MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
-EMBEDDING_CACHE_BYTES = 32 * 1024**2
-STATISTICS_CACHE_BYTES = 8 * 1024**2
-MASKED_WORD_CACHE_BYTES = 16 * 1024**2  # without their output matrices, which are the models'
-PAIR_CACHE_BYTES = 16 * 1024**2
-MIN_TRACED_TOKENS, MAX_TRACED_TOKENS = 2, 40  # new tokens whose attention is kept
-MAX_TRACED_PROMPT = 96
-TRACE_CACHE_BYTES = 192 * 1024**2
-MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
-MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens, each generation run anew
-MAX_TIMED_SECONDS = 1200  # of a timing job, by its own estimate: others wait behind it
-MAX_TIMED_RUNS = 8  # kept for a visitor
-SHAPE_CACHE_BYTES = 2 * 1024**3  # of models with random weights
-FAMILY_CACHE_BYTES = 448 * 1024**2  # models of one width in every form of attention, 4 x 107 MB
-LOOK_CACHE_BYTES = 64 * 1024**2
-MAX_DRIFT_TOKENS = 128  # of a text that a trained model and its pooled copies read
-MAX_GROWN_PROMPT = 16  # of a text whose every row is drawn while it grows
-MIN_GROWN_TOKENS, MAX_GROWN_TOKENS = 2, 8
-MAX_GROWN_BYTES = 256 * 1024**2
-DRIFT_CACHE_BYTES = 16 * 1024**2
-MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS = 2, 40  # new tokens whose cache is watched
-MAX_INSIDE_PROMPT = 64
-MAX_INSIDE_CONTINUATION = 32  # tokens typed behind a cropped cache
-INSIDE_CACHE_BYTES = 96 * 1024**2
-INSIDE_CROP_BYTES, INSIDE_FULL_BYTES = 80 * 1024**2, 80 * 1024**2

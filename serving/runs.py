@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
+    from attention_core.model.block import LayerRecord
 
 RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
 
@@ -37,6 +38,8 @@ class RunTensors:
     v: Tensor  # (L, H_kv, S, D)
     value_norms: Tensor  # (L, H, S)  the lengths ||v_j W_O|| of what a head writes for a key
     states: Tensor  # (L + 1, T, C)  the residual stream: before layer 0, and after each layer
+    attention_norms: Tensor  # (L, T)  the lengths of what attention adds to each token's stream
+    mlp_norms: Tensor  # (L, T)  the same of the feed-forward network
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,28 @@ class Run:
         mask = causal_mask(len(q), len(k)) if self.causal else None
         return attend(q, k, v, mask=mask, scale=self.scale)
 
+    def state(self, number: int) -> Tensor:
+        """What enters layer `number`, (1, T, C), or leaves the last: as the model itself holds it.
+
+        On its device and in its type, for whoever lets the model go on from there.
+        """
+        model = models.loaded((self.key[0], self.key[1]))
+        return self.tensors.states[number][None].to(model.device, model.dtype)
+
+    def layer(self, number: int) -> LayerRecord:
+        """Every tensor of one layer, which runs again from its recorded input.
+
+        That takes some milliseconds. To keep it for every layer would need four times the memory
+        of a run (500 MB for 256 tokens of SmolLM2).
+        """
+        import torch
+
+        core, x = models.loaded((self.key[0], self.key[1])).core, self.state(number)
+        places = torch.arange(len(self.tokens), device=x.device)
+        with torch.inference_mode():
+            record: LayerRecord = core.blocks[number](x, core.new_pass(x, places))
+        return record
+
 
 def run(
     name: str,
@@ -136,6 +161,7 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
     import torch
 
     from attention_core.experiments.compare.contributions import value_norms
+    from attention_core.experiments.learn.block.residual_stream import token_norms
 
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)
@@ -153,6 +179,8 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
         v=_stacked([record.v[0] for record in records]),
         value_norms=_stacked(norms),
         states=_stacked([state[0] for state in output.hidden_states]),
+        attention_norms=_stacked([token_norms(record.output[0]) for record in records]),
+        mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in output.layers]),
     )
     return Run(
         key=key,

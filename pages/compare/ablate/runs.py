@@ -13,9 +13,9 @@ from pretrained import ModelSpec, Pretrained, Tokens
 from serving import models, turns
 from serving.cache import kept, size_of
 from serving.limits import (
+    EFFECT_CACHE_BYTES,
     MASKED_WORD_CACHE_BYTES,
     MAX_MAP_TOKENS,
-    RUN_CACHE_BYTES,
 )
 from serving.prompts import prepare
 
@@ -182,7 +182,7 @@ def measure(asked: Question, hidden: Tensor) -> Measure:
 
 
 @kept(
-    RUN_CACHE_BYTES // 8,
+    EFFECT_CACHE_BYTES,
     key=lambda asked, heads, kind: (*asked.key, tuple(sorted(heads)), kind),
 )
 def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:

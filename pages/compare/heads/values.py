@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving.cache import kept
-from serving.limits import PACKED_CACHE_BYTES, RUN_CACHE_BYTES
+from serving.limits import PACKED_CACHE_BYTES, READ_CACHE_BYTES
 from serving.runs import Run
 from ui.canvas.mosaic import Packed, pack
 
@@ -62,7 +62,7 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
     return array
 
 
-@kept(RUN_CACHE_BYTES, key=lambda run, reading: (run.key, reading))
+@kept(READ_CACHE_BYTES, key=lambda run, reading: (run.key, reading))
 def _compute(run: Run, reading: Reading) -> np.ndarray:
     import torch
 

@@ -57,8 +57,9 @@ def lens(name: str, text: str, position: int) -> LensTable:
     from attention_core.experiments.learn.block.residual_stream import lens_at, logit_lens
 
     done, model = run(name, text), models.get(name)
+    states = done.run.tensors.states[:, position].to(model.device, model.dtype)
     with turns.turn(), torch.inference_mode():
-        found: Lens = lens_at(logit_lens(model.core, done.stream.states[:, position]), 5)
+        found: Lens = lens_at(logit_lens(model.core, states), 5)
     table: dict[str, Any] = {"layers passed": range(len(found.ids))}
     for rank in range(found.ids.shape[1]):
         table[f"{rank + 1}."] = [
@@ -85,14 +86,18 @@ def next_token(name: str, text: str) -> NextToken:
     import torch
 
     from attention_core import forward_flops
-    from attention_core.experiments.learn.block.residual_stream import last_row_alone
+    from attention_core.experiments.learn.block.residual_stream import last_row_alone, logit_lens
 
     done, model = run(name, text), models.get(name)
-    logits = done.stream.logits
-    if logits is None:
+    core = model.core
+    if core.unembedding is None:
         raise ValueError(f"{name} has no output matrix and predicts no token.")
+    last = done.run.state(core.config.n_layers)  # behind the last layer: only its norm is left
+    places = torch.arange(len(done.labels), device=last.device)
     with turns.turn(), torch.inference_mode():
-        alone = last_row_alone(model.core, done.stream.hidden)
+        hidden, _ = core.run_layers(last, core.new_pass(last, places), first=core.config.n_layers)
+        logits = logit_lens(core, last)[0]
+        alone = last_row_alone(core, hidden[0])
         difference = float((alone - logits[-1]).abs().max())
         top = alone.float().softmax(dim=-1).topk(10)
     n, config = len(done.labels), model.core.config

@@ -94,14 +94,14 @@ def layer(text: str) -> steps.Layer:
     return steps.layer_of(choice, text, chosen)
 
 
-def run(role: str | None, text: str) -> tuple[str, stream.Run]:
+def run(role: str | None, text: str) -> tuple[str, stream.Stream]:
     """A model, or a decoder, and its run on a text."""
     key = "block_decoder" if role else "block_model"
     name = controls.model(key, role, prefer="decoder").spec.name
     return name, stream.run(name, text)
 
 
-def position(done: stream.Run) -> int:
+def position(done: stream.Stream) -> int:
     """A token, counted from the last."""
     n = len(done.labels)
     back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")

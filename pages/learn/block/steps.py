@@ -183,7 +183,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
 
     done, config = run(name, text), models.get(name).core.config
     with torch.inference_mode():
-        steps = layer_steps(done.stream.layers[layer], config)
+        steps = layer_steps(done.run.layer(layer), config)
     pre = config.norm_order == "pre"
     embedded = (_MODEL, "Transformer.forward", "embedding = self.embed(")
     passed_on = (_MODEL, "Transformer.run_layers", "x = layer.output")

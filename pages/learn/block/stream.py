@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pages.learn.block.charts import ATTENTION, FEED_FORWARD, STREAM
 from pages.learn.block.originals import EMPTY
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, STREAM_CACHE_BYTES
-from serving.prompts import prepare
-
-if TYPE_CHECKING:
-    from attention_core.experiments.learn.block.residual_stream import Stream
+from serving import runs
+from serving.limits import MAX_LESSON_TOKENS
+from serving.runs import Run
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a model did to a text.
+class Stream:
+    """How long the vectors of a run are.
 
-    stream: the tensors. labels: a label a token. norms: (L + 1, T) of the stream, and (L, T) of
-    what attention and feed-forward add.
+    labels: a label a token. norms: (L + 1, T) of the stream, and (L, T) of what attention and
+    feed-forward add.
     """
 
+    run: Run
     title: str
     labels: tuple[str, ...]
-    stream: Stream
     norms: np.ndarray
     attention: np.ndarray
     feed_forward: np.ndarray
 
 
-@kept(STREAM_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
-def run(name: str, text: str) -> Run:
+def run(name: str, text: str) -> Stream:
     """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
-    import torch
+    from attention_core.experiments.learn.block.residual_stream import token_norms
 
-    from attention_core.experiments.learn.block.residual_stream import residual_stream, token_norms
+    done = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
+    tensors = done.tensors
+    return Stream(
+        run=done,
+        title=done.title,
+        labels=done.tokens.labels,
+        norms=token_norms(tensors.states).numpy(),
+        attention=tensors.attention_norms.numpy(),
+        feed_forward=tensors.mlp_norms.numpy(),
+    )
 
-    model = models.get(name)
-    tokens = prepare(model, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY).tokens
-    with turns.turn(), torch.inference_mode():
-        stream = residual_stream(model.core, torch.tensor(tokens.ids, device=model.device))
-        norms = [
-            token_norms(x).float().cpu().numpy()
-            for x in (stream.states, stream.attention, stream.feed_forward)
-        ]
-    return Run(model.spec.title, tokens.labels, stream, *norms)
 
-
-def stream_table(done: Run) -> pd.DataFrame:
+def stream_table(done: Stream) -> pd.DataFrame:
     """Norms by layer: mean and range over the tokens of the stream, and means of what is added."""
     added = {ATTENTION: done.attention, FEED_FORWARD: done.feed_forward}
     table = pd.DataFrame(
@@ -69,7 +62,7 @@ def stream_table(done: Run) -> pd.DataFrame:
     return table
 
 
-def stream_rows(run: Run, position: int) -> pd.DataFrame:
+def stream_rows(run: Stream, position: int) -> pd.DataFrame:
     """The rows of the stream's chart: mean and range over the tokens, and the token at `position`.
 
     What a layer adds stands where it ends up: behind that layer.

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from pages.learn.shapes.walk import Walk
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS
-from serving.prompts import prepare
-
-if TYPE_CHECKING:
-    from attention_core.model.block import LayerRecord
+from serving import models, runs
+from serving.limits import MAX_LESSON_TOKENS
 
 # what is drawn of a real layer: tokens, heads, columns of each head, columns of each token
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The record of every layer of a model on one text."""
-
-    labels: tuple[str, ...]
-    layers: tuple[LayerRecord, ...]
 
 
 def walk(name: str, text: str, number: int, first_head: int) -> Walk:
@@ -36,33 +20,23 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
 
     from attention_core.experiments.learn.shapes import layer_steps
 
-    run = _forward(name, text)
+    run = runs.run(name, text, MAX_LESSON_TOKENS, "this page")
+    labels = run.tokens.labels
     core = models.get(name).core
     config = core.config
     with torch.inference_mode():
-        steps = layer_steps(core, run.layers[number], number)
+        steps = layer_steps(core, run.layer(number), number)
     heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
     group = config.n_heads // config.kv_heads
     shown = {
-        "token": list(range(min(len(run.labels), WINDOW_TOKENS))),
+        "token": list(range(min(len(labels), WINDOW_TOKENS))),
         "head": heads,
         "key/value head": sorted({head // group for head in heads}),
         "column": list(range(min(config.d_head, WINDOW_COLUMNS))),
         "wide column": list(range(min(config.d_model, WINDOW_COLUMNS))),
     }
     rotary = config.positions == "rotary"
-    return Walk(steps, (run.labels,), shown, shared=group > 1, layer=True, rotary=rotary)
-
-
-@kept(LAYER_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
-def _forward(name: str, text: str) -> _Run:
-    import torch
-
-    model = models.get(name)
-    tokens = prepare(model, text, MAX_LESSON_TOKENS, "this page").tokens
-    with turns.turn(), torch.inference_mode():
-        output = model.core(torch.tensor([tokens.ids], device=model.device), record=True)
-    return _Run(tokens.labels, output.layers)
+    return Walk(steps, (labels,), shown, shared=group > 1, layer=True, rotary=rotary)
 
 
 def first_heads(name: str) -> range:

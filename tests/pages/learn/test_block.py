@@ -9,6 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.block import orders, originals, parameters, prediction, sections, stream
+from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import messages, open_page
@@ -22,7 +23,7 @@ TEXT = "Nine grey geese fly over the frozen lake"
 
 KEPT = (
     originals.untrained_layer,
-    stream.run,
+    runs.forward,
     orders.reordered,
     parameters.counts,
     prediction.lens,
@@ -294,5 +295,5 @@ def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, s
 
 def test_what_is_kept_is_bounded():
     done = stream.run(ENCODER, TEXT)
-    assert stream.run(ENCODER, TEXT) is done
-    assert stream.run.nbytes == size_of(done) >= done.stream.states.numel() * 4
+    assert stream.run(ENCODER, TEXT).run is done.run
+    assert runs.forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
