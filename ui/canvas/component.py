@@ -18,7 +18,7 @@ import numpy as np
 import streamlit as st
 
 _FOLDER = Path(__file__).parent
-_NOT_SENT = re.compile(r"^\s*(?:(?://.*|/\*\*(?s:.*?)\*/)\n\s*)*", re.MULTILINE)
+_NOT_SENT = re.compile(r"^\s*(?:(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/)\n\s*)*", re.MULTILINE)
 
 
 class Canvas:
@@ -47,11 +47,12 @@ class Canvas:
 def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:
     """Header length (4 bytes, little endian), JSON header, then the arrays one after another.
 
-    Integers travel as int32, all other numbers as float32, bytes as they are. The header is padded
-    with blanks so that what follows starts at a multiple of four bytes.
+    Integers travel as int32, all other numbers as float32; the header is then padded with blanks
+    so that they start at a multiple of four bytes. Bytes travel as they are.
     """
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 4)
+    if not all(isinstance(array, bytes) for array in arrays):
+        text += b" " * (-len(text) % 4)
     return b"".join([len(text).to_bytes(4, "little"), text, *map(_bytes, arrays)])
 
 

@@ -12,7 +12,8 @@ export default function (component) {
   const { data, parentElement } = component;
   /** @type {{ title: string, hint: string, chips: Chip[] }} */
   const { title, hint, chips } = JSON.parse(new TextDecoder().decode(data));
-  const row = element(parentElement, ".row"), readout = element(parentElement, ".readout");
+  const row = element(parentElement, ".row"),
+    readout = element(parentElement, ".readout");
   const { listen, forget } = hearing();
 
   element(parentElement, ".title").textContent = title;
@@ -33,7 +34,9 @@ export default function (component) {
   );
 
   function paint(/** @type {Pen} */ context, /** @type {number} */ index, /** @type {Box} */ box) {
-    const [, , quiet, chosen] = chips[index], { x, y, width, height } = box, tone = index % 4;
+    const [, , quiet, chosen] = chips[index],
+      { x, y, width, height } = box,
+      tone = index % 4;
     const ink = getComputedStyle(row).color;
     context.strokeStyle = ink;
     context.lineWidth = chosen ? 2 : 1;
@@ -63,7 +66,9 @@ export default function (component) {
     parentElement,
     listen,
     () => rowPicture(row, marks, title, paint),
-    (text) => { readout.textContent = text; },
+    (text) => {
+      readout.textContent = text;
+    },
   );
   return forget;
 }

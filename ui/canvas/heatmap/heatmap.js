@@ -1,47 +1,94 @@
+// @ts-check
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
 // What ui/canvas/shared holds stands before this text.
 
 const LABEL_FONT_PX = 12;
-const MIN_CELL = 2, MAX_CELL = 40, MAX_LABEL = 96, MAX_LABEL_SHARE = 0.28, GAP = 6;
+const MIN_CELL = 2,
+  MAX_CELL = 40,
+  MAX_LABEL = 96,
+  MAX_LABEL_SHARE = 0.28,
+  GAP = 6;
 const LISTED = 4; // values of a block of aligned cells that are read out one by one
 const EVENT = "attention-lab-cell";
 
 // A number on the colour scale.
+/** @param {number} value */
 function brief(value) {
   const size = Math.abs(value);
   return size === 0 || (size >= 0.0005 && size < 1000) ? value.toFixed(3) : value.toExponential(2);
 }
 
 // The places where a unit stands among the units of the rows or the columns.
+/**
+ * @param {number[]} units
+ * @param {number} unit
+ */
 function placesOf(units, unit) {
   return unit < 0 ? [] : units.flatMap((other, place) => (other === unit ? [place] : []));
 }
 
+/** @typedef {[row: number, column: number]} Cell */
+/** @typedef {{ rows: number[], columns: number[] }} Cells neighbours, framed as one */
+/** @typedef {(index: number) => number} Edge where the cell with that number begins */
+/**
+ * What ui/canvas/heatmap/__init__.py packs.
+ * @typedef {{
+ *   rows: number, columns: number, labels: string[], rowLabels: string[], title: string,
+ *   causal: boolean, lowest: number, largest: number, squareRoot: boolean, diverging: boolean,
+ *   valueName: string, hiddenText: string, mayHide: boolean, link: string | null,
+ *   rowUnits: number[], columnUnits: number[], merges: boolean, chosen: Cell | null,
+ *   picks: boolean, captions: string[], axes: [[string, string], [string, string]],
+ *   numbered: boolean, rowHeight: number | null, framedRows: number[], roomFor: string[],
+ *   values: Float32Array,
+ * }} HeatmapData
+ */
+
+/** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement, setStateValue } = component;
-  const find = (selector) => element(parentElement, selector);
-  const canvas = canvasElement(parentElement, ".scroll canvas"), scroll = find(".scroll");
-  const readout = find(".readout"), { listen, forget } = hearing();
+  const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"),
+    scroll = find(".scroll");
+  const readout = find(".readout"),
+    { listen, forget } = hearing();
   const cursor = find(".cursor");
+  /** @type {HeatmapData} */
   const map = unpackFloats(data);
   const range = map.largest - map.lowest;
   // from 0 to 1 over the whole scale; the middle of a diverging one is its 0
-  const share = (value) =>
+  const share = (/** @type {number} */ value) =>
     (map.squareRoot ? Math.sqrt(value / map.largest) : (value - map.lowest) / range) || 0;
-  const toned = (part) => (map.diverging ? diverging(2 * part - 1) : colour(part));
+  const toned = (/** @type {number} */ part) =>
+    map.diverging ? diverging(2 * part - 1) : colour(part);
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const at = (row, column) => map.values[row * map.columns + column];
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const visible = (row, column) => !map.causal || column <= row + map.columns - map.rows;
-  const inside = (cell) => cell && cell[0] < map.rows && cell[1] < map.columns;
+  const inside = (/** @type {Cell} */ cell) => cell[0] < map.rows && cell[1] < map.columns;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const single = (row, column) => ({ rows: [row], columns: [column] });
   const base = document.createElement("canvas"); // cells and hatching, drawn once for a size
   // The cell that Python has chosen, the cell pointed at here, the cells aligned with one pointed
   // at in a linked map: each as lists of rows and columns.
-  const pinned = inside(map.chosen) ? single(...map.chosen) : null;
+  const pinned = map.chosen && inside(map.chosen) ? single(...map.chosen) : null;
   const rowsFramed = map.framedRows.length
-    ? { rows: map.framedRows, columns: [0, map.columns - 1] } : null;
-  let pointed = canvas.getRootNode().activeElement === canvas ? pinned : null;
+    ? { rows: map.framedRows, columns: [0, map.columns - 1] }
+    : null;
+  let pointed = canvas.matches(":focus") ? pinned : null;
+  /** @type {Cells | null} */
   let aligned = null;
-  let layout = null, ink = "";
+  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  let layout;
+  let ink = "";
 
   const hint =
     `Hover, tap, or focus the picture and use the arrow keys to read a ${map.valueName}.` +
@@ -53,7 +100,8 @@ export default function (component) {
   find(".high").textContent = (map.diverging ? "+" : "") + brief(map.largest);
   find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
-  const crossed = find(".absent"), someCrossed = map.values.some(Number.isNaN);
+  const crossed = find(".absent"),
+    someCrossed = map.values.some(Number.isNaN);
   crossed.textContent = someCrossed || map.mayHide ? `crossed out: ${map.hiddenText}` : "";
   crossed.style.visibility = someCrossed ? "" : "hidden";
   find(".heatmap").classList.toggle("roomy", map.mayHide);
@@ -69,14 +117,16 @@ export default function (component) {
   // ---- layout, in CSS pixels
 
   function measure() {
-    const context = canvas.getContext("2d");
+    const context = pen(canvas);
     context.font = `${LABEL_FONT_PX}px sans-serif`;
     const longest = Math.min(MAX_LABEL, scroll.clientWidth * MAX_LABEL_SHARE);
-    const room = (texts) => {
+    const room = (/** @type {string[]} */ texts) => {
       const widths = texts.map((text) => context.measureText(text).width);
       return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     };
-    const label = room(map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels]);
+    const label = room(
+      map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels],
+    );
     const top = map.rowHeight ? room(map.labels) : label;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
@@ -84,11 +134,20 @@ export default function (component) {
     const cell = Math.min(Math.max(fitting, MIN_CELL), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
     const height = map.rowHeight || cell;
-    const every = (size) => Math.ceil((LABEL_FONT_PX + 1) / size);
-    const right = label + cell * map.columns, bottom = top + height * map.rows;
+    const every = (/** @type {number} */ size) => Math.ceil((LABEL_FONT_PX + 1) / size);
+    const right = label + cell * map.columns,
+      bottom = top + height * map.rows;
     return {
-      label, top, cell, row: height, everyColumn: every(cell), everyRow: every(height),
-      right, bottom, width: right + margin, height: bottom + margin,
+      label,
+      top,
+      cell,
+      row: height,
+      everyColumn: every(cell),
+      everyRow: every(height),
+      right,
+      bottom,
+      width: right + margin,
+      height: bottom + margin,
     };
   }
 
@@ -98,17 +157,15 @@ export default function (component) {
     ink = getComputedStyle(canvas).color;
     const ratio = window.devicePixelRatio || 1;
     // where the cells lie, in CSS pixels, for whoever reads the picture by program
-    canvas.dataset.origin = layout.label;
-    canvas.dataset.cell = layout.cell;
-    canvas.dataset.top = layout.top;
-    canvas.dataset.row = layout.row;
+    const { label: origin, cell, top, row } = layout;
+    Object.assign(canvas.dataset, { origin, cell, top, row });
     for (const one of [canvas, base]) {
       one.width = Math.round(layout.width * ratio);
       one.height = Math.round(layout.height * ratio);
     }
     canvas.style.width = `${layout.width}px`;
     canvas.style.height = `${layout.height}px`;
-    const context = base.getContext("2d");
+    const context = pen(base);
     context.scale(ratio, ratio);
     cells(context, ratio);
     bar();
@@ -120,7 +177,7 @@ export default function (component) {
   function draw() {
     if (!layout) return;
     const ratio = window.devicePixelRatio || 1;
-    const context = canvas.getContext("2d");
+    const context = pen(canvas);
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.drawImage(base, 0, 0);
@@ -129,7 +186,7 @@ export default function (component) {
     labels(context, shown);
     if (rowsFramed) frame(context, rowsFramed);
     if (pinned && pinned !== shown) frame(context, pinned);
-    if (shown && shown.rows.length && shown.columns.length) {
+    if (shown?.rows.length && shown.columns.length) {
       if (shown.rows.length === 1 && shown.columns.length === 1) lines(context, shown);
       frame(context, shown);
     }
@@ -137,52 +194,85 @@ export default function (component) {
 
   // Cells without gaps as pixels; colours in 1024 steps, which no screen can tell apart.
   class CellImage {
+    /**
+     * @param {Edge} edgeX
+     * @param {Edge} edgeY
+     * @param {number} ratio
+     */
     constructor(edgeX, edgeY, ratio) {
       this.ratio = ratio;
       this.corner = [edgeX(0), edgeY(0)];
+      /**
+       * @param {Edge} edge
+       * @param {number} count
+       */
       const places = (edge, count) =>
         Array.from({ length: count + 1 }, (_, i) => Math.round((edge(i) - edge(0)) * ratio));
       this.x = places(edgeX, map.columns);
       this.y = places(edgeY, map.rows);
       this.image = new ImageData(this.x[map.columns] || 1, this.y[map.rows] || 1);
       this.pixels = new Uint32Array(this.image.data.buffer);
+      /** @type {number[]} */
       this.tones = [];
     }
 
+    /** @param {number} part */
     tone(part) {
       const step = Math.round(Math.min(Math.max(part, 0), 1) * 1023);
       if (this.tones[step] === undefined) {
-        const [r, g, b] = toned(step / 1023).match(/\d+/g).map(Number);
+        const [r, g, b] = rgb(toned(step / 1023));
         this.tones[step] = new Uint32Array(Uint8Array.of(r, g, b, 255).buffer)[0];
       }
       return this.tones[step];
     }
 
+    /**
+     * @param {number} row
+     * @param {number} column
+     * @param {number} part
+     */
     fill(row, column, part) {
-      const tone = this.tone(part), { width } = this.image;
+      const tone = this.tone(part),
+        { width } = this.image;
       for (let y = this.y[row]; y < this.y[row + 1]; y++) {
         this.pixels.fill(tone, y * width + this.x[column], y * width + this.x[column + 1]);
       }
     }
 
+    /** @param {Pen} context */
     putOn(context) {
-      const drawn = document.createElement("canvas"), { width, height } = this.image;
+      const drawn = document.createElement("canvas"),
+        { width, height } = this.image;
       [drawn.width, drawn.height] = [width, height];
       pen(drawn).putImageData(this.image, 0, 0);
       context.imageSmoothingEnabled = false; // every pixel lies on one of the canvas
-      context.drawImage(drawn, ...this.corner, width / this.ratio, height / this.ratio);
+      const [x, y] = this.corner;
+      context.drawImage(drawn, x, y, width / this.ratio, height / this.ratio);
     }
   }
 
+  /**
+   * @param {Pen} context
+   * @param {number} ratio
+   */
   function cells(context, ratio) {
     const { label, top, cell, row: height } = layout;
     // cells have fractional sizes; their edges lie on whole device pixels, so that none is blurred
-    const edgeX = (index) => Math.round((label + index * cell) * ratio) / ratio;
-    const edgeY = (index) => Math.round((top + index * height) * ratio) / ratio;
+    const edgeX = (/** @type {number} */ index) =>
+      Math.round((label + index * cell) * ratio) / ratio;
+    const edgeY = (/** @type {number} */ index) =>
+      Math.round((top + index * height) * ratio) / ratio;
     const gap = cell >= 8 ? 1 : 0;
+    /** @type {Cell[]} */
     const absent = [];
+    /**
+     * @param {number} row
+     * @param {number} column
+     * @param {string} tone
+     */
     const rectangle = (row, column, tone) => {
-      const x = edgeX(column), y = edgeY(row);
+      const x = edgeX(column),
+        y = edgeY(row);
       context.fillStyle = tone;
       context.fillRect(x, y, edgeX(column + 1) - x - gap, edgeY(row + 1) - y - gap);
     };
@@ -204,8 +294,10 @@ export default function (component) {
     context.beginPath();
     if (map.causal) hatch(context);
     for (const [row, column] of absent) {
-      const x = label + column * cell, y = top + row * height;
-      const right = x + cell - gap, bottom = y + height - gap;
+      const x = label + column * cell,
+        y = top + row * height;
+      const right = x + cell - gap,
+        bottom = y + height - gap;
       context.moveTo(x, y);
       context.lineTo(right, bottom);
       context.moveTo(right, y);
@@ -217,9 +309,12 @@ export default function (component) {
 
   // Slanted lines over the forbidden triangle: each from where it enters it to the upper or right
   // end of the map.
+  /** @param {Pen} context */
   function hatch(context) {
     const { label, cell, right, bottom } = layout;
-    for (let sum = 2 * label; sum < right + bottom; sum += 7) { // the line x + y = sum
+    for (let sum = 2 * label; sum < right + bottom; sum += 7) {
+      // the line x + y = sum
+      /** @type {number | null} */
       let from = null;
       for (let row = map.rows - 1; row >= 0 && from === null; row--) {
         const first = label + Math.max(row + map.columns - map.rows + 1, 0) * cell;
@@ -234,14 +329,28 @@ export default function (component) {
     }
   }
 
+  /**
+   * @param {Pen} context
+   * @param {Cells | null} shown
+   */
   function labels(context, shown) {
     const { label, top, cell, row: height, everyColumn, everyRow } = layout;
     context.font = `${LABEL_FONT_PX}px sans-serif`;
     context.textBaseline = "middle";
     context.fillStyle = ink;
     // a thinned-out label gives way to one beside it that is shown
+    /**
+     * @param {string[]} texts
+     * @param {number[]} wanted
+     * @param {number} start
+     * @param {number} size
+     * @param {number} every
+     * @param {number} room
+     * @param {(text: string, place: number) => void} write
+     */
     const each = (texts, wanted, start, size, every, room, write) => {
-      const yields = (i) => wanted.some((other) => Math.abs(i - other) < every);
+      const yields = (/** @type {number} */ i) =>
+        wanted.some((other) => Math.abs(i - other) < every);
       for (let i = 0; i < texts.length; i++) {
         const named = wanted.includes(i);
         if (!named && (i % every || yields(i))) continue;
@@ -250,9 +359,12 @@ export default function (component) {
       }
     };
     context.textAlign = "right";
-    const rowTexts = map.rowLabels.slice(0, map.rows), side = label - GAP, above = top - GAP;
+    const rowTexts = map.rowLabels.slice(0, map.rows),
+      side = label - GAP,
+      above = top - GAP;
     each(rowTexts, shown ? shown.rows : [], top, height, everyRow, side, (text, place) =>
-      context.fillText(text, side, place));
+      context.fillText(text, side, place),
+    );
     context.textAlign = "left";
     each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, above, (text, place) => {
       context.save();
@@ -265,19 +377,26 @@ export default function (component) {
   }
 
   // A rectangle from the first to the last of the rows and columns: aligned ones are neighbours.
+  /** @param {Cells} cells */
   function box({ rows, columns }) {
     const { label, top, cell, row: height } = layout;
     const first = { row: Math.min(...rows), column: Math.min(...columns) };
     return {
-      x: label + first.column * cell, y: top + first.row * height,
+      x: label + first.column * cell,
+      y: top + first.row * height,
       width: (Math.max(...columns) - first.column + 1) * cell,
       height: (Math.max(...rows) - first.row + 1) * height,
     };
   }
 
   // Lines along the row and the column of one cell.
+  /**
+   * @param {Pen} context
+   * @param {Cells} shown
+   */
   function lines(context, shown) {
-    const { label, top, cell, row: height, right, bottom } = layout, { x, y } = box(shown);
+    const { label, top, cell, row: height, right, bottom } = layout,
+      { x, y } = box(shown);
     context.strokeStyle = ink;
     context.globalAlpha = 0.5;
     context.lineWidth = 1;
@@ -287,9 +406,16 @@ export default function (component) {
   }
 
   // A frame in two tones that shows on every colour.
+  /**
+   * @param {Pen} context
+   * @param {Cells} shown
+   */
   function frame(context, shown) {
     const { x, y, width, height } = box(shown);
-    for (const [tone, thick] of [["black", 4], ["white", 2]]) {
+    for (const [tone, thick] of /** @type {const} */ ([
+      ["black", 4],
+      ["white", 2],
+    ])) {
       context.strokeStyle = tone;
       context.lineWidth = thick;
       context.strokeRect(x, y, width, height);
@@ -297,7 +423,8 @@ export default function (component) {
   }
 
   function bar() {
-    const strip = canvasElement(parentElement, ".bar"), context = pen(strip);
+    const strip = canvasElement(parentElement, ".bar"),
+      context = pen(strip);
     strip.width = 180;
     for (let x = 0; x < strip.width; x++) {
       context.fillStyle = toned(x / (strip.width - 1));
@@ -307,20 +434,32 @@ export default function (component) {
 
   // ---- the picture to take away: the map between its title and its scale
 
-  const SCALE_PX = 44, LINE_PX = 16, head = 26 + map.captions.length * LINE_PX;
+  const SCALE_PX = 44,
+    LINE_PX = 16,
+    head = 26 + map.captions.length * LINE_PX;
   const BAR = { width: 180, height: 10, steps: 60 };
   const pictureWidth = () => Math.max(layout.width, BAR.width + 20, 320);
   const pictureHeight = () => head + layout.height + SCALE_PX;
 
+  /**
+   * @param {Pen} context
+   * @param {number} ratio
+   */
   function picture(context, ratio) {
     context.fillStyle = ink;
     context.textBaseline = "middle";
     context.textAlign = "left";
     context.font = `bold ${LABEL_FONT_PX + 1}px sans-serif`;
+    /**
+     * @param {string} text
+     * @param {number} y
+     */
     const line = (text, y) => context.fillText(shorten(context, text, pictureWidth() - 8), 4, y);
     line(map.title, 13);
     context.font = `${LABEL_FONT_PX}px sans-serif`;
-    map.captions.forEach((text, i) => line(text, 26 + (i + 0.5) * LINE_PX));
+    map.captions.forEach((text, i) => {
+      line(text, 26 + (i + 0.5) * LINE_PX);
+    });
     context.save();
     context.translate(0, head);
     cells(context, ratio);
@@ -328,7 +467,8 @@ export default function (component) {
     if (rowsFramed) frame(context, rowsFramed);
     if (pinned) frame(context, pinned);
     context.restore();
-    const top = head + layout.height + 6, step = BAR.width / BAR.steps;
+    const top = head + layout.height + 6,
+      step = BAR.width / BAR.steps;
     for (let i = 0; i < BAR.steps; i++) {
       context.fillStyle = toned((i + 0.5) / BAR.steps);
       context.fillRect(4 + i * step, top, step + 0.3, BAR.height);
@@ -346,23 +486,30 @@ export default function (component) {
 
   // ---- reading a value
 
+  /**
+   * @param {[string, string]} kind
+   * @param {number[]} places
+   * @param {string[]} texts
+   */
   function named(kind, places, texts) {
     if (places.length === 1) {
-      const place = places[0], text = texts[place];
+      const place = places[0],
+        text = texts[place];
       const bare = map.numbered && kind === map.axes[1]; // its label is its number
-      return `${kind[0]} ${place}` + (bare ? "" : ` “${isolated(text)}”`);
+      return `${kind[0]} ${place}${bare ? "" : ` “${isolated(text)}”`}`;
     }
     const last = places[places.length - 1];
     const quoted = `“${isolated(texts[places[0]])}” … “${isolated(texts[last])}”`;
     return `${kind[1]} ${places[0]} to ${last} ${quoted}`;
   }
 
-  const written = (value) =>
+  const written = (/** @type {number} */ value) =>
     (map.diverging && value > 0 ? "+" : "") + value.toPrecision(6);
 
+  /** @param {Cells} cells */
   function read({ rows, columns }) {
-    const names =
-      named(map.axes[0], rows, map.rowLabels) + " → " + named(map.axes[1], columns, map.labels);
+    const names = `${named(map.axes[0], rows, map.rowLabels)} → ${named(map.axes[1], columns, map.labels)}`;
+    /** @type {Cell[]} */
     const pairs = rows.flatMap((row) => columns.map((column) => [row, column]));
     const seen = pairs.filter(([row, column]) => visible(row, column));
     const values = seen.map(([row, column]) => at(row, column)).filter((v) => !Number.isNaN(v));
@@ -384,6 +531,7 @@ export default function (component) {
     } else readout.textContent = read(shown);
   }
 
+  /** @param {Cells | null} cell */
   function point(cell) {
     pointed = cell;
     aligned = null;
@@ -399,6 +547,7 @@ export default function (component) {
     draw();
   }
 
+  /** @param {CustomEvent} event */
   function onLinked({ detail }) {
     if (!map.link || detail.link !== map.link || detail.from === canvas) return;
     pointed = null;
@@ -410,9 +559,14 @@ export default function (component) {
     draw();
   }
 
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const isPointed = (row, column) =>
     pointed !== null && pointed.rows[0] === row && pointed.columns[0] === column;
 
+  /** @type {(event: PointerEvent) => Cell | null} */
   function cellUnder(event) {
     if (!layout) return null;
     const bounds = canvas.getBoundingClientRect();
@@ -422,21 +576,31 @@ export default function (component) {
     return outside ? null : [row, column];
   }
 
+  /** @param {PointerEvent} event */
   function onPointer(event) {
     const cell = cellUnder(event);
     if (cell && !isPointed(...cell)) point(single(...cell));
   }
 
+  /** @param {PointerEvent} event */
   function onClick(event) {
     const cell = cellUnder(event);
     if (map.picks && cell) setStateValue("cell", cell);
   }
 
   const FAR = Infinity;
+  /** @type {Record<string, [number, number]>} */
   const MOVES = {
-    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-    PageUp: [-FAR, 0], PageDown: [FAR, 0], Home: [0, -FAR], End: [0, FAR],
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+    PageUp: [-FAR, 0],
+    PageDown: [FAR, 0],
+    Home: [0, -FAR],
+    End: [0, FAR],
   };
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.key === "Escape") return point(null);
     if (event.key === "Enter" && map.picks && pointed) {
@@ -446,16 +610,23 @@ export default function (component) {
     const move = MOVES[event.key];
     if (!move) return;
     event.preventDefault();
+    /**
+     * @param {number} value
+     * @param {number} size
+     */
     const clamp = (value, size) => Math.min(Math.max(value, 0), size - 1);
     // the first key press only shows where the reading begins
     const [down, right] = pointed ? move : [0, 0];
     const from = pointed || pinned || single(0, 0);
-    point(single(clamp(from.rows[0] + down, map.rows), clamp(from.columns[0] + right, map.columns)));
+    point(
+      single(clamp(from.rows[0] + down, map.rows), clamp(from.columns[0] + right, map.columns)),
+    );
     follow();
   }
 
   // Bring the cell pointed at into view, whatever scrolls around the picture.
   function follow() {
+    if (!pointed) return;
     const { x, y } = box(pointed);
     cursor.style.left = `${x}px`;
     cursor.style.top = `${y}px`;
@@ -475,10 +646,17 @@ export default function (component) {
   offerToSave(
     parentElement,
     listen,
-    () => layout && {
-      width: pictureWidth(), height: pictureHeight(), draw: picture, name: map.title, element: canvas,
+    () =>
+      layout && {
+        width: pictureWidth(),
+        height: pictureHeight(),
+        draw: picture,
+        name: map.title,
+        element: canvas,
+      },
+    (text) => {
+      readout.textContent = text;
     },
-    (text) => { readout.textContent = text; },
   );
 
   tell();

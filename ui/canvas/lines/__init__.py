@@ -76,7 +76,7 @@ def pack(
         "value": value,
         "largest": _largest(weights) if largest is None else float(largest),
     }
-    return pack_arrays(header, weights)
+    return pack_arrays(header, weights.astype("<f4"))
 
 
 def _largest(weights: np.ndarray) -> float:

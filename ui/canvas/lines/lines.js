@@ -1,7 +1,13 @@
+// @ts-check
 // Heads as lines from queries to keys. All text reaches the page through textContent or fillText.
 
 const FONT = "12px sans-serif";
-const ROW = 16, TOP = 24, GAP = 6, MARGIN = 4, MAX_LABEL = 150, MAX_LABEL_SHARE = 0.27;
+const ROW = 16,
+  TOP = 24,
+  GAP = 6,
+  MARGIN = 4,
+  MAX_LABEL = 150,
+  MAX_LABEL_SHARE = 0.27;
 const BLOCKS = 26; // beside the labels: what the chosen token gives to, or gets from, each of them
 const FAINTEST = 1 / 255; // a line fainter than this cannot be seen
 const MAX_LINES = 1200; // drawn while no token is chosen; more is a solid area, and slow
@@ -9,6 +15,7 @@ const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn less finely
 
 // The shortest decimal number that is this float32 and no other.
+/** @param {number} value */
 function exact(value) {
   for (let digits = 1; digits < 9; digits++) {
     const text = value.toPrecision(digits);
@@ -17,12 +24,28 @@ function exact(value) {
   return String(Number(value.toPrecision(9)));
 }
 
+/** @typedef {"query" | "key"} Side */
+/** @typedef {{ side: Side, index: number }} Token */
+/** @typedef {{ colour: string, text: string }} Row */
+/**
+ * What ui/canvas/lines/__init__.py packs.
+ * @typedef {{
+ *   names: string[], queries: number, keys: number, labels: string[], title: string,
+ *   causal: boolean, value: string, largest: number, values: Float32Array,
+ * }} LinesData
+ */
+
+/** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  const find = (selector) => element(parentElement, selector);
-  const figure = find(".lines"), canvas = canvasElement(parentElement, ".scroll canvas");
-  const scroll = find(".scroll"), readout = find(".readout"), cursor = find(".cursor");
+  const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const figure = find(".lines"),
+    canvas = canvasElement(parentElement, ".scroll canvas");
+  const scroll = find(".scroll"),
+    readout = find(".readout"),
+    cursor = find(".cursor");
   const { listen, forget } = hearing();
+  /** @type {LinesData} */
   const map = unpackFloats(data);
   const shift = map.keys - map.queries; // the queries are the last of the tokens
   const sides = { query: { count: map.queries, first: shift }, key: { count: map.keys, first: 0 } };
@@ -30,26 +53,55 @@ export default function (component) {
   // which heads are off outlives new values: it is kept on the element
   const off = new Set(JSON.parse(figure.dataset.off || "[]"));
   const shown = () => names.filter(({ name }) => !off.has(name));
-  let layout = null, chosen = null, kept = null, everything = null;
+  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  let layout;
+  /** @type {Token | null} */
+  let chosen = null;
+  /** @type {Token | null} */
+  let kept = null;
+  /** @type {HTMLCanvasElement | null} */
+  let everything = null;
 
+  /**
+   * @param {number} head
+   * @param {number} query
+   * @param {number} key
+   */
   const at = (head, query, key) => map.values[(head * map.queries + query) * map.keys + key];
-  const share = (value) => Math.min(value / map.largest, 1);
+  const share = (/** @type {number} */ value) => Math.min(value / map.largest, 1);
+  /**
+   * @param {number} query
+   * @param {number} key
+   */
   const visible = (query, key) => !map.causal || key <= query + shift;
+  /** @type {(side: Side) => Side} */
   const other = (side) => (side === "query" ? "key" : "query");
+  /** @type {(side: Side, index: number, partner: number) => [query: number, key: number]} */
   const pair = (side, index, partner) => (side === "query" ? [index, partner] : [partner, index]);
   const height = TOP + map.keys * ROW + 4;
+  /**
+   * @param {Side} side
+   * @param {number} index
+   */
   const middle = (side, index) => TOP + (index + sides[side].first + 0.5) * ROW;
+  /**
+   * @param {Side} side
+   * @param {number} index
+   */
   const label = (side, index) => map.labels[index + sides[side].first];
-  const drawable = (value) => value >= FAINTEST * map.largest; // false for NaN
+  const drawable = (/** @type {number} */ value) => value >= FAINTEST * map.largest; // false for NaN
 
   // Positions count all tokens, also where the queries are only the last of them.
-  const named = (side, index) =>
-    `${index + sides[side].first} “${isolated(label(side, index))}”`;
+  /**
+   * @param {Side} side
+   * @param {number} index
+   */
+  const named = (side, index) => `${index + sides[side].first} “${isolated(label(side, index))}”`;
 
   // ---- drawing -----------------------------------------------------------------------------
 
   function measure() {
-    const context = canvas.getContext("2d");
+    const context = pen(canvas);
     context.font = FONT;
     const width = scroll.clientWidth;
     const widest = Math.max(
@@ -63,22 +115,38 @@ export default function (component) {
   }
 
   // The heads lie side by side where they join the same two tokens.
+  /**
+   * @param {number} place
+   * @param {number} count
+   */
   function lane(place, count) {
     return count < 2 ? 0 : (place / (count - 1) - 0.5) * Math.min(ROW - 6, 2.5 * (count - 1));
   }
 
   // `blocks`: the column in which the lines leave room for the blocks beside its labels.
+  /**
+   * @param {Pen} context
+   * @param {number} query
+   * @param {number} key
+   * @param {number} strength
+   * @param {number} offset
+   * @param {Side} [blocks]
+   */
   function line(context, query, key, strength, offset, blocks) {
     context.globalAlpha = strength;
     context.lineWidth = 0.75 + 2.25 * strength;
     context.beginPath();
-    context.moveTo(layout.left + (blocks === "query") * BLOCKS, middle("query", query) + offset);
-    context.lineTo(layout.right - (blocks === "key") * BLOCKS, middle("key", key) + offset);
+    context.moveTo(
+      layout.left + (blocks === "query" ? BLOCKS : 0),
+      middle("query", query) + offset,
+    );
+    context.lineTo(layout.right - (blocks === "key" ? BLOCKS : 0), middle("key", key) + offset);
     context.stroke();
   }
 
   // From which value on lines are drawn while no token is chosen.
   function limits() {
+    /** @type {number[]} */
     const found = [];
     for (const { head } of shown()) {
       for (let query = 0; query < map.queries; query++) {
@@ -91,8 +159,10 @@ export default function (component) {
     return { from: Float32Array.from(found).sort()[found.length - MAX_LINES], of: found.length };
   }
 
+  /** @param {Pen} context */
   function allLines(context) {
-    const heads = shown(), { from } = limits();
+    const heads = shown(),
+      { from } = limits();
     heads.forEach(({ head, colour }, place) => {
       context.strokeStyle = colour;
       for (let query = 0; query < map.queries; query++) {
@@ -106,8 +176,10 @@ export default function (component) {
   }
 
   // The lines of one token, and beside each partner one block a head, as strong as its line.
+  /** @type {(context: Pen, token: Token) => void} */
   function linesOf(context, { side, index }) {
-    const heads = shown(), there = other(side);
+    const heads = shown(),
+      there = other(side);
     const wide = (BLOCKS - 4) / Math.max(heads.length, 1);
     const start = there === "key" ? layout.right - BLOCKS + 4 : layout.left;
     heads.forEach(({ head, colour }, place) => {
@@ -117,18 +189,27 @@ export default function (component) {
         const value = at(head, query, key);
         if (!visible(query, key) || !drawable(value)) continue;
         line(context, query, key, share(value), lane(place, heads.length), there);
-        context.fillRect(start + place * wide, middle(there, partner) - 6, wide - (wide > 4), 12);
+        context.fillRect(
+          start + place * wide,
+          middle(there, partner) - 6,
+          wide - (wide > 4 ? 1 : 0),
+          12,
+        );
       }
     });
     context.globalAlpha = 1;
   }
 
+  /**
+   * @param {Pen} context
+   * @param {string} text
+   */
   function labels(context, text) {
     const lit = kept || chosen;
     context.font = FONT;
     context.textBaseline = "middle";
     context.fillStyle = text;
-    for (const side of ["query", "key"]) {
+    for (const side of /** @type {const} */ (["query", "key"])) {
       const inner = MARGIN + layout.room;
       const x = side === "query" ? inner : layout.width - inner;
       context.textAlign = side === "query" ? "right" : "left";
@@ -146,6 +227,12 @@ export default function (component) {
     context.globalAlpha = 1;
   }
 
+  /**
+   * @param {Pen} context
+   * @param {Side} side
+   * @param {number} index
+   * @param {string} text
+   */
   function frame(context, side, index, text) {
     const wide = layout.room + 5;
     const x = side === "query" ? 1 : layout.width - wide - 1;
@@ -154,22 +241,35 @@ export default function (component) {
     context.strokeRect(x, middle(side, index) - ROW / 2 + 1, wide, ROW - 2);
   }
 
+  /**
+   * @param {Pen} context
+   * @param {(context: Pen) => void} lines
+   */
   function paint(context, lines) {
     context.clearRect(0, 0, layout.width, height);
-    if (kept || chosen) linesOf(context, kept || chosen);
+    const lit = kept || chosen;
+    if (lit) linesOf(context, lit);
     else lines(context);
     labels(context, getComputedStyle(canvas).color);
   }
 
+  /**
+   * @param {HTMLCanvasElement} target
+   * @param {number} ratio
+   */
   function sized(target, ratio) {
     target.width = Math.round(layout.width * ratio);
     target.height = Math.round(height * ratio);
-    const context = target.getContext("2d");
+    const context = pen(target);
     context.scale(ratio, ratio);
     return context;
   }
 
   // The layer of all lines is drawn once for each width and choice of heads.
+  /**
+   * @param {Pen} context
+   * @param {number} ratio
+   */
   function allLinesOnce(context, ratio) {
     if (!everything) {
       everything = document.createElement("canvas");
@@ -178,46 +278,59 @@ export default function (component) {
     context.drawImage(everything, 0, 0, layout.width, height);
   }
 
-  let context = null, ratio = 1;
+  /** @type {CanvasRenderingContext2D} */
+  let context;
+  let ratio = 1;
   function draw() {
     if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
     if (!layout || layout.width !== scroll.clientWidth) {
       everything = null;
       layout = measure();
       ratio = Math.min(
-        window.devicePixelRatio || 1, Math.sqrt(MAX_PIXELS / (layout.width * height)));
+        window.devicePixelRatio || 1,
+        Math.sqrt(MAX_PIXELS / (layout.width * height)),
+      );
       canvas.style.width = `${layout.width}px`;
       canvas.style.height = `${height}px`;
       context = sized(canvas, ratio);
       // where the tokens lie, in CSS pixels, for whoever reads the picture by program
-      canvas.dataset.top = TOP;
-      canvas.dataset.row = ROW;
+      Object.assign(canvas.dataset, { top: TOP, row: ROW });
     }
-    paint(context, (onto) => allLinesOnce(onto, ratio));
+    paint(context, (/** @type {Pen} */ onto) => allLinesOnce(onto, ratio));
   }
 
   // ---- reading -----------------------------------------------------------------------------
 
-  const hint = "Hover, tap, or use the arrow keys to choose a token. " +
+  const hint =
+    "Hover, tap, or use the arrow keys to choose a token. " +
     "Click or Enter keeps it, to read one pair.";
 
+  /**
+   * @param {string} first
+   * @param {Row[]} rows
+   */
   function say(first, rows) {
     const spans = [document.createElement("span")];
     spans[0].textContent = first;
     for (const { colour, text } of rows) {
-      const span = document.createElement("span"), swatch = document.createElement("span");
+      const span = document.createElement("span"),
+        swatch = document.createElement("span");
       swatch.className = "swatch";
       swatch.style.background = swatch.style.borderColor = colour;
       span.append(swatch, text);
       spans.push(span);
     }
-    spans.forEach((span, i) => (span.className = i ? "line" : "first"));
+    for (const span of spans) span.className = span === spans[0] ? "first" : "line";
     readout.replaceChildren(...spans);
   }
 
+  /** @param {Token} token */
   function sayToken({ side, index }) {
-    const there = other(side), rows = [];
+    /** @type {Row[]} */
+    const rows = [],
+      there = other(side);
     for (const { name, head, colour } of shown()) {
+      /** @type {{ partner: number, value: number }[]} */
       const found = [];
       let leftOut = 0;
       for (let partner = 0; partner < sides[there].count; partner++) {
@@ -228,17 +341,23 @@ export default function (component) {
         else found.push({ partner, value });
       }
       found.sort((a, b) => b.value - a.value);
-      const listed = found.slice(0, LISTED)
+      const listed = found
+        .slice(0, LISTED)
         .map(({ partner, value }) => `${named(there, partner)} ${exact(value)}`);
       if (leftOut) listed.push(`${leftOut} left out`);
       rows.push({ colour, text: `${name}: ${listed.join(", ") || "nothing"}` });
     }
-    const what = side === "query"
-      ? `query ${named(side, index)}: the keys of the largest ${map.value}`
-      : `key ${named(side, index)}: the queries that give it the largest ${map.value}`;
+    const what =
+      side === "query"
+        ? `query ${named(side, index)}: the keys of the largest ${map.value}`
+        : `key ${named(side, index)}: the queries that give it the largest ${map.value}`;
     say(rows.length ? what : `${what}: no head is switched on`, rows);
   }
 
+  /**
+   * @param {number} query
+   * @param {number} key
+   */
   function sayPair(query, key) {
     const title = `query ${named("query", query)} → key ${named("key", key)}`;
     if (!visible(query, key)) return say(`${title}: masked, the query may not look ahead`, []);
@@ -259,8 +378,10 @@ export default function (component) {
     draw();
   }
 
-  const same = (a, b) => a && b && a.side === b.side && a.index === b.index;
+  /** @type {(a: Token | null, b: Token | null) => boolean} */
+  const same = (a, b) => a !== null && b !== null && a.side === b.side && a.index === b.index;
 
+  /** @param {Token | null} token */
   function choose(token) {
     if (same(token, chosen)) return;
     chosen = token;
@@ -268,6 +389,7 @@ export default function (component) {
   }
 
   // While a token is kept, one of the other column is read with it instead of being kept itself.
+  /** @param {Token} token */
   function keep(token) {
     chosen = token;
     if (!kept || kept.side === token.side) kept = same(token, kept) ? null : token;
@@ -279,6 +401,7 @@ export default function (component) {
     show();
   }
 
+  /** @type {(event: PointerEvent) => Token | null} */
   function pointed(event) {
     if (!layout) return null;
     const box = canvas.getBoundingClientRect();
@@ -288,17 +411,31 @@ export default function (component) {
   }
 
   const FAR = Infinity;
+  /** @type {Record<string, number>} */
   const STEPS = {
-    ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10, Home: -FAR, End: FAR,
+    ArrowUp: -1,
+    ArrowDown: 1,
+    PageUp: -10,
+    PageDown: 10,
+    Home: -FAR,
+    End: FAR,
   };
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.key === "Escape") return clear();
+    /** @type {Token} */
     const from = chosen || kept || { side: "query", index: 0 };
-    const fit = (side, index) => ({ side, index: Math.min(Math.max(index, 0), sides[side].count - 1) });
+    /** @type {(side: Side, index: number) => Token} */
+    const fit = (side, index) => ({
+      side,
+      index: Math.min(Math.max(index, 0), sides[side].count - 1),
+    });
+    /** @type {Token | null} */
     let next = null;
     // the first key press only shows where the reading begins
     if (event.key in STEPS) next = fit(from.side, from.index + (chosen ? STEPS[event.key] : 0));
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      /** @type {Side} */
       const side = event.key === "ArrowLeft" ? "query" : "key";
       // to the token at the same position in the other column
       next = fit(side, from.index + sides[from.side].first - sides[side].first);
@@ -315,15 +452,15 @@ export default function (component) {
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  const onMove = (event) => {
+  const onMove = (/** @type {PointerEvent} */ event) => {
     const token = pointed(event);
     if (token) choose(token);
   };
-  const onClick = (event) => {
+  const onClick = (/** @type {PointerEvent} */ event) => {
     const token = pointed(event);
     if (token) keep(token);
   };
-  const onLeave = (event) => {
+  const onLeave = (/** @type {PointerEvent} */ event) => {
     if (event.pointerType === "mouse") choose(null);
   };
 
@@ -340,7 +477,8 @@ export default function (component) {
   }
 
   const buttons = names.map(({ name, colour }) => {
-    const button = document.createElement("button"), swatch = document.createElement("span");
+    const button = document.createElement("button"),
+      swatch = document.createElement("span");
     button.type = "button";
     swatch.className = "swatch";
     swatch.style.background = swatch.style.borderColor = colour;
@@ -358,7 +496,7 @@ export default function (component) {
   });
   find(".heads").replaceChildren(...buttons);
   find(".title").textContent = map.title;
-  readout.style.setProperty("--heads", names.length);
+  readout.style.setProperty("--heads", String(names.length));
   canvas.setAttribute(
     "aria-label",
     `${map.title}: lines from ${map.queries} queries on the left to ${map.keys} keys on the right. ` +
@@ -371,9 +509,14 @@ export default function (component) {
   listen(canvas, "pointerleave", onLeave);
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", draw); // the theme changed
-  const saved = () => layout && {
-    width: layout.width, height, draw: (onto) => paint(onto, allLines), name: map.title, element: canvas,
-  };
+  const saved = () =>
+    layout && {
+      width: layout.width,
+      height,
+      draw: (/** @type {Pen} */ onto) => paint(onto, allLines),
+      name: map.title,
+      element: canvas,
+    };
   offerToSave(parentElement, listen, saved, (text) => say(text, []));
 
   legend();

@@ -1,39 +1,109 @@
+// @ts-check
 // Every head of a model on one canvas. All text reaches the page through textContent or fillText.
 
-const FONT_PX = 12, ROW_LABEL = 26, TOP_LABEL = 18, CAPTION = 15, GAP = 3, BLOCK_GAP = 22;
-const SCROLLBAR = 16, LEAST_HEIGHT = 200;
-const MIN_TILE = 14, MAX_TILE = 132, MOST_HEIGHT = 860, LARGE_TILE = 190;
+const FONT_PX = 12,
+  ROW_LABEL = 26,
+  TOP_LABEL = 18,
+  CAPTION = 15,
+  GAP = 3,
+  BLOCK_GAP = 22;
+const SCROLLBAR = 16,
+  LEAST_HEIGHT = 200;
+const MIN_TILE = 14,
+  MAX_TILE = 132,
+  MOST_HEIGHT = 860,
+  LARGE_TILE = 190;
 const MIN_CAPTIONED = 68; // "10.11: 6.78" fits below it
 
+/** @param {Uint8Array<ArrayBuffer>} deflated */
 async function inflate(deflated) {
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
+/**
+ * As ui/canvas/mosaic/__init__.py describes it.
+ * @typedef {{
+ *   selected: number, order: number[] | null, captions: string[], scale: number | null,
+ *   square_root: boolean, threshold: number, hidden: number[], large: boolean,
+ * }} Arrangement
+ */
+/**
+ * What ui/canvas/mosaic/packing.py packs.
+ * @typedef {{
+ *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
+ *   valueName: string, levels: number, largest: number[], digest: string,
+ *   body: Uint8Array<ArrayBuffer>,
+ * }} MosaicData
+ */
+
+/** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
-  const find = (selector) => element(parentElement, selector);
-  const canvas = canvasElement(parentElement, ".scroll canvas"), scroll = find(".scroll");
-  const readout = find(".readout"), { listen, forget } = hearing();
+  const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"),
+    scroll = find(".scroll");
+  const readout = find(".readout"),
+    { listen, forget } = hearing();
+  /** @type {MosaicData} */
   const map = unpack(data);
-  const nHeads = map.layers * map.heads, nTokens = map.labels.length;
+  const nHeads = map.layers * map.heads,
+    nTokens = map.labels.length;
   const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
   const scratch = document.createElement("canvas");
-  let codes = null, alive = true, layout = null, focus = null, cell = null;
+  /** @type {Uint8Array} of all heads; none before they are inflated */
+  let codes;
+  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  let layout;
+  /** @type {number | null} the head that is read, and the cell in it */
+  let focus = null;
+  /** @type {Pair} */
+  let cell = [0, 0];
+  let alive = true;
+  /** @type {Arrangement} */
   let arrangement = {
-    selected: 0, order: null, captions: [], scale: null, square_root: true, threshold: 0,
-    hidden: [], large: false,
+    selected: 0,
+    order: null,
+    captions: [],
+    scale: null,
+    square_root: true,
+    threshold: 0,
+    hidden: [],
+    large: false,
   };
 
-  const layerOf = (head) => Math.floor(head / map.heads), headOf = (head) => head % map.heads;
+  /**
+   * @param {number} head
+   * @param {number} head
+   */
+  const layerOf = (/** @type {number} */ head) => Math.floor(head / map.heads),
+    headOf = (/** @type {number} */ head) => head % map.heads;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const visible = (row, column) => !map.causal || column <= row;
+  /**
+   * @param {number} row
+   * @param {number} column
+   */
   const place = (row, column) =>
     map.causal ? (row * (row + 1)) / 2 + column : row * nTokens + column;
+  /**
+   * @param {number} head
+   * @param {number} code
+   */
   const decode = (head, code) => map.largest[head] * (code / map.levels) ** 2;
   // by how much a value that is read back may be off
+  /**
+   * @param {number} head
+   * @param {number} code
+   */
   const error = (head, code) => (map.largest[head] * (code + 0.25)) / map.levels ** 2;
 
   // Two digits, never less than the number itself.
+  /** @param {number} number */
   function roundedUp(number) {
     if (!(number > 0)) return "0";
     const unit = 10 ** (Math.floor(Math.log10(number)) - 1);
@@ -43,19 +113,22 @@ export default function (component) {
   // --- where each head lies -------------------------------------------------------------------
 
   // Layers below each other, in as many blocks beside each other as make the tiles largest.
+  /** @param {number} width */
   function grid(width) {
-    let best = null;
+    let best = { blocks: 1, rows: map.layers, tile: -Infinity };
     for (let blocks = 1; blocks <= map.layers; blocks++) {
       const rows = Math.ceil(map.layers / blocks);
       const across = (width - blocks * ROW_LABEL - (blocks - 1) * BLOCK_GAP) / (blocks * map.heads);
       const down = (MOST_HEIGHT - TOP_LABEL) / rows;
       const tile = Math.floor(Math.min(across, down, MAX_TILE));
-      if (!best || tile > best.tile) best = { blocks, rows, tile };
+      if (tile > best.tile) best = { blocks, rows, tile };
       if (across < MIN_TILE) break;
     }
     const tile = arrangement.large ? LARGE_TILE : Math.max(best.tile, MIN_TILE);
-    const { rows } = best, size = tile - GAP;
+    const { rows } = best,
+      size = tile - GAP;
     const blockWidth = ROW_LABEL + map.heads * tile + BLOCK_GAP;
+    /** @type {Map<number, Pair>} */
     const at = new Map();
     for (let head = 0; head < nHeads; head++) {
       const block = Math.floor(layerOf(head) / rows);
@@ -66,32 +139,53 @@ export default function (component) {
     }
     const blocks = Math.ceil(map.layers / rows);
     return {
-      size, at, rows, step: map.heads, order: [...at.keys()], captions: false,
-      width: blocks * blockWidth - BLOCK_GAP, height: TOP_LABEL + rows * tile,
+      size,
+      at,
+      rows,
+      step: map.heads,
+      order: [...at.keys()],
+      captions: false,
+      width: blocks * blockWidth - BLOCK_GAP,
+      height: TOP_LABEL + rows * tile,
     };
   }
 
   // The chosen heads one after the other, each with its caption.
-  function flow(width, most) {
-    const count = Math.max(arrangement.order.length, 1);
+  /**
+   * @param {number} width
+   * @param {number} most
+   * @param {number[]} order
+   */
+  function flow(width, most, order) {
+    const count = Math.max(order.length, 1);
     let tile = arrangement.large ? LARGE_TILE : MAX_TILE;
     const perRow = () => Math.max(1, Math.floor(width / (tile + GAP)));
     const height = () => Math.ceil(count / perRow()) * (tile + CAPTION + GAP);
     while (!arrangement.large && tile > MIN_CAPTIONED && height() > most) tile--;
-    const at = new Map(arrangement.order.map((head, i) => [
-      head,
-      [(i % perRow()) * (tile + GAP), Math.floor(i / perRow()) * (tile + CAPTION + GAP)],
-    ]));
+    /** @type {Map<number, Pair>} */
+    const at = new Map();
+    order.forEach((head, i) => {
+      at.set(head, [
+        (i % perRow()) * (tile + GAP),
+        Math.floor(i / perRow()) * (tile + CAPTION + GAP),
+      ]);
+    });
     return {
-      size: tile, at, step: perRow(), order: arrangement.order, captions: true,
-      width: Math.min(count, perRow()) * (tile + GAP), height: height(),
+      size: tile,
+      at,
+      step: perRow(),
+      order,
+      captions: true,
+      rows: 0,
+      width: Math.min(count, perRow()) * (tile + GAP),
+      height: height(),
     };
   }
 
   function measure() {
     const width = Math.max(scroll.clientWidth, 120);
     const fit = grid(width);
-    const shown = arrangement.order ? flow(width, fit.height) : fit;
+    const shown = arrangement.order ? flow(width, fit.height, arrangement.order) : fit;
     // one height for every order, so that nothing below jumps; what is higher scrolls
     const frame = Math.max(Math.min(MOST_HEIGHT, fit.height), LEAST_HEIGHT);
     scroll.style.height = `${frame + SCROLLBAR}px`;
@@ -101,6 +195,7 @@ export default function (component) {
   // --- colours --------------------------------------------------------------------------------
 
   // The colour of each code of a head, as bytes of an image; what is below the threshold is clear.
+  /** @param {number} head */
   function palette(head) {
     const table = new Uint8ClampedArray(4 * (map.levels + 1));
     const scale = arrangement.scale ?? map.largest[head];
@@ -114,17 +209,25 @@ export default function (component) {
   }
 
   // A head as a picture of size x size pixels; a pixel shows the largest of its cells.
+  /**
+   * @param {number} head
+   * @param {number} size
+   */
   function picture(head, size) {
-    const image = new ImageData(size, size), table = palette(head), hidden = hiddenKeys();
+    const image = new ImageData(size, size),
+      table = palette(head),
+      hidden = hiddenKeys();
     const pixels = [...Array(size).keys()];
     const first = pixels.map((pixel) => Math.floor((pixel * nTokens) / size));
     const end = pixels.map((pixel) =>
-      Math.max(first[pixel] + 1, Math.floor(((pixel + 1) * nTokens) / size)));
+      Math.max(first[pixel] + 1, Math.floor(((pixel + 1) * nTokens) / size)),
+    );
     const best = new Int16Array(size);
     for (let y = 0; y < size; y++) {
       best.fill(-1);
       for (let row = first[y]; row < end[y]; row++) {
-        const start = head * perHead + place(row, 0), seen = map.causal ? row + 1 : nTokens;
+        const start = head * perHead + place(row, 0),
+          seen = map.causal ? row + 1 : nTokens;
         for (let x = 0; x < size; x++) {
           const stop = Math.min(end[x], seen);
           for (let column = first[x]; column < stop; column++) {
@@ -140,7 +243,7 @@ export default function (component) {
       }
     }
     scratch.width = scratch.height = size;
-    scratch.getContext("2d").putImageData(image, 0, 0);
+    pen(scratch).putImageData(image, 0, 0);
     return scratch;
   }
 
@@ -152,8 +255,13 @@ export default function (component) {
 
   // --- drawing --------------------------------------------------------------------------------
 
+  /**
+   * @param {Pen} context
+   * @param {number} ratio
+   */
   function paint(context, ratio) {
-    const ink = getComputedStyle(canvas).color, { size } = layout;
+    const ink = getComputedStyle(canvas).color,
+      { size } = layout;
     context.font = `${FONT_PX}px sans-serif`;
     context.imageSmoothingEnabled = false;
     for (const [head, [x, y]] of layout.at) {
@@ -168,6 +276,13 @@ export default function (component) {
     if (!layout.captions) names(context, ink);
   }
 
+  /**
+   * @param {Pen} context
+   * @param {string} ink
+   * @param {number} head
+   * @param {number} x
+   * @param {number} y
+   */
   function caption(context, ink, head, x, y) {
     context.fillStyle = ink;
     context.textAlign = "left";
@@ -178,6 +293,10 @@ export default function (component) {
   }
 
   // The numbers of the layers at the left of each block, those of the heads above.
+  /**
+   * @param {Pen} context
+   * @param {string} ink
+   */
   function names(context, ink) {
     const every = Math.ceil(FONT_PX / layout.size);
     context.fillStyle = ink;
@@ -203,34 +322,36 @@ export default function (component) {
     canvas.height = Math.round(layout.height * ratio);
     canvas.style.width = `${layout.width}px`;
     canvas.style.height = `${layout.height}px`;
-    const context = canvas.getContext("2d");
+    const context = pen(canvas);
     context.scale(ratio, ratio);
     paint(context, ratio);
-    if (focus !== null && !layout.at.has(focus)) focus = cell = null;
+    if (focus !== null && !layout.at.has(focus)) focus = null;
     drawFrames();
     // for whoever reads the picture by program: what was painted, and where each head lies
-    canvas.dataset.painted = map.digest;
-    canvas.dataset.size = layout.size;
-    canvas.dataset.heads = JSON.stringify([...layout.at].map(([head, at]) => [head, ...at]));
+    const heads = JSON.stringify([...layout.at].map(([head, at]) => [head, ...at]));
+    Object.assign(canvas.dataset, { painted: map.digest, size: layout.size, heads });
     legend();
   }
 
   // Frames around the open head and the one being read: elements above the canvas, so that moving
   // one paints no tile anew.
   function drawFrames() {
-    for (const [frame, head] of [[find(".open"), arrangement.selected], [find(".read"), focus]]) {
-      const at = layout?.at.get(head);
+    for (const [name, head] of /** @type {const} */ ([
+      ["open", arrangement.selected],
+      ["read", focus],
+    ])) {
+      const frame = find(`.${name}`),
+        at = head === null ? undefined : layout?.at.get(head);
       frame.hidden = !at;
       if (at) over(frame, at);
     }
   }
 
   function legend() {
-    const own = arrangement.scale === null;
-    const high = own ? "largest of each head" : arrangement.scale.toPrecision(3);
-    find(".high").textContent = high;
-    find(".middle").textContent = own
-      ? "" : (arrangement.scale / (arrangement.square_root ? 4 : 2)).toPrecision(3);
+    const { scale } = arrangement;
+    find(".high").textContent = scale === null ? "largest of each head" : scale.toPrecision(3);
+    find(".middle").textContent =
+      scale === null ? "" : (scale / (arrangement.square_root ? 4 : 2)).toPrecision(3);
     const kind = [arrangement.square_root ? "square-root colours" : "linear colours"];
     if (arrangement.threshold > 0) {
       kind.push(`below ${Math.round(100 * arrangement.threshold)} % of the scale not drawn`);
@@ -247,6 +368,10 @@ export default function (component) {
     "Hover or tap to read a value, click to open a head. By keyboard: arrows go from head to head, " +
     "Shift and arrows from cell to cell, Enter opens.";
 
+  /**
+   * @param {number} head
+   * @param {Pair} at
+   */
   function describe(head, at) {
     const own = codes.subarray(head * perHead, (head + 1) * perHead);
     const [row, column] = at;
@@ -261,73 +386,97 @@ export default function (component) {
     return `${where}${said}: ${pair}: ${value} ± ${off}`;
   }
 
+  /** @param {number} head */
   function largestCell(head) {
     const hidden = hiddenKeys();
-    let best = [0, 0], most = -1;
+    /** @type {Pair} */
+    let best = [0, 0];
+    let most = -1;
     for (let row = 0; row < nTokens; row++) {
       for (let column = 0; column < nTokens; column++) {
         if (!visible(row, column) || hidden[column]) continue;
         const code = codes[head * perHead + place(row, column)];
-        if (code > most) [best, most] = [[row, column], code];
+        if (code <= most) continue;
+        best = [row, column];
+        most = code;
       }
     }
     return best;
   }
 
+  /**
+   * @param {number} head
+   * @param {Pair} at
+   */
   function choose(head, at) {
     const moved = head !== focus;
-    [focus, cell] = [head, at];
+    focus = head;
+    cell = at;
     readout.textContent = describe(head, at);
     if (moved) drawFrames();
   }
 
   function clear() {
-    focus = cell = null;
+    focus = null;
     readout.textContent = hint;
     drawFrames();
   }
 
+  /** @type {(event: PointerEvent) => [head: number, at: Pair] | null} */
   function under(event) {
     if (!layout || !codes) return null;
-    const box = canvas.getBoundingClientRect(), { size } = layout;
-    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const box = canvas.getBoundingClientRect(),
+      { size } = layout;
+    const x = event.clientX - box.left,
+      y = event.clientY - box.top;
     for (const [head, [left, top]] of layout.at) {
       if (x >= left && x < left + size && y >= top && y < top + size) {
-        const index = (offset) => Math.min(Math.floor((offset / size) * nTokens), nTokens - 1);
+        const index = (/** @type {number} */ offset) =>
+          Math.min(Math.floor((offset / size) * nTokens), nTokens - 1);
         return [head, [index(y - top), index(x - left)]];
       }
     }
     return null;
   }
 
+  /** @param {number} head */
   function open(head) {
     arrangement = { ...arrangement, selected: head };
     drawFrames();
     setTriggerValue("open", head);
   }
 
-  const onMove = (event) => {
+  const onMove = (/** @type {any} */ event) => {
     const found = under(event);
     if (found) choose(...found);
   };
-  const onClick = (event) => {
+  const onClick = (/** @type {any} */ event) => {
     const found = under(event);
     if (found) open(found[0]);
   };
-  const onLeave = (event) => event.pointerType === "mouse" && codes && clear();
+  const onLeave = (/** @type {any} */ event) => event.pointerType === "mouse" && codes && clear();
 
+  /** @type {Record<string, Pair>} */
   const ARROWS = {
-    ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
   };
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (!codes) return;
     if (event.key === "Escape") return clear();
-    const order = layout.order, home = order.includes(arrangement.selected)
-      ? arrangement.selected : order[0];
+    const order = layout.order,
+      home = order.includes(arrangement.selected) ? arrangement.selected : order[0];
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       return open(focus ?? home);
     }
+    /**
+     * @param {number} value
+     * @param {number} count
+     */
     const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
     if (event.key === "Home" || event.key === "End") {
       event.preventDefault();
@@ -350,9 +499,13 @@ export default function (component) {
   }
 
   // Lay an element over the tile at a corner.
+  /** @type {(element: HTMLElement, corner: Pair) => void} */
   function over(element, [x, y]) {
     Object.assign(element.style, {
-      left: `${x}px`, top: `${y}px`, width: `${layout.size}px`, height: `${layout.size}px`,
+      left: `${x}px`,
+      top: `${y}px`,
+      width: `${layout.size}px`,
+      height: `${layout.size}px`,
     });
   }
 
@@ -364,11 +517,17 @@ export default function (component) {
   // --- what the page around says --------------------------------------------------------------
 
   function takeArrangement() {
-    const given = window.attentionLabArrangements?.get(map.name);
+    const given = /** @type {Arrangement | undefined} */ (
+      window.attentionLabArrangements?.get(map.name)
+    );
     if (!given) return;
     // until the new arrangement is here it may still be that of a model with more heads
-    arrangement = { ...given, order: given.order?.filter((head) => head < nHeads) ?? null };
+    arrangement = {
+      ...given,
+      order: given.order?.filter((head) => head < nHeads) ?? null,
+    };
   }
+  /** @param {CustomEvent} event */
   function onArrange(event) {
     if (event.detail !== map.name) return;
     const others = () => JSON.stringify({ ...arrangement, selected: null });
@@ -386,12 +545,19 @@ export default function (component) {
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(window, "attention-lab-arrange", onArrange);
-  const saved = () => layout && {
-    // the tiles of an SVG are images: as fine as those of a PNG
-    draw: (context, ratio) => paint(context, Math.max(ratio, 2)),
-    width: layout.width, height: layout.height, name: map.title, element: canvas,
-  };
-  offerToSave(parentElement, listen, saved, (text) => { readout.textContent = text; });
+  const saved = () =>
+    layout && {
+      // the tiles of an SVG are images: as fine as those of a PNG
+      draw: (/** @type {Pen} */ context, /** @type {number} */ ratio) =>
+        paint(context, Math.max(ratio, 2)),
+      width: layout.width,
+      height: layout.height,
+      name: map.title,
+      element: canvas,
+    };
+  offerToSave(parentElement, listen, saved, (text) => {
+    readout.textContent = text;
+  });
 
   find(".open").style.setProperty("--frame", OKABE_ITO.orange);
   find(".title").textContent = map.title;
@@ -400,7 +566,8 @@ export default function (component) {
     "aria-label",
     `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
   );
-  const bar = canvasElement(parentElement, ".bar"), strip = pen(bar);
+  const bar = canvasElement(parentElement, ".bar"),
+    strip = pen(bar);
   bar.width = 180;
   for (let x = 0; x < bar.width; x++) {
     strip.fillStyle = colour(x / (bar.width - 1));

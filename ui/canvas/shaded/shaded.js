@@ -3,15 +3,19 @@
 
 /** @typedef {[label: string, value: number | null, detail: string, framed: string, later: boolean, lineAfter: boolean]} Shaded */
 
-const LEGEND_HEIGHT = 26, BAR_WIDTH = 120, BAR_STEPS = 60;
+const LEGEND_HEIGHT = 26,
+  BAR_WIDTH = 120,
+  BAR_STEPS = 60;
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
   /** @type {{ title: string, hint: string, largest: number, squareRoot: boolean, tokens: Shaded[] }} */
   const { title, hint, largest, squareRoot, tokens } = JSON.parse(new TextDecoder().decode(data));
-  const figure = element(parentElement, ".shaded"), row = element(parentElement, ".row");
-  const readout = element(parentElement, ".readout"), ends = element(parentElement, ".ends");
+  const figure = element(parentElement, ".shaded"),
+    row = element(parentElement, ".row");
+  const readout = element(parentElement, ".readout"),
+    ends = element(parentElement, ".ends");
   const { listen, forget } = hearing();
 
   element(parentElement, ".title").textContent = title;
@@ -51,7 +55,11 @@ export default function (component) {
 
   // ---- the picture to take away
 
-  function outline(/** @type {Pen} */ context, /** @type {string} */ framed, /** @type {Box} */ box) {
+  function outline(
+    /** @type {Pen} */ context,
+    /** @type {string} */ framed,
+    /** @type {Box} */ box,
+  ) {
     context.strokeStyle = getComputedStyle(row).color;
     context.lineWidth = 2;
     context.setLineDash(framed === "chosen" ? [5, 3] : []);
@@ -67,7 +75,8 @@ export default function (component) {
   }
 
   function paint(/** @type {Pen} */ context, /** @type {number} */ index, /** @type {Box} */ box) {
-    const [, value, , framed] = tokens[index], part = value === null ? 0 : share(value);
+    const [, value, , framed] = tokens[index],
+      part = value === null ? 0 : share(value);
     const whole = { ...box, height: box.height + 4 };
     shade(context, part, whole);
     context.fillStyle = getComputedStyle(row).color;
@@ -80,7 +89,8 @@ export default function (component) {
   }
 
   function legend(/** @type {Pen} */ context, /** @type {number} */ top) {
-    const y = top + LEGEND_HEIGHT / 2, step = BAR_WIDTH / BAR_STEPS;
+    const y = top + LEGEND_HEIGHT / 2,
+      step = BAR_WIDTH / BAR_STEPS;
     for (let i = 0; i < BAR_STEPS; i++) {
       shade(context, (i + 0.5) / BAR_STEPS, { x: 4 + i * step, y: y - 5, width: step, height: 10 });
     }
@@ -91,22 +101,33 @@ export default function (component) {
       x += context.measureText(text).width + 14;
     };
     say(ends.textContent ?? "");
-    for (const [framed, text] of [["asks", "asks"], ["chosen", "chosen by this step"]]) {
+    for (const [framed, text] of [
+      ["asks", "asks"],
+      ["chosen", "chosen by this step"],
+    ]) {
       outline(context, framed, { x, y: y - 5, width: 16, height: 10 });
       x += 22;
       say(text);
     }
   }
 
-  readAlong(row, marks, tokens.findLastIndex(([, , , , later]) => !later), listen, (index) => {
-    readout.textContent = index < 0 ? hint : read(index);
-  });
+  readAlong(
+    row,
+    marks,
+    tokens.findLastIndex(([, , , , later]) => !later),
+    listen,
+    (index) => {
+      readout.textContent = index < 0 ? hint : read(index);
+    },
+  );
   listen(row, "transitionend", adapt);
   offerToSave(
     parentElement,
     listen,
     () => rowPicture(row, marks, title, paint, legend, LEGEND_HEIGHT),
-    (text) => { readout.textContent = text; },
+    (text) => {
+      readout.textContent = text;
+    },
   );
   adapt();
   return forget;

@@ -6,30 +6,57 @@
 
 // Okabe and Ito's colours, in the order in which identities take them.
 const OKABE_ITO = {
-  blue: "#0072b2", orange: "#e69f00", green: "#009e73", purple: "#cc79a7", sky: "#56b4e9",
-  vermillion: "#d55e00", yellow: "#f0e442",
+  blue: "#0072b2",
+  orange: "#e69f00",
+  green: "#009e73",
+  purple: "#cc79a7",
+  sky: "#56b4e9",
+  vermillion: "#d55e00",
+  yellow: "#f0e442",
 };
 
 // Viridis at nine points (matplotlib, CC0): dark to bright.
 /** @type {Rgb[]} */
 const STOPS = [
-  [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
-  [31, 158, 137], [53, 183, 121], [144, 215, 67], [253, 231, 37],
+  [68, 1, 84],
+  [72, 40, 120],
+  [62, 74, 137],
+  [49, 104, 142],
+  [38, 130, 142],
+  [31, 158, 137],
+  [53, 183, 121],
+  [144, 215, 67],
+  [253, 231, 37],
 ];
 
 // Blue for less, nearly white for no difference, orange for more; darker is further from zero.
 /** @type {Rgb[]} */
 const DIVERGING_STOPS = [
-  [0, 50, 100], [20, 110, 170], [130, 185, 222], [246, 246, 246], [242, 176, 104],
-  [196, 98, 10], [120, 44, 0],
+  [0, 50, 100],
+  [20, 110, 170],
+  [130, 185, 222],
+  [246, 246, 246],
+  [242, 176, 104],
+  [196, 98, 10],
+  [120, 44, 0],
 ];
 
 // For lines and marks of up to 12 heads: at least 3:1 against both backgrounds of the site. Okabe and
 // Ito's come first; the others lie as far from all before them as that contrast lets them, also
 // as colour-blind people see them. Twelve cannot all be far apart: name the head as well.
 const HEAD_COLOURS = [
-  "#0072b2", "#d55e00", "#009e73", "#c46a9b", "#6090fc", "#b43c24",
-  "#84546c", "#cc0ca8", "#489ccc", "#3048fc", "#fc5460", "#3c78e4",
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#c46a9b",
+  "#6090fc",
+  "#b43c24",
+  "#84546c",
+  "#cc0ca8",
+  "#489ccc",
+  "#3048fc",
+  "#fc5460",
+  "#3c78e4",
 ];
 
 /** @type {(from: Rgb, to: Rgb, share: number) => Rgb} */

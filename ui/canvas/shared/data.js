@@ -31,8 +31,8 @@ function unpackFloats(data) {
 function shorten(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   const kept = [...text];
-  while (kept.length > 1 && context.measureText(kept.join("") + "…").width > room) kept.pop();
-  return kept.join("") + "…";
+  while (kept.length > 1 && context.measureText(`${kept.join("")}…`).width > room) kept.pop();
+  return `${kept.join("")}…`;
 }
 
 /**

@@ -5,18 +5,32 @@
 const SVG = "http://www.w3.org/2000/svg";
 const MAX_FILE_NAME = 80;
 
+/**
+ * @param {string} name
+ * @param {string} ending
+ */
 function fileName(name, ending) {
-  const plain = String(name).normalize("NFC").replace(/[^\p{L}\p{N}._-]+/gu, "-");
+  const plain = String(name)
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-");
   // no leading dot (a hidden file), and no lone dash left at an end
-  const kept = [...plain].slice(0, MAX_FILE_NAME).join("").replace(/^[-.]+|[-.]+$/g, "");
+  const kept = [...plain]
+    .slice(0, MAX_FILE_NAME)
+    .join("")
+    .replace(/^[-.]+|[-.]+$/g, "");
   return `${kept || "picture"}.${ending}`;
 }
 
+/** @param {Element} element */
 function themeBackground(element) {
   const named = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
   return named || "white";
 }
 
+/**
+ * @param {Blob} blob
+ * @param {string} name
+ */
 function download(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -29,11 +43,16 @@ function download(blob, name) {
 }
 
 // Twice the resolution of the page, less where a browser could not hold so large a picture.
-const SHARP = 2, MOST_PIXELS = 64e6, LONGEST_SIDE = 16_000;
+const SHARP = 2,
+  MOST_PIXELS = 64e6,
+  LONGEST_SIDE = 16_000;
 
 /** @type {(picture: Picture) => Promise<Blob>} */
 async function pngOf({ width, height, draw, element }) {
-  const room = Math.min(Math.sqrt(MOST_PIXELS / (width * height)), LONGEST_SIDE / Math.max(width, height));
+  const room = Math.min(
+    Math.sqrt(MOST_PIXELS / (width * height)),
+    LONGEST_SIDE / Math.max(width, height),
+  );
   const ratio = Math.min(SHARP, room);
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(width * ratio);
@@ -81,13 +100,19 @@ function offerToSave(root, listen, picture, failed) {
 }
 
 // XML has no place for most control characters and for half a surrogate pair, not even escaped.
+/** @param {string} text */
 function xmlText(text) {
   return String(text)
     .replace(/[\t\n\r\f]/g, " ") // as fillText draws them
     .replace(/[\0-\x1f\x7f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
 }
 
-const short = (number) => String(Math.round(number * 1000) / 1000);
+const short = (/** @type {number} */ number) => String(Math.round(number * 1000) / 1000);
+
+/** @typedef {[number, number, number, number, number, number]} Matrix */
+/** @typedef {Pick<SvgContext, "fillStyle" | "strokeStyle" | "lineWidth" | "globalAlpha" | "lineCap"
+ *   | "lineJoin" | "font" | "textAlign" | "textBaseline" | "imageSmoothingEnabled">} Look */
+/** @typedef {Look & { lineDash: number[], matrix: Matrix, group: Element | null }} SvgState */
 
 // The part of CanvasRenderingContext2D that the components draw with, written down as SVG elements.
 // Path points are transformed when they are added, as on a canvas; a stroke's width is scaled by
@@ -95,18 +120,36 @@ const short = (number) => String(Math.round(number * 1000) / 1000);
 class SvgContext {
   #document = document.implementation.createDocument(SVG, "svg", null);
   #probe = pen(document.createElement("canvas")); // knows fonts and names of colours
+  /** @type {Map<string, [colour: string, opacity: string]>} */
   #paints = new Map();
+  /** @type {Map<string, number>} */
   #baselines = new Map();
+  /** @type {SvgState[]} */
   #stack = [];
   #path = "";
   #clips = 0;
+  /** @type {SvgState} */
   #state = {
-    fillStyle: "#000000", strokeStyle: "#000000", lineWidth: 1, globalAlpha: 1, lineCap: "butt",
-    lineJoin: "miter", lineDash: [], font: "10px sans-serif", textAlign: "start",
-    textBaseline: "alphabetic", imageSmoothingEnabled: true, matrix: [1, 0, 0, 1, 0, 0],
+    fillStyle: "#000000",
+    strokeStyle: "#000000",
+    lineWidth: 1,
+    globalAlpha: 1,
+    lineCap: "butt",
+    lineJoin: "miter",
+    lineDash: [],
+    font: "10px sans-serif",
+    textAlign: "start",
+    textBaseline: "alphabetic",
+    imageSmoothingEnabled: true,
+    matrix: [1, 0, 0, 1, 0, 0],
     group: null,
   };
 
+  /**
+   * @param {number} width
+   * @param {number} height
+   * @param {string} background
+   */
   constructor(width, height, background) {
     this.size = [width, height];
     this.background = background;
@@ -115,7 +158,11 @@ class SvgContext {
     root.setAttribute("height", short(height));
     root.setAttribute("viewBox", `0 0 ${short(width)} ${short(height)}`);
     this.#defs = this.#element("defs", {}, root);
-    this.#element("rect", { width: "100%", height: "100%", ...this.#paint("fill", background) }, root);
+    this.#element(
+      "rect",
+      { width: "100%", height: "100%", ...this.#paint("fill", background) },
+      root,
+    );
     this.#root = this.#element("g", {}, root);
     this.#state.group = this.#root;
   }
@@ -123,12 +170,26 @@ class SvgContext {
   #root;
 
   static {
-    const kept = ["fillStyle", "strokeStyle", "lineWidth", "globalAlpha", "lineCap", "lineJoin",
-      "font", "textAlign", "textBaseline", "imageSmoothingEnabled"];
+    const kept = [
+      "fillStyle",
+      "strokeStyle",
+      "lineWidth",
+      "globalAlpha",
+      "lineCap",
+      "lineJoin",
+      "font",
+      "textAlign",
+      "textBaseline",
+      "imageSmoothingEnabled",
+    ];
     for (const name of kept) {
       Object.defineProperty(SvgContext.prototype, name, {
-        get() { return this.#state[name]; },
-        set(value) { this.#state[name] = value; },
+        get() {
+          return this.#state[name];
+        },
+        set(value) {
+          this.#state[name] = value;
+        },
       });
     }
   }
@@ -138,25 +199,38 @@ class SvgContext {
     return new XMLSerializer().serializeToString(this.#document);
   }
 
+  /**
+   * @param {string} name
+   * @param {Record<string, string | undefined>} attributes those without a value are left out
+   * @param {Element} [parent]
+   */
   #element(name, attributes, parent) {
     const element = this.#document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    (parent || this.#state.group).appendChild(element);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value !== undefined) element.setAttribute(key, value);
+    }
+    (parent ?? this.#state.group ?? this.#root).appendChild(element);
     return element;
   }
 
   // A colour as a canvas understands it, as #rrggbb and an opacity, which every SVG reader knows.
+  /**
+   * @param {string} kind
+   * @param {string} style
+   */
   #paint(kind, style) {
-    if (!this.#paints.has(style)) {
+    let paint = this.#paints.get(style);
+    if (!paint) {
       this.#probe.fillStyle = "#000000";
       this.#probe.fillStyle = style;
-      const parts = /^rgba\((\d+), (\d+), (\d+), ([\d.e-]+)\)$/.exec(this.#probe.fillStyle);
-      const hex = (text) => Number(text).toString(16).padStart(2, "0");
-      this.#paints.set(style, parts
+      const parts = /^rgba\((\d+), (\d+), (\d+), ([\d.e-]+)\)$/.exec(String(this.#probe.fillStyle));
+      const hex = (/** @type {string} */ text) => Number(text).toString(16).padStart(2, "0");
+      paint = parts
         ? [`#${parts.slice(1, 4).map(hex).join("")}`, parts[4]]
-        : [this.#probe.fillStyle, "1"]);
+        : [String(this.#probe.fillStyle), "1"];
+      this.#paints.set(style, paint);
     }
-    const [colour, opacity] = this.#paints.get(style);
+    const [colour, opacity] = paint;
     return { [kind]: colour, ...(opacity === "1" ? {} : { [`${kind}-opacity`]: opacity }) };
   }
 
@@ -167,9 +241,15 @@ class SvgContext {
   #transform() {
     const matrix = this.#state.matrix;
     const same = matrix.every((value, i) => value === (i === 0 || i === 3 ? 1 : 0));
-    return same ? {} : { transform: `matrix(${matrix.map((v) => String(+v.toFixed(6))).join(" ")})` };
+    return same
+      ? {}
+      : { transform: `matrix(${matrix.map((v) => String(+v.toFixed(6))).join(" ")})` };
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   #point(x, y) {
     const [a, b, c, d, e, f] = this.#state.matrix;
     return `${short(a * x + c * y + e)} ${short(b * x + d * y + f)}`;
@@ -180,11 +260,14 @@ class SvgContext {
     const scale = Math.sqrt(Math.abs(a * d - b * c));
     const { lineWidth, lineCap, lineJoin, lineDash, strokeStyle } = this.#state;
     return {
-      fill: "none", ...this.#paint("stroke", strokeStyle), "stroke-width": short(lineWidth * scale),
+      fill: "none",
+      ...this.#paint("stroke", strokeStyle),
+      "stroke-width": short(lineWidth * scale),
       ...(lineCap === "butt" ? {} : { "stroke-linecap": lineCap }),
       ...(lineJoin === "miter" ? { "stroke-miterlimit": "10" } : { "stroke-linejoin": lineJoin }),
       ...(lineDash.length
-        ? { "stroke-dasharray": lineDash.map((v) => short(v * scale)).join(" ") } : {}),
+        ? { "stroke-dasharray": lineDash.map((v) => short(v * scale)).join(" ") }
+        : {}),
       ...this.#opacity(),
     };
   }
@@ -193,30 +276,60 @@ class SvgContext {
     this.#stack.push({ ...this.#state });
   }
   restore() {
-    if (this.#stack.length) this.#state = this.#stack.pop();
+    this.#state = this.#stack.pop() ?? this.#state;
   }
+  /**
+   * @param {number} a
+   * @param {number} b
+   * @param {number} c
+   * @param {number} d
+   * @param {number} e
+   * @param {number} f
+   */
   transform(a, b, c, d, e, f) {
     const [A, B, C, D, E, F] = this.#state.matrix;
     this.#state.matrix = [
-      A * a + C * b, B * a + D * b, A * c + C * d, B * c + D * d,
-      A * e + C * f + E, B * e + D * f + F,
+      A * a + C * b,
+      B * a + D * b,
+      A * c + C * d,
+      B * c + D * d,
+      A * e + C * f + E,
+      B * e + D * f + F,
     ];
   }
+  /**
+   * @param {number} a
+   * @param {number} b
+   * @param {number} c
+   * @param {number} d
+   * @param {number} e
+   * @param {number} f
+   */
   setTransform(a, b, c, d, e, f) {
     this.#state.matrix = [a, b, c, d, e, f];
   }
   resetTransform() {
     this.setTransform(1, 0, 0, 1, 0, 0);
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   translate(x, y) {
     this.transform(1, 0, 0, 1, x, y);
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   scale(x, y) {
     this.transform(x, 0, 0, y, 0, 0);
   }
+  /** @param {number} angle */
   rotate(angle) {
     this.transform(Math.cos(angle), Math.sin(angle), -Math.sin(angle), Math.cos(angle), 0, 0);
   }
+  /** @param {number[]} lengths */
   setLineDash(lengths) {
     this.#state.lineDash = [...lengths];
   }
@@ -227,16 +340,38 @@ class SvgContext {
   closePath() {
     if (this.#path) this.#path += "Z";
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   moveTo(x, y) {
     this.#path += `M${this.#point(x, y)}`;
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   lineTo(x, y) {
     this.#path += `${this.#path ? "L" : "M"}${this.#point(x, y)}`;
   }
+  /**
+   * @param {number} x1
+   * @param {number} y1
+   * @param {number} x2
+   * @param {number} y2
+   * @param {number} x
+   * @param {number} y
+   */
   bezierCurveTo(x1, y1, x2, y2, x, y) {
     if (!this.#path) this.moveTo(x1, y1);
     this.#path += `C${this.#point(x1, y1)} ${this.#point(x2, y2)} ${this.#point(x, y)}`;
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   * @param {number} height
+   */
   rect(x, y, width, height) {
     this.moveTo(x, y);
     this.lineTo(x + width, y);
@@ -245,6 +380,13 @@ class SvgContext {
     this.closePath();
   }
   // As curves of at most a quarter turn, which stay right under every transformation.
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} radius
+   * @param {number} start
+   * @param {number} end
+   */
   arc(x, y, radius, start, end, anticlockwise = false) {
     const full = 2 * Math.PI;
     let turn = anticlockwise ? start - end : end - start;
@@ -254,13 +396,21 @@ class SvgContext {
     const reach = (4 / 3) * Math.tan(step / 4) * radius;
     this.lineTo(x + radius * Math.cos(start), y + radius * Math.sin(start));
     for (let i = 0; i < pieces; i++) {
-      const from = start + i * step, to = from + step;
-      const [cosFrom, sinFrom, cosTo, sinTo] =
-        [Math.cos(from), Math.sin(from), Math.cos(to), Math.sin(to)];
+      const from = start + i * step,
+        to = from + step;
+      const [cosFrom, sinFrom, cosTo, sinTo] = [
+        Math.cos(from),
+        Math.sin(from),
+        Math.cos(to),
+        Math.sin(to),
+      ];
       this.bezierCurveTo(
-        x + radius * cosFrom - reach * sinFrom, y + radius * sinFrom + reach * cosFrom,
-        x + radius * cosTo + reach * sinTo, y + radius * sinTo - reach * cosTo,
-        x + radius * cosTo, y + radius * sinTo,
+        x + radius * cosFrom - reach * sinFrom,
+        y + radius * sinFrom + reach * cosFrom,
+        x + radius * cosTo + reach * sinTo,
+        y + radius * sinTo - reach * cosTo,
+        x + radius * cosTo,
+        y + radius * sinTo,
       );
     }
   }
@@ -280,16 +430,34 @@ class SvgContext {
     this.#state.group = this.#element("g", { "clip-path": `url(#${id})` });
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   * @param {number} height
+   */
   #box(x, y, width, height) {
     if (width < 0) [x, width] = [x + width, -width];
     if (height < 0) [y, height] = [y + height, -height];
     return { x: short(x), y: short(y), width: short(width), height: short(height) };
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   * @param {number} height
+   */
   fillRect(x, y, width, height) {
     if (!width || !height) return;
     const look = { ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity() };
     this.#element("rect", { ...this.#box(x, y, width, height), ...look, ...this.#transform() });
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   * @param {number} height
+   */
   strokeRect(x, y, width, height) {
     const path = this.#path; // a rectangle of its own leaves the path alone
     this.beginPath();
@@ -297,18 +465,28 @@ class SvgContext {
     this.stroke();
     this.#path = path;
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   * @param {number} height
+   */
   clearRect(x, y, width, height) {
     const [a, b, c, d, e, f] = this.#state.matrix;
-    const corners = [[x, y], [x + width, y + height]].map(
-      ([u, v]) => [a * u + c * v + e, b * u + d * v + f]);
+    const corners = [
+      [x, y],
+      [x + width, y + height],
+    ].map(([u, v]) => [a * u + c * v + e, b * u + d * v + f]);
     const [left, right] = corners.map((corner) => corner[0]).sort((p, q) => p - q);
     const [top, bottom] = corners.map((corner) => corner[1]).sort((p, q) => p - q);
-    const whole = !b && !c && left <= 0 && top <= 0 && right >= this.size[0] && bottom >= this.size[1];
+    const whole =
+      !b && !c && left <= 0 && top <= 0 && right >= this.size[0] && bottom >= this.size[1];
     if (whole && this.#state.group === this.#root) return this.#root.replaceChildren();
     const look = this.#paint("fill", this.background);
     this.#element("rect", { ...this.#box(x, y, width, height), ...look, ...this.#transform() });
   }
 
+  /** @param {string} text */
   measureText(text) {
     this.#probe.font = this.#state.font;
     return this.#probe.measureText(text);
@@ -317,44 +495,72 @@ class SvgContext {
   #baseline() {
     const { font, textBaseline } = this.#state;
     const key = `${textBaseline} ${font}`;
-    if (!this.#baselines.has(key)) {
+    let baseline = this.#baselines.get(key);
+    if (baseline === undefined) {
       this.#probe.textBaseline = "alphabetic";
       const ascent = this.measureText("x").fontBoundingBoxAscent;
       this.#probe.textBaseline = textBaseline;
-      this.#baselines.set(key, ascent - this.measureText("x").fontBoundingBoxAscent);
+      baseline = ascent - this.measureText("x").fontBoundingBoxAscent;
+      this.#baselines.set(key, baseline);
       this.#probe.textBaseline = "alphabetic";
     }
-    return this.#baselines.get(key);
+    return baseline;
   }
+  /**
+   * @param {string} text
+   * @param {number} x
+   * @param {number} y
+   */
   fillText(text, x, y) {
     this.#probe.font = this.#state.font; // comes back in one form: "italic bold 12px sans-serif"
-    const [, kind, size, family] = /^(.*?)([\d.]+)px (.*)$/.exec(this.#probe.font);
+    const [, kind, size, family] = /^(.*?)([\d.]+)px (.*)$/.exec(this.#probe.font) ?? [
+      "",
+      "",
+      "10",
+      "sans-serif",
+    ];
     const weight = /\b(bold|[1-9]00)\b/.exec(kind);
-    const anchor = { center: "middle", right: "end", end: "end" }[this.#state.textAlign];
+    const anchor = { center: "middle", right: "end", end: "end", left: "", start: "" }[
+      this.#state.textAlign
+    ];
     const element = this.#element("text", {
-      x: short(x), y: short(y + this.#baseline()), "font-family": family, "font-size": size,
+      x: short(x),
+      y: short(y + this.#baseline()),
+      "font-family": family,
+      "font-size": size,
       ...(weight ? { "font-weight": weight[1] } : {}),
       ...(/italic|oblique/.test(kind) ? { "font-style": "italic" } : {}),
       ...(anchor ? { "text-anchor": anchor } : {}),
-      ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity(), ...this.#transform(),
+      ...this.#paint("fill", this.#state.fillStyle),
+      ...this.#opacity(),
+      ...this.#transform(),
     });
     element.setAttributeNS("http://www.w3.org/XML/1998/namespace", "xml:space", "preserve");
     element.textContent = xmlText(text);
   }
 
   // drawImage(canvas, x, y), with (width, height), or with a part of the canvas before those.
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {number[]} numbers
+   */
   drawImage(canvas, ...numbers) {
-    let part = [0, 0, canvas.width, canvas.height], place = numbers;
+    let part = [0, 0, canvas.width, canvas.height],
+      place = numbers;
     if (numbers.length === 8) [part, place] = [numbers.slice(0, 4), numbers.slice(4)];
     const [x, y, width = part[2], height = part[3]] = place;
     if (!part[2] || !part[3] || !width || !height) return;
     const copy = document.createElement("canvas");
     copy.width = Math.max(Math.round(part[2]), 1);
     copy.height = Math.max(Math.round(part[3]), 1);
-    copy.getContext("2d").drawImage(canvas, ...part, 0, 0, copy.width, copy.height);
+    const [left, top, across, down] = part;
+    pen(copy).drawImage(canvas, left, top, across, down, 0, 0, copy.width, copy.height);
     this.#element("image", {
-      ...this.#box(x, y, width, height), href: copy.toDataURL("image/png"),
-      preserveAspectRatio: "none", ...this.#opacity(), ...this.#transform(),
+      ...this.#box(x, y, width, height),
+      href: copy.toDataURL("image/png"),
+      preserveAspectRatio: "none",
+      ...this.#opacity(),
+      ...this.#transform(),
       ...(this.#state.imageSmoothingEnabled ? {} : { "image-rendering": "pixelated" }),
     });
   }

@@ -2,7 +2,12 @@
 // A text as a row of elements, one for each token: how they are read, and drawn to be saved.
 
 const ALONG_THE_ROW = {
-  ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity,
+  ArrowLeft: -1,
+  ArrowUp: -1,
+  ArrowRight: 1,
+  ArrowDown: 1,
+  Home: -Infinity,
+  End: Infinity,
 };
 
 /**
@@ -55,7 +60,8 @@ function readAlong(row, marks, last, listen, tell) {
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 
-const TITLE_HEIGHT = 26, PICTURE_MARGIN = 4;
+const TITLE_HEIGHT = 26,
+  PICTURE_MARGIN = 4;
 
 /**
  * The row as a picture to save: the title, then every token where it lies on the page. `paint` draws
@@ -65,7 +71,8 @@ const TITLE_HEIGHT = 26, PICTURE_MARGIN = 4;
  *         below?: (context: Pen, y: number) => void, legendHeight?: number) => Picture}
  */
 function rowPicture(row, marks, title, paint, below = () => {}, legendHeight = 0) {
-  const head = title ? TITLE_HEIGHT : 0, ink = getComputedStyle(row).color;
+  const head = title ? TITLE_HEIGHT : 0,
+    ink = getComputedStyle(row).color;
   const frame = row.getBoundingClientRect();
   const width = row.clientWidth + 2 * PICTURE_MARGIN;
   const height = head + row.scrollHeight + legendHeight + PICTURE_MARGIN;
@@ -76,7 +83,8 @@ function rowPicture(row, marks, title, paint, below = () => {}, legendHeight = 0
     context.font = "bold 13px sans-serif";
     if (title) context.fillText(shorten(context, title, width - 8), PICTURE_MARGIN, 13);
     marks.forEach((mark, index) => {
-      const style = getComputedStyle(mark), place = mark.getBoundingClientRect();
+      const style = getComputedStyle(mark),
+        place = mark.getBoundingClientRect();
       if (style.visibility === "hidden") return;
       const edge = Number.parseFloat(style.borderBottomWidth);
       const box = {

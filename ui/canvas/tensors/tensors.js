@@ -1,29 +1,71 @@
+// @ts-check
 // Small tensors as nested grids. All text reaches the page through textContent or fillText.
 
-const FONT = "12px sans-serif", SMALL = "11px sans-serif";
-const CELL_HEIGHT = 22, SMALL_CELL = 9, MAX_LABEL = 84, TITLE = 16, BLOCK_GAP = 10, FRAME = 5;
-const BOLD = "bold 13px sans-serif", TEXT_LINE = 16, TEXT_GAP = 5, MARGIN = 4;
-const PANEL_GAP = [26, 16], TEXT_ROOM = 540, MIN_TEXT_ROOM = 200;
+const FONT = "12px sans-serif",
+  SMALL = "11px sans-serif";
+const CELL_HEIGHT = 22,
+  SMALL_CELL = 9,
+  MAX_LABEL = 84,
+  TITLE = 16,
+  BLOCK_GAP = 10,
+  FRAME = 5;
+const BOLD = "bold 13px sans-serif",
+  TEXT_LINE = 16,
+  TEXT_GAP = 5,
+  MARGIN = 4;
+const PANEL_GAP = [26, 16],
+  TEXT_ROOM = 540,
+  MIN_TEXT_ROOM = 200;
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
 // The parts of the body follow one another: of each panel its values, then its identities.
+/** @typedef {string[] | string[][]} Labels */
+/**
+ * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
+ * @typedef {{
+ *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
+ *   blocks: Labels | null, mark: number[][], positions: number[][] | null, note: string,
+ *   box: [number, number] | null, boxNote: string, shapeText: string,
+ *   values: Float32Array, cells: Int32Array | null, groups: Int32Array | null,
+ *   grid: [rows: number, columns: number], outer: number[], marked: Set<number>,
+ *   there: [rows: number, columns: number], largest: number,
+ *   canvas: HTMLCanvasElement, layout: PanelLayout,
+ * }} Panel
+ * @typedef {{
+ *   label: number, head: number, title: number, cellWidth: number, cellHeight: number,
+ *   numbered: boolean, blockWidth: number, blockHeight: number, across: number,
+ *   stackTitle: number, stackHeight: number, frame: number, blocks: number, stacks: number,
+ *   width: number, height: number,
+ * }} PanelLayout
+ * @typedef {{
+ *   panels: Panel[], colour: "value" | "identity", decimals: number, palette: [number, number],
+ *   link: string,
+ * }} TensorsData
+ * @typedef {{ panel: Panel, above: string[], below: string[], x: number, y: number, width: number,
+ *   height: number }} Place
+ */
+
+/** @type {(data: Uint8Array) => TensorsData} */
 function unpackPanels(data) {
   const { body, ...header } = unpack(data);
   let start = body.byteOffset;
-  const take = (Kind, count) => {
-    const part = new Kind(body.buffer, start, count);
+  const take = (/** @type {number} */ count) => {
     start += 4 * count;
-    return part;
+    return start - 4 * count;
   };
   for (const panel of header.panels) {
-    const count = panel.shape.reduce((a, b) => a * b, 1);
-    panel.values = take(Float32Array, count);
-    panel.cells = panel.cells ? take(Int32Array, count) : null;
-    panel.groups = panel.groups ? take(Int32Array, count) : null;
+    /** @type {number[]} */
+    const shape = panel.shape;
+    const count = shape.reduce((a, b) => a * b, 1);
+    panel.values = new Float32Array(body.buffer, take(count), count);
+    panel.cells = panel.cells ? new Int32Array(body.buffer, take(count), count) : null;
+    panel.groups = panel.groups ? new Int32Array(body.buffer, take(count), count) : null;
     // a vector is drawn as one row
     panel.grid = panel.shape.length === 1 ? [1, panel.shape[0]] : panel.shape.slice(-2);
     panel.outer = panel.shape.slice(0, -2);
-    panel.marked = new Set(panel.mark.map((index) => flat(panel.shape, index)));
+    panel.marked = new Set(
+      panel.mark.map((/** @type {number[]} */ index) => flat(panel.shape, index)),
+    );
     panel.there = panel.there || panel.grid;
     const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
     panel.largest = Math.max(...finite, 1e-12);
@@ -31,10 +73,18 @@ function unpackPanels(data) {
   return header;
 }
 
+/**
+ * @param {number[]} shape
+ * @param {number[]} index
+ */
 function flat(shape, index) {
   return index.reduce((at, i, axis) => at * shape[axis] + i, 0);
 }
 
+/**
+ * @param {number[]} shape
+ * @param {number} at
+ */
 function unflat(shape, at) {
   const index = [];
   for (let axis = shape.length - 1; axis >= 0; axis--) {
@@ -45,23 +95,44 @@ function unflat(shape, at) {
 }
 
 // a cell that has its place, but is not there yet
+/**
+ * @param {Panel} panel
+ * @param {number} at
+ */
 function isThere(panel, at) {
-  const [rows, columns] = panel.grid, inside = at % (rows * columns);
+  const [rows, columns] = panel.grid,
+    inside = at % (rows * columns);
   return Math.floor(inside / columns) < panel.there[0] && inside % columns < panel.there[1];
 }
 
+/**
+ * @param {Panel} panel
+ * @param {number} at
+ */
 function isBoxed(panel, at) {
   if (!panel.box) return false;
-  const [rows, columns] = panel.grid, inside = at % (rows * columns);
+  const [rows, columns] = panel.grid,
+    inside = at % (rows * columns);
   return Math.floor(inside / columns) < panel.box[0] && inside % columns < panel.box[1];
 }
 
 // the index along one axis: where the panel is a window, that in the whole tensor
+/**
+ * @param {Panel} panel
+ * @param {number} axis
+ * @param {number} i
+ */
 const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
 
 // labels that differ along the first axis are nested: those of one of its indices
-const labelsOf = (labels, first) => (labels && Array.isArray(labels[0]) ? labels[first] : labels);
+/** @type {(labels: Labels | null, first: number) => string[]} */
+const labelsOf = (labels, first) =>
+  /** @type {string[]} */ (labels && Array.isArray(labels[0]) ? labels[first] : (labels ?? []));
 
+/**
+ * @param {number} value
+ * @param {number} decimals
+ */
 function written(value, decimals) {
   if (Number.isNaN(value)) return "nan";
   if (value === Infinity) return "∞";
@@ -73,65 +144,113 @@ function written(value, decimals) {
 }
 
 // as `shorten`; where room is short, the mark of a space before a word gives way to its letters
+/**
+ * @param {Pen} context
+ * @param {string} text
+ * @param {number} room
+ */
 function shortest(context, text, room) {
   const fits = context.measureText(text).width <= room;
   return shorten(context, fits || text.length < 2 ? text : text.replace(/^␣/, ""), room);
 }
 
+/** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  const root = element(parentElement, ".tensors"), holder = element(parentElement, ".panels");
-  const readout = element(parentElement, ".readout"), { listen, forget } = hearing();
+  const root = element(parentElement, ".tensors"),
+    holder = element(parentElement, ".panels");
+  const readout = element(parentElement, ".readout"),
+    { listen, forget } = hearing();
   const picture = unpackPanels(data);
-  let lit = null; // { cell, group } of the element pointed at, here or in a linked picture
-  let focus = null; // { panel, at } when it is pointed at here
+  /** @type {{ cell: number, group: number } | null} the element pointed at, here or in a linked picture */
+  let lit = null;
+  /** @type {{ panel: Panel, at: number } | null} when it is pointed at here */
+  let focus = null;
 
   // ---- layout: where every block and cell of a panel lies, in CSS pixels
 
+  /**
+   * @param {Panel} panel
+   * @param {Pen} context
+   * @param {number} room
+   */
   function arrange(panel, context, room) {
     context.font = FONT;
     const [rows, columns] = panel.grid;
+    /** @param {string[]} texts */
     const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
     const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
     const head = panel.columns ? TITLE : 0;
     context.font = SMALL;
-    const numbers = Math.ceil(width([...panel.values].map((v) => written(v, picture.decimals)))) + 8;
+    const numbers =
+      Math.ceil(width([...panel.values].map((v) => written(v, picture.decimals)))) + 8;
     const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
     const wanted = Math.max(numbers, labelled, CELL_HEIGHT);
     const blocks = panel.outer.length ? panel.outer[panel.outer.length - 1] : 1;
     const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
     const title = panel.outer.length ? TITLE : 0;
-    const asBlock = (cell) => label + columns * cell;
+    const asBlock = (/** @type {number} */ cell) => label + columns * cell;
     // numbers are written where a block with them fits the page; else cells are small squares
     const numbered = asBlock(wanted) + 2 * FRAME <= room;
-    const cellWidth = numbered ? wanted : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
+    const cellWidth = numbered
+      ? wanted
+      : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
     const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, cellWidth);
-    const blockWidth = asBlock(cellWidth), blockHeight = title + head + rows * cellHeight;
-    const across = Math.max(1, Math.min(blocks, Math.floor((room - 2 * FRAME + BLOCK_GAP) / (blockWidth + BLOCK_GAP))));
+    const blockWidth = asBlock(cellWidth),
+      blockHeight = title + head + rows * cellHeight;
+    const across = Math.max(
+      1,
+      Math.min(blocks, Math.floor((room - 2 * FRAME + BLOCK_GAP) / (blockWidth + BLOCK_GAP))),
+    );
     const lines = Math.ceil(blocks / across);
     const stackTitle = stacks > 1 || panel.outer.length > 1 ? TITLE : 0;
     const stackHeight = stackTitle + lines * (blockHeight + BLOCK_GAP) - BLOCK_GAP + 2 * FRAME;
     const frame = panel.outer.length > 1 ? FRAME : 0;
     return {
-      label, head, title, cellWidth, cellHeight, numbered, blockWidth, blockHeight, across,
-      stackTitle, stackHeight, frame, blocks, stacks,
+      label,
+      head,
+      title,
+      cellWidth,
+      cellHeight,
+      numbered,
+      blockWidth,
+      blockHeight,
+      across,
+      stackTitle,
+      stackHeight,
+      frame,
+      blocks,
+      stacks,
       width: across * (blockWidth + BLOCK_GAP) - BLOCK_GAP + 2 * frame + 1,
       height: stacks * (stackHeight + BLOCK_GAP) - BLOCK_GAP + 1,
     };
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {number} block
+   */
   function corner(panel, block) {
     const l = panel.layout;
-    const stack = Math.floor(block / l.blocks), place = block % l.blocks;
+    const stack = Math.floor(block / l.blocks),
+      place = block % l.blocks;
     return {
       x: l.frame + (place % l.across) * (l.blockWidth + BLOCK_GAP),
-      y: stack * (l.stackHeight + BLOCK_GAP) + l.stackTitle + l.frame +
+      y:
+        stack * (l.stackHeight + BLOCK_GAP) +
+        l.stackTitle +
+        l.frame +
         Math.floor(place / l.across) * (l.blockHeight + BLOCK_GAP),
     };
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {number} at
+   */
   function box(panel, at) {
-    const l = panel.layout, [rows, columns] = panel.grid;
+    const l = panel.layout,
+      [rows, columns] = panel.grid;
     const { x, y } = corner(panel, Math.floor(at / (rows * columns)));
     const inside = at % (rows * columns);
     return {
@@ -142,13 +261,16 @@ export default function (component) {
 
   // ---- colours
 
+  /** @type {(panel: Panel, at: number, paper: Rgb) => Rgb} */
   function fill(panel, at, paper) {
     if (picture.colour === "identity") {
       const [rows, width] = picture.palette;
-      const exact = panel.cells && panel.cells[at] >= 0;
-      const id = exact ? panel.cells[at] : panel.groups ? panel.groups[at] : -1;
+      const cell = panel.cells?.[at] ?? -1,
+        exact = cell >= 0;
+      const id = exact ? cell : (panel.groups?.[at] ?? -1);
       if (id < 0) return mix(paper, [128, 128, 128], 0.25);
-      const row = Math.floor(id / width), place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
+      const row = Math.floor(id / width),
+        place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
       return identityColour(row, rows, place);
     }
     const value = panel.values[at];
@@ -156,6 +278,10 @@ export default function (component) {
     return signed(value / panel.largest, paper);
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {number} at
+   */
   function isLit(panel, at) {
     if (!lit) return false;
     if (panel.cells && lit.cell >= 0) return panel.cells[at] === lit.cell;
@@ -167,12 +293,14 @@ export default function (component) {
 
   // ---- drawing
 
+  /** @param {Panel} panel */
   function draw(panel) {
     const room = root.clientWidth;
     if (room === 0) return; // not laid out yet: the observer calls again
     const context = pen(panel.canvas);
     panel.layout = arrange(panel, context, room);
-    const l = panel.layout, ratio = window.devicePixelRatio || 1;
+    const l = panel.layout,
+      ratio = window.devicePixelRatio || 1;
     panel.canvas.width = Math.round(l.width * ratio);
     panel.canvas.height = Math.round(l.height * ratio);
     panel.canvas.style.width = `${l.width}px`;
@@ -182,12 +310,21 @@ export default function (component) {
     // where the first cell lies and how large cells are, for whoever reads the picture by program
     const first = box(panel, 0);
     Object.assign(panel.canvas.dataset, {
-      left: first.x, top: first.y, cellWidth: l.cellWidth, cellHeight: l.cellHeight,
+      left: first.x,
+      top: first.y,
+      cellWidth: l.cellWidth,
+      cellHeight: l.cellHeight,
     });
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {Pen} context
+   */
   function paint(panel, context) {
-    const l = panel.layout, ink = getComputedStyle(panel.canvas).color;
+    const l = panel.layout,
+      ink = getComputedStyle(panel.canvas).color;
+    /** @type {Rgb} */
     const paper = bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255];
     context.textBaseline = "middle";
     const blocks = l.blocks * l.stacks;
@@ -202,21 +339,38 @@ export default function (component) {
         context.font = SMALL;
         context.textAlign = "right";
         context.fillStyle = bright(tone) ? "#10141a" : "#ffffff";
-        context.fillText(written(panel.values[at], picture.decimals), x + l.cellWidth - 5, y + l.cellHeight / 2);
+        context.fillText(
+          written(panel.values[at], picture.decimals),
+          x + l.cellWidth - 5,
+          y + l.cellHeight / 2,
+        );
       }
     }
     for (let at = 0; at < panel.values.length; at++) {
       if (!isThere(panel, at)) continue;
       if (panel.marked.has(at)) frame(context, panel, at, [[ink, 2]]);
-      if (isLit(panel, at)) frame(context, panel, at, [["black", 4], ["white", 2]]);
+      if (isLit(panel, at))
+        frame(context, panel, at, [
+          ["black", 4],
+          ["white", 2],
+        ]);
     }
-    if (panel.box && Math.min(...panel.box) > 0) outline(context, panel, ink, paper);
+    if (panel.box && Math.min(...panel.box) > 0) outline(context, panel, panel.box, ink, paper);
   }
 
   // one thick frame around the boxed part, and hatched over it: seen without colours too
-  function outline(context, panel, ink, paper) {
-    const { x, y } = box(panel, 0), l = panel.layout;
-    const width = panel.box[1] * l.cellWidth - 1, height = panel.box[0] * l.cellHeight - 1;
+  /**
+   * @param {Pen} context
+   * @param {Panel} panel
+   * @param {[rows: number, columns: number]} boxed
+   * @param {string} ink
+   * @param {Rgb} paper
+   */
+  function outline(context, panel, [rows, columns], ink, paper) {
+    const { x, y } = box(panel, 0),
+      l = panel.layout;
+    const width = columns * l.cellWidth - 1,
+      height = rows * l.cellHeight - 1;
     context.save();
     context.beginPath();
     context.rect(x, y, width, height);
@@ -231,15 +385,25 @@ export default function (component) {
     }
     context.stroke();
     context.restore();
-    for (const [tone, thick] of [[css(paper), 6], [ink, 3]]) {
+    for (const [tone, thick] of /** @type {[string, number][]} */ ([
+      [css(paper), 6],
+      [ink, 3],
+    ])) {
       context.strokeStyle = tone;
       context.lineWidth = thick;
       context.strokeRect(x, y, width, height);
     }
   }
 
+  /**
+   * @param {Pen} context
+   * @param {Panel} panel
+   * @param {number} at
+   * @param {[string, number][]} strokes
+   */
   function frame(context, panel, at, strokes) {
-    const { x, y } = box(panel, at), l = panel.layout;
+    const { x, y } = box(panel, at),
+      l = panel.layout;
     for (const [tone, width] of strokes) {
       context.strokeStyle = tone;
       context.lineWidth = width;
@@ -247,25 +411,41 @@ export default function (component) {
     }
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {Pen} context
+   * @param {string} ink
+   * @param {number} block
+   */
   function labels(panel, context, ink, block) {
-    const l = panel.layout, [rows, columns] = panel.grid, { x, y } = corner(panel, block);
+    const l = panel.layout,
+      { x, y } = corner(panel, block);
     context.fillStyle = ink;
     context.font = SMALL;
     context.textAlign = "left";
-    const names = panel.axes, place = block % l.blocks;
-    const inner = panel.outer.length - 1, first = inner > 0 ? Math.floor(block / l.blocks) : block;
-    const rowTexts = labelsOf(panel.rows, first), columnTexts = labelsOf(panel.columns, first);
+    const names = panel.axes,
+      place = block % l.blocks;
+    const inner = panel.outer.length - 1,
+      first = inner > 0 ? Math.floor(block / l.blocks) : block;
+    const rowTexts = labelsOf(panel.rows, first),
+      columnTexts = labelsOf(panel.columns, first);
     if (l.title) {
       const own = panel.blocks ? ` ${labelsOf(panel.blocks, first)[place]}` : "";
       const title = `${names[inner]} ${real(panel, inner, place)}${own}`;
       context.fillText(shorten(context, title, l.blockWidth), x, y + TITLE / 2);
     }
     if (l.stackTitle && place === 0) {
-      const stack = block / l.blocks, top = stack * (l.stackHeight + BLOCK_GAP);
+      const stack = block / l.blocks,
+        top = stack * (l.stackHeight + BLOCK_GAP);
       context.fillText(`${names[0]} ${real(panel, 0, stack)}`, 0, top + TITLE / 2);
       context.strokeStyle = ink;
       context.globalAlpha = 0.5;
-      context.strokeRect(0.5, top + l.stackTitle + 0.5, l.width - 1, l.stackHeight - l.stackTitle - 1);
+      context.strokeRect(
+        0.5,
+        top + l.stackTitle + 0.5,
+        l.width - 1,
+        l.stackHeight - l.stackTitle - 1,
+      );
       context.globalAlpha = 1;
     }
     context.font = FONT;
@@ -293,16 +473,21 @@ export default function (component) {
   // ---- the picture to take away: the panels with what is written above and below each of them
 
   // Beside each other while there is room, as on the page.
+  /** @type {(context: Pen, room: number) => Place[]} */
   function places(context, room) {
     const most = Math.min(Math.max(room, MIN_TEXT_ROOM), TEXT_ROOM);
-    let x = 0, y = 0, tallest = 0;
+    let x = 0,
+      y = 0,
+      tallest = 0;
     return picture.panels.map((panel) => {
       context.font = SMALL;
-      const above = wrap(context, panel.shapeText, most), below = wrap(context, panel.note, most);
+      const above = wrap(context, panel.shapeText, most),
+        below = wrap(context, panel.note, most);
       const widths = [...above, ...below].map((text) => context.measureText(text).width);
       context.font = BOLD;
       const width = Math.max(panel.layout.width, context.measureText(panel.name).width, ...widths);
-      const height = (1 + above.length + below.length) * TEXT_LINE + panel.layout.height + 2 * TEXT_GAP;
+      const height =
+        (1 + above.length + below.length) * TEXT_LINE + panel.layout.height + 2 * TEXT_GAP;
       if (x > 0 && x + width > room) [x, y, tallest] = [0, y + tallest + PANEL_GAP[1], 0];
       const place = { panel, above, below, x, y, width, height };
       x += width + PANEL_GAP[0];
@@ -317,14 +502,21 @@ export default function (component) {
     return {
       width: Math.ceil(Math.max(...all.map(({ x, width }) => x + width))) + 2 * MARGIN,
       height: Math.ceil(Math.max(...all.map(({ y, height }) => y + height))) + 2 * MARGIN,
-      draw: (context) => all.forEach((place) => drawPlace(context, place)),
+      draw: (/** @type {Pen} */ context) => {
+        for (const place of all) drawPlace(context, place);
+      },
       name: picture.panels.map((panel) => panel.name).join(" "),
       element: root,
     };
   }
 
+  /** @type {(context: Pen, place: Place) => void} */
   function drawPlace(context, { panel, above, below, x, y }) {
     let line = 0;
+    /**
+     * @param {string} text
+     * @param {string} font
+     */
     const say = (text, font) => {
       context.font = font;
       context.textAlign = "left";
@@ -357,9 +549,12 @@ export default function (component) {
     const index = unflat(panel.shape, at);
     const named = index.map((i, axis) => {
       const last = panel.shape.length - 1;
-      const texts = labelsOf([panel.columns, panel.rows, panel.blocks][last - axis] || null, index[0]);
+      const texts = labelsOf(
+        [panel.columns, panel.rows, panel.blocks][last - axis] ?? null,
+        index[0],
+      );
       const name = `${panel.axes[axis]} ${real(panel, axis, i)}`;
-      return texts ? `${name} “${isolated(texts[i])}”` : name;
+      return texts.length ? `${name} “${isolated(texts[i])}”` : name;
     });
     const value = panel.values[at];
     const shown = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : written(value, 0);
@@ -367,14 +562,17 @@ export default function (component) {
     readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})${boxed}`;
   }
 
+  /** @type {(panel: Panel | null, at: number) => void} */
   function light(panel, at) {
     focus = panel === null ? null : { panel, at };
-    const group = panel !== null && panel.groups ? panel.groups[at] : -1;
+    const group = panel?.groups ? panel.groups[at] : -1;
     lit = panel === null ? null : { cell: panel.cells ? panel.cells[at] : -1, group };
     tell();
     picture.panels.forEach(draw);
     if (picture.link) {
-      window.dispatchEvent(new CustomEvent("attention-lab-light", { detail: { link: picture.link, lit, from: root } }));
+      window.dispatchEvent(
+        new CustomEvent("attention-lab-light", { detail: { link: picture.link, lit, from: root } }),
+      );
     }
   }
 
@@ -385,9 +583,15 @@ export default function (component) {
     picture.panels.forEach(draw);
   });
 
+  /**
+   * @param {Panel} panel
+   * @param {PointerEvent} event
+   */
   function at(panel, event) {
-    const bounds = panel.canvas.getBoundingClientRect(), l = panel.layout;
-    const px = event.clientX - bounds.left, py = event.clientY - bounds.top;
+    const bounds = panel.canvas.getBoundingClientRect(),
+      l = panel.layout;
+    const px = event.clientX - bounds.left,
+      py = event.clientY - bounds.top;
     for (let block = 0; block < l.blocks * l.stacks; block++) {
       const { x, y } = corner(panel, block);
       const column = Math.floor((px - x - l.label) / l.cellWidth);
@@ -400,20 +604,29 @@ export default function (component) {
     return -1;
   }
 
+  /** @type {Record<string, [number, number]>} */
   const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  /** @type {(panel: Panel, event: KeyboardEvent) => void} */
   function onKey(panel, event) {
     if (event.key === "Escape") return light(null, 0);
     const step = STEPS[event.key];
     if (!step) return;
     event.preventDefault();
     if (focus === null || focus.panel !== panel) return light(panel, 0);
-    const columns = panel.grid[1], next = focus.at + step[0] * columns + step[1];
+    const columns = panel.grid[1],
+      next = focus.at + step[0] * columns + step[1];
     if (next >= 0 && next < panel.values.length && isThere(panel, next)) light(panel, next);
   }
 
+  /** @param {Panel} panel */
   function build(panel) {
     const figure = document.createElement("figure");
     figure.className = "panel";
+    /**
+     * @param {string} tag
+     * @param {string} className
+     * @param {string} text
+     */
     const part = (tag, className, text) => {
       const element = document.createElement(tag);
       element.className = className;
@@ -427,17 +640,25 @@ export default function (component) {
     panel.canvas = document.createElement("canvas");
     panel.canvas.tabIndex = 0;
     panel.canvas.setAttribute("role", "img");
-    panel.canvas.setAttribute("aria-label", `${panel.name} ${panel.shapeText}. Use the arrow keys to read values.`);
+    panel.canvas.setAttribute(
+      "aria-label",
+      `${panel.name} ${panel.shapeText}. Use the arrow keys to read values.`,
+    );
     scroll.append(panel.canvas);
     if (panel.note) part("div", "note", panel.note);
     holder.append(figure);
-    const point = (event) => {
+    const point = (/** @type {PointerEvent} */ event) => {
       const found = panel.layout ? at(panel, event) : -1;
-      if (found >= 0 && !(focus && focus.panel === panel && focus.at === found)) light(panel, found);
+      if (found >= 0 && !(focus && focus.panel === panel && focus.at === found))
+        light(panel, found);
     };
     listen(panel.canvas, "pointermove", point);
     listen(panel.canvas, "pointerdown", point);
-    listen(panel.canvas, "pointerleave", (event) => event.pointerType === "mouse" && light(null, 0));
+    listen(
+      panel.canvas,
+      "pointerleave",
+      (event) => event.pointerType === "mouse" && light(null, 0),
+    );
     listen(panel.canvas, "keydown", (event) => onKey(panel, event));
     listen(panel.canvas, "transitionend", () => draw(panel)); // the theme changed
   }
@@ -446,7 +667,9 @@ export default function (component) {
   picture.panels.forEach(build);
   readout.textContent = HINT;
 
-  offerToSave(parentElement, listen, pictureOfAll, (text) => { readout.textContent = text; });
+  offerToSave(parentElement, listen, pictureOfAll, (text) => {
+    readout.textContent = text;
+  });
 
   picture.panels.forEach(draw);
   const stopWatching = onNewWidth(root, () => picture.panels.forEach(draw));

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { LETTER, shared } from "./shared_scripts.mjs";
+
+const { unpack, unpackFloats, shorten, wrap, isolated } = shared(
+  "unpack",
+  "unpackFloats",
+  "shorten",
+  "wrap",
+  "isolated",
+);
+const measure = { measureText: (text) => ({ width: LETTER * [...text].length }) };
+
+/** As ui/canvas/component.py packs it. */
+function packed(header, values) {
+  let text = JSON.stringify(header);
+  while (Buffer.byteLength(text) % 4) text += " ";
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(Buffer.byteLength(text));
+  return Buffer.concat([length, Buffer.from(text), Buffer.from(new Float32Array(values).buffer)]);
+}
+
+test("numbers arrive exactly, wherever the bytes lie in a larger buffer", () => {
+  const values = [0.1, -2.5, Number.NaN, Number.NEGATIVE_INFINITY, 3e-39];
+  const bytes = packed({ title: "é שלום 😀 </script>", rows: 5 }, values);
+  for (let offset = 0; offset < 5; offset++) {
+    const larger = new Uint8Array(bytes.length + offset);
+    larger.set(bytes, offset);
+    const read = unpackFloats(larger.subarray(offset));
+    assert.deepEqual(read.values, new Float32Array(values));
+    assert.equal(read.title, "é שלום 😀 </script>");
+    assert.equal(read.rows, 5);
+    assert.equal("body" in read, false);
+  }
+});
+
+test("a body of bytes needs no alignment", () => {
+  const text = Buffer.from('{"a":1}');
+  const data = Buffer.concat([Buffer.from([text.length, 0, 0, 0]), text, Buffer.from([7, 8, 9])]);
+  assert.deepEqual([...unpack(new Uint8Array(data)).body], [7, 8, 9]);
+});
+
+test("a label is cut to its room, between characters", () => {
+  assert.equal(shorten(measure, "abcdef", 6 * LETTER), "abcdef");
+  assert.equal(shorten(measure, "abcdef", 6 * LETTER - 1), "abcd…");
+  assert.equal(shorten(measure, "😀😀😀😀", 3 * LETTER), "😀😀…");
+  assert.equal(shorten(measure, "abc", 0), "a…"); // never nothing
+});
+
+test("a text is cut into lines between its words", () => {
+  assert.deepEqual(wrap(measure, "one two  three", 7 * LETTER), ["one two", "three"]);
+  assert.deepEqual(wrap(measure, "one two three", 100 * LETTER), ["one two three"]);
+  assert.deepEqual(wrap(measure, "unbreakable it is", 6 * LETTER), ["unbre…", "it is"]);
+  assert.deepEqual(wrap(measure, "", 10), []);
+});
+
+test("a label stands between marks of isolation", () => {
+  assert.equal(isolated("שלום"), "\u2068שלום\u2069");
+});

@@ -1,0 +1,50 @@
+// The scripts that all drawings share, as one of them has them: put together as a text and run. What
+// they need of a browser is the parser and serializer of xmldom, and canvases without pixels.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { DOMImplementation, DOMParser, XMLSerializer } from "@xmldom/xmldom";
+
+const FOLDER = new URL("../../ui/canvas/shared/", import.meta.url);
+export const LETTER = 6; // the width of every letter, in pixels
+
+class Context2d {
+  font = "10px sans-serif";
+  textBaseline = "alphabetic";
+  #fillStyle = "#000000";
+  get fillStyle() {
+    return this.#fillStyle;
+  }
+  set fillStyle(style) {
+    // a browser takes what it knows as a colour, and ignores the rest
+    if (/^(#[0-9a-f]{6}|rgba\(.*\))$/.test(style)) this.#fillStyle = style;
+  }
+  measureText(text) {
+    const ascent = { alphabetic: 9, middle: 5, top: 0 }[this.textBaseline];
+    return { width: LETTER * [...text].length, fontBoundingBoxAscent: ascent };
+  }
+}
+
+const document = {
+  implementation: new DOMImplementation(),
+  createElement: () => ({ getContext: () => new Context2d() }),
+};
+
+/** The values of these names in the shared scripts. */
+export function shared(...names) {
+  const texts = readdirSync(FOLDER)
+    .filter((name) => name.endsWith(".js"))
+    .sort()
+    .map((name) => readFileSync(new URL(name, FOLDER), "utf8"));
+  const body = `"use strict";\n${texts.join("")}\nreturn { ${names.join(", ")} };`;
+  return new Function("document", "XMLSerializer", body)(document, XMLSerializer);
+}
+
+/** The elements of an SVG text with that name; the text must be well-formed. */
+export function elements(text, name) {
+  const onError = (level, message) => {
+    // it warns of the replacement character, which is meant
+    if (level !== "warning") throw new Error(`${level}: ${message}`);
+  };
+  const parsed = new DOMParser({ onError }).parseFromString(text, "image/svg+xml");
+  return [...parsed.getElementsByTagName(name)];
+}

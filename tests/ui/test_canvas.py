@@ -1,0 +1,110 @@
+"""What all drawings share: how they are put together and packed, and their one palette."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ui.canvas import chips, component, heatmap, lines, mosaic, shaded, tensors
+from ui.canvas.component import Canvas, pack
+from ui.charts import style
+
+FOLDER = Path(component.__file__).parent
+CANVASES: dict[str, Canvas] = {
+    "chips": chips._canvas,
+    "heatmap": heatmap.canvas,
+    "lines": lines.canvas,
+    "mosaic": mosaic.canvas,
+    "shaded": shaded._canvas,
+    "tensors": tensors._canvas,
+}
+FUNCTION = re.compile(r"^ *(?:async )?function (\w+)", re.MULTILINE)
+
+
+def test_every_folder_of_a_drawing_is_tested_here():
+    assert set(CANVASES) | {"shared"} == {
+        folder.name for folder in FOLDER.iterdir() if folder.is_dir() and folder.name[0] != "_"
+    }
+
+
+@pytest.mark.parametrize("name", CANVASES)
+def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
+    canvas = CANVASES[name]
+    own = (FOLDER / name / f"{name}.js").read_text(encoding="utf-8")
+    shared = "".join(
+        file.read_text(encoding="utf-8") for file in sorted((FOLDER / "shared").glob("*.js"))
+    )
+    assert "class SvgContext" in canvas.js.partition("export default")[0]
+    # comments are left out and no code with them; what is defined is defined once
+    defined = FUNCTION.findall(canvas.js)
+    assert defined == FUNCTION.findall(shared + own)
+    top = re.findall(r"^(?:const|function|class) (\w+)", shared + own, re.MULTILINE)
+    assert len(set(top)) == len(top)
+    assert not re.search(r"^\s*(//|/\*\*[^/]*\*/$| )", canvas.js, re.MULTILINE)
+    assert canvas.css.startswith((FOLDER / "shared" / "base.css").read_text(encoding="utf-8"))
+    assert canvas.html.count('class="png"') == canvas.html.count('class="svg"') == 1
+
+
+def test_only_comments_that_fill_lines_are_left_out():
+    text = """// one
+/**
+ * @param {number} a
+ */
+function f(a) {
+  // two
+  const url = "https://example.org"; // three
+  return /** @type {any} */ (
+    /** @type {number} */ (a) /
+    /** @type {number} */ (url)
+  );
+}
+/** four */
+f(1);
+"""
+    assert component._NOT_SENT.sub("", text) == """function f(a) {
+const url = "https://example.org"; // three
+return /** @type {any} */ (
+/** @type {number} */ (a) /
+/** @type {number} */ (url)
+);
+}
+f(1);
+"""
+
+
+def test_numbers_are_packed_by_their_kind_and_aligned():
+    values, cells = np.array([[0.1, 2], [3, np.nan]]), np.array([7, -1, 2])
+    for title in ("", "a", "ab", "é", "😀"):
+        data = pack({"title": title}, values, cells)
+        length = int.from_bytes(data[:4], "little")
+        assert length % 4 == 0
+        assert json.loads(data[4 : 4 + length]) == {"title": title}
+        np.testing.assert_array_equal(
+            np.frombuffer(data, "<f4", 4, 4 + length).reshape(2, 2), values.astype("f4")
+        )
+        np.testing.assert_array_equal(np.frombuffer(data, "<i4", 3, 4 + length + 16), cells)
+        assert len(data) == 4 + length + 4 * (4 + 3)
+
+
+def test_bytes_are_packed_as_they_are():
+    data = pack({"a": 1}, b"xyz")
+    assert data == b"\x08\0\0\0" + b'{"a": 1}' + b"xyz"
+
+
+def test_drawings_charts_and_theme_have_one_palette():
+    text = (FOLDER / "shared" / "colours.js").read_text(encoding="utf-8")
+    block = text[text.index("const OKABE_ITO") :]
+    drawn = dict(re.findall(r'(\w+): "(#\w{6})"', block[: block.index("}")]))
+    assert len(drawn) == 7
+    for name in ("blue", "vermillion", "green", "purple", "orange"):
+        assert drawn[name] == getattr(style, name.upper()).lower()
+    root = FOLDER.parents[1]
+    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    colours = [colour.lower() for colour in theme["chartCategoricalColors"]]
+    assert set(drawn.values()) <= set(colours)
+    # nowhere else is a colour of the palette written down
+    others = [file for file in FOLDER.rglob("*.[cj]s*") if file.name != "colours.js"]
+    assert not [f for f in others if any(c in f.read_text("utf-8").lower() for c in drawn.values())]
