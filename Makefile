@@ -4,8 +4,8 @@
 #             make test ARGS="tests/core -k cache"
 # make quick  lint, then the tests that need neither a browser nor the weights
 # make bench  the benchmarks
-# make lint   ruff and mypy
-# make format ruff's format, and what it can correct
+# make lint   ruff, mypy, and the checks of the JavaScript
+# make format ruff's and Prettier's format, and what ruff can correct
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -14,6 +14,8 @@ BIN := $(VENV)/bin
 export DEBIAN_FRONTEND = noninteractive
 # Empty files that say which step was done; newer requirements do the step again.
 STAMPS := $(VENV)/stamps
+# node and npm come from a Python package, so that make needs nothing else.
+NPM := cd tests/javascript && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 SITE := $(STAMPS)/site $(STAMPS)/weights
@@ -56,14 +58,16 @@ bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.kv_cache
 	$(BIN)/python -m benchmarks.heads
 
-lint: $(TOOLS)
+lint: $(TOOLS) $(STAMPS)/javascript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(NPM) run --silent check
 
-format: $(TOOLS)
+format: $(TOOLS) $(STAMPS)/javascript
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(NPM) run --silent style -- --write
 
 # Convert the bundled weights once, so that no test and no visitor waits for it.
 prepare: $(SITE)
@@ -112,10 +116,15 @@ $(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt
 	$(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
+# No package may run a script of its own when it is installed, see tests/javascript/.npmrc.
+$(STAMPS)/javascript: $(STAMPS)/dev tests/javascript/package.json tests/javascript/package-lock.json
+	$(NPM) ci --loglevel=error
+	@touch $@
+
 $(STAMPS)/bench: $(STAMPS)/dev requirements-bench.txt
 	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) tests/javascript/node_modules .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

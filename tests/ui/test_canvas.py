@@ -64,7 +64,9 @@ function f(a) {
 /** four */
 f(1);
 """
-    assert component._NOT_SENT.sub("", text) == """function f(a) {
+    assert (
+        component._NOT_SENT.sub("", text)
+        == """function f(a) {
 const url = "https://example.org"; // three
 return /** @type {any} */ (
 /** @type {number} */ (a) /
@@ -73,6 +75,7 @@ return /** @type {any} */ (
 }
 f(1);
 """
+    )
 
 
 def test_numbers_are_packed_by_their_kind_and_aligned():
@@ -102,7 +105,9 @@ def test_drawings_charts_and_theme_have_one_palette():
     for name in ("blue", "vermillion", "green", "purple", "orange"):
         assert drawn[name] == getattr(style, name.upper()).lower()
     root = FOLDER.parents[1]
-    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))[
+        "theme"
+    ]
     colours = [colour.lower() for colour in theme["chartCategoricalColors"]]
     assert set(drawn.values()) <= set(colours)
     # nowhere else is a colour of the palette written down

@@ -35,9 +35,9 @@ function prepared(part, i) {
   style.replaceSync(part.css);
   root.adoptedStyleSheets = [style];
   root.innerHTML = part.html; // the site's own file, without a value in it
-  /** @type {(() => void) | undefined} */
-  let leave;
-  return { ...part, i, root, says, component: FACTORIES[part.factory](), leave };
+  const component = FACTORIES[part.factory]();
+  const leave = /** @type {(() => void) | undefined} */ (undefined); // nothing to leave yet
+  return { ...part, i, root, says, component, leave };
 }
 
 /** @type {Part[]} */

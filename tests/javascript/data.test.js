@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { LETTER, shared } from "./shared_scripts.mjs";
+import { LETTER, shared } from "./shared_scripts.js";
 
 const { unpack, unpackFloats, shorten, wrap, isolated } = shared(
   "unpack",

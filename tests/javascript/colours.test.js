@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { shared } from "./shared_scripts.mjs";
+import { shared } from "./shared_scripts.js";
 
 const { OKABE_ITO, HEAD_COLOURS, rgb, bright, mix, colour, diverging, signed, identityColour } =
   shared(

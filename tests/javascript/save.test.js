@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { elements, shared } from "./shared_scripts.mjs";
+import { elements, shared } from "./shared_scripts.js";
 
 const { SvgContext, fileName } = shared("SvgContext", "fileName");
 const drawing = () => new SvgContext(200, 100, "#ffffff");
