@@ -319,6 +319,20 @@ def test_pages_stay_short():
     assert {str(path): n for path, n in lines.items() if n > limits[path]} == {}
 
 
+@pytest.mark.parametrize(
+    ("patterns", "limit"),
+    [
+        (("attention_core/*.py", "attention_core/model/*.py"), 2_300),  # read in one sitting
+        (("attention_core/model/transformer.py",), 220),
+        (("ui/**/*.py",), 2_600),  # what pages share; what one page needs lies beside it
+    ],
+)
+def test_what_a_reader_must_read_stays_short(patterns, limit):
+    files = [file for pattern in patterns for file in ROOT.glob(pattern)]
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+    assert 0 < lines <= limit
+
+
 @pytest.mark.parametrize("file", [*REQUIREMENTS, ROOT / "constraints.txt"], ids=lambda f: f.name)
 def test_every_requirement_is_pinned_exactly(file):
     lines = [line for line in requirement_lines(file) if line != "-c constraints.txt"]
