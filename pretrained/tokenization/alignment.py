@@ -12,12 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+import regex
+
 from pretrained.tokenization.tokens import Tokens, printable
 
 Groups = tuple[tuple[int, ...], ...]
 
 _APOSTROPHES = "'\u2019"
-_JOINERS = "\u200c\u200d"  # zero-width non-joiner and joiner: both stand inside one word or emoji
+# What a reader takes for one character: Unicode's extended grapheme clusters, of annex 29,
+# https://www.unicode.org/reports/tr29/.
+_CHARACTERS = regex.compile(r"\X")
 
 
 @dataclass(frozen=True)
@@ -243,11 +247,7 @@ def _covering(tokens: Tokens) -> list[tuple[int, int]]:
 
 def _continues(char: str) -> bool:
     """Whether a character belongs to the one before it: a mark, a joiner, a skin tone."""
-    return (
-        unicodedata.category(char).startswith("M")
-        or char in _JOINERS
-        or "\U0001f3fb" <= char <= "\U0001f3ff"
-    )
+    return _CHARACTERS.fullmatch("a" + char) is not None
 
 
 def _is_visible(char: str) -> bool:
@@ -255,7 +255,9 @@ def _is_visible(char: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    return char.isalnum() and not _is_chinese(char)
+    """A letter or digit; a vowel sign, which some scripts write as a character of its own."""
+    in_word = char.isalnum() or unicodedata.category(char).startswith("M")
+    return in_word and not _is_chinese(char)
 
 
 def _is_chinese(char: str) -> bool:
@@ -269,41 +271,30 @@ def _is_chinese(char: str) -> bool:
 
 
 def _segments(text: str) -> list[int]:
-    """For each character the number of its word, which grows along the text; -1 for white space."""
+    """For each character the number of its word, which grows along the text; -1 for white space.
+
+    What a reader takes for one character (a letter with its marks, a flag, a family) is never cut.
+    """
     numbers: list[int] = []
-    number, base, flags = -1, " ", 0  # base: the last character that is no mark; flags in a row
-    for i, char in enumerate(text):
-        if char.isspace():
-            numbers.append(-1)
-            base, flags = " ", 0
-            continue
-        follows = text[i + 1] if i + 1 < len(text) else " "
-        is_flag = "\U0001f1e6" <= char <= "\U0001f1ff"
-        before = text[i - 1] if i else " "
-        joined = base != " " and (
-            _continues(char)
-            or before == "\u200d"
-            or (_is_word(char) and (_is_word(base) or _inside(text, i - 1)))
-            or (char in _APOSTROPHES and _is_word(base) and _is_word(follows))
-            or (is_flag and flags % 2 == 1)
+    number = -1
+    firsts = [" ", " "]  # the first code points of the characters so far
+    characters = _CHARACTERS.findall(text)
+    for place, character in enumerate(characters):
+        first, before = character[0], firsts[-1]
+        after = characters[place + 1][0] if place + 1 < len(characters) else " "
+        within = before in _APOSTROPHES and _is_word(firsts[-2])
+        joined = (_is_word(first) and (_is_word(before) or within)) or (
+            first in _APOSTROPHES and _is_word(before) and _is_word(after)
         )
-        if not joined:
+        firsts.append(first)
+        if first.isspace():  # a line's end is two; a mark behind a space stands alone
+            n_blank = len(character) - len(character.lstrip())
+            numbers += [-1] * n_blank
+            character = character[n_blank:]
+        if character and not joined:
             number += 1
-        numbers.append(number)
-        flags = flags + 1 if is_flag else 0
-        if not _continues(char):
-            base = char
+        numbers += [number] * len(character)
     return numbers
-
-
-def _inside(text: str, i: int) -> bool:
-    """Whether an apostrophe stands at place i with a part of a word before it."""
-    if text[i] not in _APOSTROPHES:
-        return False
-    j = i - 1
-    while j >= 0 and _continues(text[j]):
-        j -= 1
-    return j >= 0 and _is_word(text[j])
 
 
 def _visible_segments(span: tuple[int, int], segments: Sequence[int]) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrained.tokenization import gpt2
+from pretrained.tokenization import alignment, gpt2
 from pretrained.tokenization.alignment import Alignment, aligned, aligned_words, group_labels, words
 from pretrained.tokenization.bpe import FastBpe
 from pretrained.tokenization.tokens import Tokenizer, Tokens
@@ -139,6 +139,25 @@ def test_flags_and_a_family_are_words_of_their_own(tokenizers: dict[str, Tokeniz
     tokens = tokenizers["gpt2"].encode(f"{FAMILY} 🇩🇪🇫🇷")
     spans = [(tokens.spans[group[0]][0], tokens.spans[group[-1]][1]) for group in words(tokens)]
     assert [tokens.text[start:end].strip() for start, end in spans] == [FAMILY, "🇩🇪", "🇫🇷"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("🇩🇪🇫🇷🇪", ["🇩🇪", "🇫🇷", "🇪"]),  # letters of flags go in pairs
+        ("👩‍🚀👨‍👩‍👧‍👦!", ["👩‍🚀", "👨‍👩‍👧‍👦", "!"]),
+        ("❤️‍🔥1️⃣ #️⃣", ["❤️‍🔥", "1️⃣", "#️⃣"]),
+        ("👍🏽👍🏿", ["👍🏽", "👍🏿"]),
+        ("한국어 \u1112\u1161\u11ab", ["한국어", "\u1112\u1161\u11ab"]),  # whole, and in parts
+        ("क्षत्रिय हिन्दी।", ["क्षत्रिय", "हिन्दी", "।"]),  # conjuncts
+        ("မြန်မာစာ", ["မြန်မာစာ"]),  # with a vowel sign that is a character of its own
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("rock'n’roll 'a' don''t", ["rock'n’roll", "'", "a", "'", "don", "'", "'", "t"]),
+        ("a\r\nb \u0301c", ["a", "b", "\u0301", "c"]),
+    ],
+)
+def test_what_a_reader_takes_for_one_character_is_never_cut(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in alignment._word_spans(text)] == expected
 
 
 def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
