@@ -4,6 +4,7 @@ import io
 import urllib.parse
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ from pages.compare.generated_tokens import run, step
 from pages.compare.generated_tokens import take_away as generated
 from pages.compare.side_by_side import comparison, reference
 from pages.compare.side_by_side import take_away as side_by_side_files
+from pages.compare.word_pairs import charts as word_pairs_charts
 from pages.compare.word_pairs import search
 from pages.compare.word_pairs import take_away as word_pairs_files
 from serving import models
@@ -97,33 +99,35 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     assert stored["ranked_sizes"].shape == (2, 3)
 
 
-def ablated(text: str) -> take_away.Charts:
+Charts = take_away.Charts | take_away.Dictionaries
+
+
+def ablated(text: str) -> Charts:
     asked = runs.question(DECODER, text)
     effect = runs.effect(asked, ["L3H1"], "zero")
     ranked = ranking.Ranking(np.ones((30, 9), "f4"), np.zeros((30, 9), "f4"))
-    return lambda ink, paper: ablation.drawn(asked, effect, ["L3H1"], ranked, ink, paper)
+    return partial(ablation.drawn, asked, effect, ["L3H1"], ranked)
 
 
-def turned(text: str) -> take_away.Charts:
+def turned(text: str) -> Charts:
     asked = runs.question(ENCODER, text)
     effect = runs.effect(asked, ["L3H1"], "zero")
-    return lambda ink, paper: ablation.drawn(asked, effect, ["L3H1"], None, ink, paper)
+    return partial(ablation.drawn, asked, effect, ["L3H1"], None)
 
 
-def searched(text: str) -> take_away.Charts:
+def searched(text: str) -> Charts:
     _, result = found_words(text)
-    return lambda ink, paper: search.charts(result, ink, paper)
+    return word_pairs_charts.charts(result)
 
 
-def traced(text: str) -> take_away.Charts:
+def traced(text: str) -> Charts:
     made = run.generation(run.Settings(DECODER, text, 2, 0.0, 0))
     shown = step.show(made, step.Look(step.ONE, 17, 5, False))
-    return lambda ink, paper: generated.drawn(shown, 1, None, ink, paper)
+    return generated.drawn(shown, 1, None)
 
 
-def beside(text: str) -> take_away.Charts:
-    found = [reference.reference(ENCODER, text)]
-    return lambda ink, paper: side_by_side_files.drawn(found, ink, paper)
+def beside(text: str) -> Charts:
+    return side_by_side_files.drawn([reference.reference(ENCODER, text)])
 
 
 @pytest.mark.parametrize(
@@ -136,9 +140,7 @@ def beside(text: str) -> take_away.Charts:
         (beside, {"core_beside_transformers_1"}),
     ],
 )
-def test_charts_are_saved_as_svg_and_png(
-    charts: Callable[[str], take_away.Charts], names: set[str]
-):
+def test_charts_are_saved_as_svg_and_png(charts: Callable[[str], Charts], names: set[str]):
     file = take_away.pictures(charts(HOSTILE), "charts.zip")
     with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         assert set(files.namelist()) == {f"{n}.{end}" for n in names for end in ("svg", "png")}
@@ -188,14 +190,14 @@ def test_no_text_and_no_address_gets_out_of_a_chart():
 
 def test_nothing_is_made_before_a_click():
     def page() -> None:
+        from functools import partial
+
         from ui.export import take_away
 
         def fail() -> dict[str, object]:
             raise RuntimeError("made without a click")
 
-        def charts(ink: str, paper: str) -> dict[str, dict[str, object]]:
-            return fail()  # type: ignore[return-value]
-
+        charts = {"b": partial(fail)}
         files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(charts, "b.zip")]
         take_away.panel(files, "print(1)", prefix="p", note="what it is")
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import altair as alt
 import numpy as np
 import streamlit as st
 
@@ -21,7 +20,7 @@ from ui.widgets.linked import address
 Chart = dict[str, Any]
 # The charts of a page by the names of their files, each as a function of its data:
 # {"totals": partial(totals_chart, table, title)}.
-Charts = Mapping[str, partial[alt.TopLevelMixin]]
+Charts = Mapping[str, partial[Any]]  # of Altair charts
 # As dictionaries, given the colours of text and background. For pages without Altair charts yet.
 Dictionaries = Callable[[str, str], Mapping[str, Chart]]
 

@@ -1,171 +1,47 @@
-"""The charts of the page "Ablate": plain numbers in, a Vega-Lite dictionary out."""
+"""The charts of the page "Ablate": tables in, Altair charts out. Tokens stand in columns only."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
-from typing import Any
+from collections import Counter
 
-import numpy as np
+import altair as alt
 import pandas as pd
 
-from ui.charts.bars import bars, labelled
-from ui.charts.show import specification
-from ui.charts.style import BLUE, VERMILLION, config
+from ui.charts.style import BLUE, VERMILLION
 
 BEFORE, AFTER = "all heads on", "heads off"
-PICK = "pick"  # the selection of a cell of the grid
 
 
-def predictions(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
-    """Two bars a token: its probability before and after; the tokens in the table's order."""
-    rows = [
-        {"place": place, "token": token, "which": which, "probability": float(value)}
-        for place, (token, *values) in enumerate(
-            table[["token", "before", "after"]].itertuples(index=False, name=None)
-        )
-        for which, value in zip((BEFORE, AFTER), values, strict=True)
-    ]
-    labels = json.dumps([str(token) for token in table["token"]])
-    return {
-        "height": 440,
-        "data": {"values": rows},
-        "mark": {"type": "bar"},
-        "encoding": {
-            "y": {
-                "field": "place",
-                "type": "ordinal",
-                "title": None,
-                # the labels are strings of JSON inside the expression: nothing in them is run
-                "axis": {"labelExpr": f"{labels}[datum.value]", "labelLimit": 140},
-            },
-            "yOffset": {"field": "which", "sort": [BEFORE, AFTER]},
-            "x": {
-                "field": "probability",
-                "type": "quantitative",
-                "title": "probability",
-                "scale": {"zero": True},
-            },
-            "color": {
-                "field": "which",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": [BEFORE, AFTER], "range": [BLUE, VERMILLION]},
-                "legend": {"orient": "top"},
-            },
-            "tooltip": [
-                {"field": "token", "title": "token"},
-                {"field": "which", "title": "with"},
-                {"field": "probability", "title": "probability", "format": ".5f"},
-            ],
-        },
-        "config": config(ink),
-    }
+def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
+    """Two rows a token of `effect.predictions_table`: `token`, `which` run, `probability`.
 
-
-def states(table: pd.DataFrame, *, ink: str) -> dict[str, Any]:
-    """A bar a token: how far its state has turned."""
-    return specification(
-        bars,
-        labelled(table["token"], table["1 − cosine"]),
-        "1 − cosine of the hidden state with the unchanged one",
-        horizontal=len(table) <= 24,
-        height=440,
-        ink=ink,
-        paper="",
-    )
-
-
-def grid(
-    sizes: np.ndarray,
-    seconds: np.ndarray,
-    off: Collection[tuple[int, int]],
-    measures: tuple[str, str],
-    *,
-    ink: str,
-    pick: bool,
-) -> dict[str, Any]:
-    """A cell a head, (layers, heads): the effect of switching it off alone; `off` is framed.
-
-    Cells without a number are pale. The colour scale is a square root: most effects are
-    small beside the largest. With `pick` a click selects a cell.
+    Different tokens may print alike: a second one carries its count, such as "the (2)".
     """
-    n_layers, n_heads = sizes.shape
-    rows: list[dict[str, Any]] = [
-        {
-            "layer": layer,
-            "head": head,
-            "size": float(sizes[layer, head]),
-            "second": float(seconds[layer, head]),
-        }
-        for layer in range(n_layers)
-        for head in range(n_heads)
-        if not np.isnan(sizes[layer, head])
-    ]
-    largest = max((row["size"] for row in rows), default=1.0) or 1.0
-    legend: dict[str, Any] = {"orient": "top", "gradientLength": 220, "tickCount": 4}
-    if not rows:  # a scale without numbers, so that the first ones move nothing
-        legend["labelExpr"] = "''"
-    framed = [{"layer": layer, "head": head} for layer, head in sorted(off)]
-    x = {
-        "field": "head", "type": "ordinal", "title": "head", "axis": {"labelAngle": 0},
-        "scale": {"domain": list(range(n_heads)), "padding": 0.06},
-    }  # fmt: skip
-    y = {
-        "field": "layer", "type": "ordinal", "title": "layer", "axis": {"labelOverlap": True},
-        "scale": {"domain": list(range(n_layers)), "padding": 0.06},
-    }  # fmt: skip
-    cells: dict[str, Any] = {
-        "data": {"values": rows},
-        # a screen reader is told of no picture where there is none yet
-        "mark": {"type": "rect", "cursor": "pointer" if pick else "default", "aria": bool(rows)},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": {
-                "field": "size",
-                "type": "quantitative",
-                "title": measures[0],
-                "scale": {"type": "sqrt", "scheme": "viridis", "domain": [0, largest]},
-                "legend": legend,
-            },
-            "tooltip": [
-                {"field": "layer", "title": "layer"},
-                {"field": "head", "title": "head"},
-                {"field": "size", "title": measures[0], "format": ".5f"},
-                {"field": "second", "title": measures[1], "format": "+.5f"},
+    seen: Counter[str] = Counter()
+    rows = []
+    for token, before, after in table[["token", "before", "after"]].itertuples(index=False):
+        seen[token] += 1
+        name = token if seen[token] == 1 else f"{token} ({seen[token]})"
+        rows += [(name, BEFORE, float(before)), (name, AFTER, float(after))]
+    return pd.DataFrame(rows, columns=["token", "which", "probability"])
+
+
+def predictions(table: pd.DataFrame) -> alt.Chart:
+    """Two bars a token: its probability before and after; table as `before_and_after`."""
+    colour = alt.Color("which:N").title(None).legend(orient="top")
+    return (
+        alt.Chart(table)
+        .mark_bar()
+        .encode(
+            alt.Y("token:N").sort(None).title(None).axis(labelLimit=140),
+            alt.YOffset("which:N").sort([BEFORE, AFTER]),
+            alt.X("probability:Q").title("probability").scale(zero=True),
+            colour.scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION]),
+            tooltip=[
+                "token:N",
+                alt.Tooltip("which:N").title("with"),
+                alt.Tooltip("probability:Q").format(".5f"),
             ],
-        },
-    }
-    waiting = {
-        "data": {"sequence": {"start": 0, "stop": sizes.size, "as": "cell"}},
-        "transform": [
-            {"calculate": f"floor(datum.cell / {n_heads})", "as": "layer"},
-            {"calculate": f"datum.cell % {n_heads}", "as": "head"},
-        ],
-        "mark": {"type": "rect", "color": "#88888833", "aria": False},
-        "encoding": {"x": x, "y": y},
-    }
-    if pick:
-        cells["params"] = [{"name": PICK, "select": {"type": "point", "fields": ["layer", "head"]}}]
-    frames = {
-        "data": {"values": framed},
-        "mark": {
-            "type": "rect",
-            "filled": False,
-            "stroke": VERMILLION,
-            "strokeWidth": 3,
-            "aria": False,
-        },
-        "encoding": {"x": x, "y": y},
-    }
-    return {
-        "height": grid_height(n_layers),
-        "layer": [waiting, cells, frames],
-        "config": config(ink),
-    }
-
-
-def grid_height(n_layers: int) -> int:
-    """The height of the grid in pixels."""
-    return min(max(16 * n_layers, 220), 560) + 60
+        )
+        .properties(height=440)
+    )

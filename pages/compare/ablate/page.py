@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.compare.ablate import pickers, runs, sections, take_away
+from pages.compare.ablate import effect, pickers, runs, sections, take_away
 from serving import models
 from ui.export import source
 from ui.widgets import controls, messages
@@ -35,21 +35,21 @@ with right:
 try:
     asked = runs.question(entry.spec.name, text, position)
     with st.spinner("Running the model twice …", show_time=True):
-        found = runs.effect(asked, heads, kind)
+        changed = runs.effect(asked, heads, kind)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 
-st.text(sections.asked_text(asked))
-sections.effect(asked, found)
-sections.honest(asked, found, heads, kind)
+st.text(effect.asked_text(asked))
+effect.effect(asked, changed)
+effect.honest(asked, changed, heads, kind)
 
 st.header("Every head, one at a time")
 sections.refused()
 sections.rank(asked, heads, kind)
 
 with st.expander("Take it away"):
-    take_away.show(asked, found, heads, kind)
+    take_away.show(asked, changed, heads, kind)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

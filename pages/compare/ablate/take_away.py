@@ -8,21 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.ablate import charts, ranking, runs, sections
+from pages.compare.ablate import charts, effect, live_grid, ranking, runs
 from pages.compare.ablate.ranking import Ranking
 from pages.compare.ablate.runs import Effect, Question
+from ui.charts.bars import bars
+from ui.charts.show import specification
 from ui.export import take_away
 
 
-def show(asked: Question, found: Effect, heads: Sequence[str], kind: str) -> None:
+def show(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Buttons, the code and the link."""
     ranked = ranking.kept(asked, kind)
     stem = f"{asked.model}_ablation"
     take_away.panel(
         [
-            take_away.pictures(partial(drawn, asked, found, heads, ranked), f"{stem}_charts.zip"),
+            take_away.pictures(partial(drawn, asked, changed, heads, ranked), f"{stem}_charts.zip"),
             take_away.arrays(
-                "Every number (NPZ)", partial(arrays, asked, found, heads, ranked), f"{stem}.npz"
+                "Every number (NPZ)", partial(arrays, asked, changed, heads, ranked), f"{stem}.npz"
             ),
         ],
         snippet(asked, heads, kind),
@@ -35,20 +37,24 @@ def show(asked: Question, found: Effect, heads: Sequence[str], kind: str) -> Non
 
 def drawn(
     asked: Question,
-    found: Effect,
+    changed: Effect,
     heads: Sequence[str],
     ranked: Ranking | None,
     ink: str,
     paper: str,
 ) -> dict[str, take_away.Chart]:
     """The chart of what changes, and the ranking if there is one."""
+    colours = {"ink": ink, "paper": paper}
     if asked.position is None:
-        pictures = {"states": charts.states(sections.states_table(asked, found), ink=ink)}
+        table = effect.states_table(asked, changed)
+        look = effect.turned_look(table)
+        states = specification(bars, effect.turned(table), effect.TURNED, **look, **colours)
+        pictures = {"states": states}
     else:
-        table = sections.predictions_table(asked, found)
-        pictures = {"predictions": charts.predictions(table, ink=ink)}
+        table = charts.before_and_after(effect.predictions_table(asked, changed))
+        pictures = {"predictions": specification(charts.predictions, table, **colours)}
     if ranked is not None:
-        pictures["ranking"] = charts.grid(
+        pictures["ranking"] = live_grid.grid(
             ranked.sizes,
             ranked.seconds,
             [runs.parse(head) for head in heads],
@@ -60,20 +66,20 @@ def drawn(
 
 
 def arrays(
-    asked: Question, found: Effect, heads: Sequence[str], ranked: Ranking | None
+    asked: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
     """Everything that was measured, under the names of `Effect` and `Ranking`."""
     measured = {
-        "before": found.before,
-        "after": found.after,
-        "cosine": found.cosine,
-        "relative": found.relative,
+        "before": changed.before,
+        "after": changed.after,
+        "cosine": changed.cosine,
+        "relative": changed.relative,
         "ranked_sizes": None if ranked is None else ranked.sizes,
         "ranked_seconds": None if ranked is None else ranked.seconds,
     }
     return {name: array for name, array in measured.items() if array is not None} | {
-        "size": np.float32(found.size),
-        "second": np.float32(found.second),
+        "size": np.float32(changed.size),
+        "second": np.float32(changed.second),
         "heads_off": np.array([runs.parse(head) for head in heads], dtype=np.int64).reshape(-1, 2),
         "token_ids": np.array(asked.ids),
         "tokens": np.array(asked.tokens.labels),

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from pages.compare.generated_tokens import run, sink, step, take_away
+from pages.compare.generated_tokens import charts, run, sink, step, take_away
 from serving import models
 from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -83,13 +83,13 @@ with fourth:
         "changes: the model ran with all weights.",
     )
 shown = step.show(made, step.Look(which, layer, head, without_first))
-ink = theme.ink()
 
 st.text(step.sentence(shown, now))
 step.text(shown, now)
 left, right = st.columns([3, 2], gap="large")
 with left:
-    st.vega_lite_chart(step.bars(shown, now, ink), key="generated_tokens_bars")
+    row = step.row(shown, now)
+    show(charts.bars, row, shown.largest, key="generated_tokens_bars")
 with right:
     st.markdown("**What this step could choose**")
     choices = step.alternatives(made, now).style.format({"probability": "{:.4f}"})
@@ -103,24 +103,24 @@ with right:
     st.dataframe(table, hide_index=True, height=380, key="generated_tokens_row")
 
 st.subheader("Why so much on the first token?")
-found = None
+measured = None
 try:
-    found = sink.watched(made)
+    measured = sink.watched(made)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
 else:
-    st.markdown(sink.summary(found))
-    layers = sink.by_layer(found)
+    st.markdown(sink.summary(measured))
+    layers = sink.by_layer(measured)
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**Weight on token 0, and what comes of it**")
-        st.vega_lite_chart(sink.weight_chart(layers, ink), key="generated_tokens_sink_weight")
+        show(charts.sink_weight, layers, key="generated_tokens_sink_weight")
     with right:
         st.markdown("**Lengths of token 0's vectors, over the median of the others**")
-        st.vega_lite_chart(sink.ratio_chart(layers, ink), key="generated_tokens_sink_ratio")
+        show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
     st.markdown("**The same text with other beginnings**")
     st.dataframe(
-        found.experiments.style.format(precision=3),
+        measured.experiments.style.format(precision=3),
         hide_index=True,
         height="content",
         key="generated_tokens_sink_table",
@@ -128,7 +128,7 @@ else:
     with st.container(horizontal=True):
         tables.download(
             "These texts (CSV)",
-            found.experiments,
+            measured.experiments,
             "sink_beginnings.csv",
             key="generated_tokens_sink_csv",
         )
@@ -137,7 +137,7 @@ else:
         )
 
 with st.expander("Take it away"):
-    take_away.show(shown, now, found)
+    take_away.show(shown, now, measured)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

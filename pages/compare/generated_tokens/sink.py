@@ -16,7 +16,6 @@ from pretrained.tokenization.tokens import printable
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
-from ui.charts.style import BLUE, GREEN, PURPLE, VERMILLION, config, decades
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.generated_tokens.attention_sink import Outcome, Sink
@@ -173,60 +172,3 @@ def by_layer(found: Measured) -> pd.DataFrame:
             "its share of the squared length": sink.concentration[:-1].numpy(),
         }
     )
-
-
-def weight_chart(table: pd.DataFrame, ink: str) -> dict[str, Any]:
-    """Weight on the first token and its share of what is written, by layer."""
-    colours = {WEIGHT: VERMILLION, SHARE: BLUE, EVEN: PURPLE}
-    y = {"title": "share of a row", "scale": {"domain": [0, 1]}}
-    return _lines(table, colours, y, ink)
-
-
-def ratio_chart(table: pd.DataFrame, ink: str) -> dict[str, Any]:
-    """Lengths of the first token's vectors over the median of the others, by layer."""
-    colours = {STATE: GREEN, VALUE: BLUE, KEY: VERMILLION}
-    values = table[list(colours)].to_numpy().ravel()
-    y = {"title": "times the median length", **decades([*values[values > 0].tolist(), 1.0])}
-    return _lines(table, colours, y, ink)
-
-
-def _lines(
-    table: pd.DataFrame, colours: dict[str, str], y: dict[str, Any], ink: str
-) -> dict[str, Any]:
-    names = list(colours)
-    long = table.melt("layer", names, "what", "value")
-    dashes = [[1, 0], [6, 3], [2, 3]]
-    return {
-        "height": 320,
-        "data": {"values": long.to_dict("records")},
-        "mark": {"type": "line", "point": {"size": 25}, "strokeWidth": 2},
-        "encoding": {
-            "x": {
-                "field": "layer",
-                "type": "quantitative",
-                "axis": {"tickMinStep": 1},
-                "scale": {"domain": [0, max(int(table["layer"].max()), 1)], "nice": False},
-            },
-            "y": {"field": "value", "type": "quantitative", **y},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": names, "range": list(colours.values())},
-                "legend": {"orient": "top", "symbolType": "stroke"},
-            },
-            "strokeDash": {
-                "field": "what",
-                "type": "nominal",
-                "title": None,
-                "scale": {"domain": names, "range": dashes},
-                "legend": {"orient": "top", "symbolType": "stroke"},
-            },
-            "tooltip": [
-                {"field": "layer"},
-                {"field": "what"},
-                {"field": "value", "format": ".4~g"},
-            ],
-        },
-        "config": config(ink, columns=3, symbolStrokeWidth=3),
-    }

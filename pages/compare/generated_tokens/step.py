@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from pretrained.tokenization.tokens import printable
 from serving import models
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.canvas.shaded import Shaded, shaded
-from ui.charts.style import BLUE, config
 from ui.widgets.head_picture import MANY_TOKENS, isolated
 
 ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
@@ -146,50 +143,17 @@ def sentence(shown: Shown, step: int) -> str:
     )
 
 
-def bars(shown: Shown, step: int, ink: str) -> dict[str, Any]:
-    """The row as bars, with room for all keys of the run, so that nothing moves between steps."""
-    made, query = shown.made, shown.made.trace.query(step)
-    n_keys = len(shown.weights)
-    rows = [
+def row(shown: Shown, step: int) -> pd.DataFrame:
+    """Every key of the run, `token` by `token`, with the step's `weight` on those there were."""
+    query = shown.made.trace.query(step)
+    there = np.arange(len(shown.weights)) <= query
+    return pd.DataFrame(
         {
-            "position": place,
-            "token": made.labels[place],
-            "weight": float(shown.weights[query, place]),
+            "position": range(len(shown.weights)),
+            "token": shown.made.labels[: len(shown.weights)],
+            "weight": np.where(there, shown.weights[query].astype(float), np.nan),
         }
-        for place in range(query + 1)
-    ]
-    return {
-        "height": 260,
-        "data": {"values": rows},
-        "mark": {"type": "bar", "color": BLUE},
-        "encoding": {
-            "x": {
-                "field": "position",
-                "type": "ordinal",
-                "scale": {"domain": list(range(n_keys))},
-                "title": "key",
-                "axis": {
-                    # the labels are JSON strings inside the expression
-                    "labelExpr": f"{json.dumps(list(made.labels[:n_keys]))}[datum.value]",
-                    "labelAngle": -90,
-                    "labelOverlap": True,
-                    "labelLimit": 90,
-                },
-            },
-            "y": {
-                "field": "weight",
-                "type": "quantitative",
-                "title": "weight",
-                "scale": {"domain": [0, shown.largest]},
-            },
-            "tooltip": [
-                {"field": "position"},
-                {"field": "token"},
-                {"field": "weight", "format": ".6f"},
-            ],
-        },
-        "config": config(ink),
-    }
+    )
 
 
 def alternatives(made: Generation, step: int) -> pd.DataFrame:

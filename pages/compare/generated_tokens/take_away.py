@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.generated_tokens import sink, step
+from pages.compare.generated_tokens import charts, sink, step
 from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.sink import Measured
 from pages.compare.generated_tokens.step import Shown
@@ -15,7 +15,7 @@ from ui.export import take_away
 from ui.export.take_away import File
 
 
-def show(shown: Shown, now: int, found: Measured | None) -> None:
+def show(shown: Shown, now: int, measured: Measured | None) -> None:
     """Buttons, the code and the link."""
     made = shown.made
     stem = f"{made.settings.model}_generated"
@@ -24,7 +24,7 @@ def show(shown: Shown, now: int, found: Measured | None) -> None:
     rows = f"{stem}_{which}.csv"
     take_away.panel(
         [
-            take_away.pictures(partial(drawn, shown, now, found), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(shown, now, measured), f"{stem}_charts.zip"),
             File("Rows of this head (CSV)", partial(_csv, shown), rows, "text/csv"),
             take_away.arrays("All heads, float32 (NPZ)", partial(arrays, made), f"{stem}.npz"),
         ],
@@ -35,16 +35,17 @@ def show(shown: Shown, now: int, found: Measured | None) -> None:
     )
 
 
-def drawn(
-    shown: Shown, now: int, found: Measured | None, ink: str, paper: str
-) -> dict[str, take_away.Chart]:
+def drawn(shown: Shown, now: int, measured: Measured | None) -> take_away.Charts:
     """The bars of the step, and the sink by layer where it was measured."""
-    charts = {f"step_{now + 1}": step.bars(shown, now, ink)}
-    if found is not None:
-        layers = sink.by_layer(found)
-        charts["sink_weight"] = sink.weight_chart(layers, ink)
-        charts["sink_lengths"] = sink.ratio_chart(layers, ink)
-    return charts
+    row = step.row(shown, now)
+    pictures: dict[str, partial[Any]] = {
+        f"step_{now + 1}": partial(charts.bars, row, shown.largest)
+    }
+    if measured is not None:
+        layers = sink.by_layer(measured)
+        pictures["sink_weight"] = partial(charts.sink_weight, layers)
+        pictures["sink_lengths"] = partial(charts.sink_ratios, layers)
+    return pictures
 
 
 def _csv(shown: Shown) -> bytes:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
 
+from pages.compare.side_by_side import charts
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
 from serving.prompts import prepare
-from ui.charts import style, theme
+from ui.charts.show import show as show_chart
 from ui.widgets import messages
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # transformers is not installed, or its file of the model cannot be read
 ERRORS = (*models.LOAD_ERRORS, ImportError)
-
-WEIGHTS, HIDDEN = "attention weights", "hidden states"
 
 
 @dataclass(frozen=True)
@@ -57,79 +55,16 @@ class Reference:
     @property
     def sentence(self) -> str:
         """What was compared, and the largest difference."""
-        found = self.differences
-        said = {"all weights": max(found.weights), "hidden states": max(found.hidden)}
-        if found.logits is not None:
-            said["logits"] = found.logits
+        differences = self.differences
+        said = {"all weights": max(differences.weights), "hidden states": max(differences.hidden)}
+        if differences.logits is not None:
+            said["logits"] = differences.logits
         listed = ", ".join(f"{name} {value:.1e}" for name, value in said.items())
-        alike = "" if found.largest else " Here both are the same, bit for bit."
+        alike = "" if differences.largest else " Here both are the same, bit for bit."
         return (
-            f"{self.title}: our core beside {found.reference} of transformers, {self.n_tokens} "
-            f"tokens, float32. Largest differences: {listed}.{alike}"
+            f"{self.title}: our core beside {differences.reference} of transformers, "
+            f"{self.n_tokens} tokens, float32. Largest differences: {listed}.{alike}"
         )
-
-    def chart(self, ink: str) -> dict[str, Any]:
-        """Both differences over the layers, on a logarithmic axis; with 0 below all powers."""
-        rows = [
-            {"layer": layer, "of": name, "difference": value}
-            for name, values in (
-                (WEIGHTS, self.differences.weights),
-                (HIDDEN, self.differences.hidden),
-            )
-            for layer, value in enumerate(values)
-        ]
-        powers = range(-7, max(-4, math.ceil(math.log10(self.differences.largest or 1e-4))) + 1)
-        return {
-            "height": 260,
-            "data": {"values": rows},
-            "mark": {"type": "line", "point": {"size": 50}, "strokeWidth": 1.5},
-            "encoding": {
-                "x": {
-                    "field": "layer",
-                    "type": "quantitative",
-                    "title": "layer",
-                    "axis": {"tickMinStep": 1},
-                },
-                "y": {
-                    "field": "difference",
-                    "type": "quantitative",
-                    "title": "largest |difference|",
-                    # symlog: like a logarithm above its constant, and it has a place for 0
-                    "scale": {
-                        "type": "symlog",
-                        "constant": 1e-8,
-                        "domain": [0, 10.0 ** powers[-1]],
-                    },
-                    "axis": {
-                        "values": [0, *(10.0**power for power in powers)],
-                        "labelExpr": "datum.value ? format(datum.value, '~e') : '0'",
-                    },
-                },
-                "color": {
-                    "field": "of",
-                    "type": "nominal",
-                    "title": None,
-                    "scale": {
-                        "domain": [WEIGHTS, HIDDEN],
-                        "range": [style.BLUE, style.VERMILLION],
-                    },
-                    "legend": {"orient": "top"},
-                },
-                "shape": {
-                    "field": "of",
-                    "type": "nominal",
-                    "title": None,
-                    "scale": {"domain": [WEIGHTS, HIDDEN]},  # as the colours': one legend for both
-                    "legend": {"orient": "top"},
-                },
-                "tooltip": [
-                    {"field": "of", "title": "of"},
-                    {"field": "layer", "title": "layer"},
-                    {"field": "difference", "title": "largest difference", "format": ".2e"},
-                ],
-            },
-            "config": style.config(ink),
-        }
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
@@ -149,19 +84,24 @@ def reference(name: str, text: str) -> Reference:
 
 def show(asked: Iterable[tuple[str, str]]) -> list[Reference]:
     """The comparison of each model and text, once: sentence, chart and table."""
-    found = []
+    references = []
     columns = st.columns(2, gap="large")
     for place, ((name, text), column) in enumerate(
         zip(dict.fromkeys(asked), columns, strict=False)
     ):
         with column, st.spinner("Loading and running the transformers model …", show_time=True):
             try:
-                one = reference(name, text)
+                compared = reference(name, text)
             except ERRORS as error:
                 messages.problem(error)
                 continue
-            st.text(one.sentence)
-            st.vega_lite_chart(one.chart(theme.ink()), key=f"side_by_side_reference_{place}")
-            one.show_table()
-            found.append(one)
-    return found
+            st.text(compared.sentence)
+            show_chart(
+                charts.differences,
+                charts.both(compared.table),
+                compared.differences.largest,
+                key=f"side_by_side_reference_{place}",
+            )
+            compared.show_table()
+            references.append(compared)
+    return references

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pages.compare.side_by_side import charts
 from pages.compare.side_by_side.comparison import WORDS, Comparison
 from pages.compare.side_by_side.reference import Reference
 from serving.runs import Run
@@ -61,7 +62,7 @@ def show(
         )
     ]
     if references:
-        files.append(take_away.pictures(partial(drawn, references), "side_by_side_charts.zip"))
+        files.append(take_away.pictures(drawn(references), "side_by_side_charts.zip"))
     take_away.panel(
         files,
         snippet(runs, heads, comparison, view, renormalise),
@@ -72,30 +73,32 @@ def show(
     )
 
 
-def drawn(references: Sequence[Reference], ink: str, paper: str) -> dict[str, take_away.Chart]:
+def drawn(references: Sequence[Reference]) -> take_away.Charts:
     """The charts of our core beside transformers."""
     return {
-        f"core_beside_transformers_{place}": one.chart(ink)
-        for place, one in enumerate(references, start=1)
+        f"core_beside_transformers_{place}": partial(
+            charts.differences, charts.both(reference.table), reference.differences.largest
+        )
+        for place, reference in enumerate(references, start=1)
     }
 
 
 def arrays(runs: Runs, heads: Heads, comparison: Comparison) -> dict[str, Any]:
     """The tensors of both sides, and `left`, `right`, `difference` of the comparison."""
-    found: dict[str, Any] = {
+    tensors: dict[str, Any] = {
         "left": comparison.left,
         "right": comparison.right,
         "difference": comparison.difference,
     }
     for i, name in enumerate(("left", "right")):
-        found |= {
+        tensors |= {
             f"{name}_weights": runs[i].weights[heads[i].layer, heads[i].head],
             f"{name}_tokens": np.array(runs[i].tokens.labels),
             f"{name}_as_drawn": comparison.sides[i].values,
             f"{name}_labels_as_drawn": np.array(comparison.sides[i].labels),
             f"{name}_units": np.array(comparison.labels[i]),
         }
-    return found
+    return tensors
 
 
 def snippet(runs: Runs, heads: Heads, comparison: Comparison, view: str, renormalise: bool) -> str:

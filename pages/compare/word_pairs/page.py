@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from pages.compare.word_pairs import search, take_away
+from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
 from ui.widgets import controls, messages
@@ -25,30 +25,11 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-
-def ask() -> None:
-    """Put a question of the lectures into the controls."""
-    chosen = st.session_state["word_pairs_question"]
-    if chosen is not None:
-        question = search.QUESTIONS[chosen]
-        st.session_state["word_pairs_text"] = question.text
-        st.session_state["word_pairs_query"] = question.query
-        st.session_state["word_pairs_a"] = question.key
-        st.session_state["word_pairs_b"] = question.other
-        st.session_state["word_pairs_question"] = None
-
-
-def swap() -> None:
-    """Look from A to the word that looked."""
-    state = st.session_state
-    state["word_pairs_query"], state["word_pairs_a"] = (
-        state["word_pairs_a"],
-        state["word_pairs_query"],
-    )
-
-
 st.pills(
-    "Questions from the lectures", list(search.QUESTIONS), key="word_pairs_question", on_change=ask
+    "Questions from the lectures",
+    list(questions.QUESTIONS),
+    key="word_pairs_question",
+    on_change=questions.ask,
 )
 text = controls.text("Sentence", "word_pairs_text", controls.ANIMAL)
 model_column, *word_columns = st.columns([2, 1, 1, 1])
@@ -66,7 +47,7 @@ words = [unit.label for unit in units if unit.is_word]
 if len(words) < 2:
     st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
     st.stop()
-defaults = search.defaults(text, words)
+defaults = questions.defaults(text, words)
 picked = []
 for column, label, key, default in zip(
     word_columns,
@@ -79,7 +60,7 @@ for column, label, key, default in zip(
         picked.append(linked(st.selectbox, label, words, index=default, key=key))
 labels = [unit.label for unit in units]
 result = search.search(run, units, *(labels.index(word) for word in picked))
-st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=swap)
+st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=questions.swap)
 
 query, word_a, word_b = map(isolated, picked)
 if not result.sees:
@@ -90,7 +71,7 @@ if not result.sees:
     )
     st.stop()
 
-drawn = search.charts(result, theme.ink(), theme.paper())
+drawn = charts.charts(result)
 table = search.table(result)
 layer, head = result.best
 st.text(
@@ -109,7 +90,8 @@ metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result
 
 for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
     with column:
-        st.vega_lite_chart(drawn[f"heads_{letter}"], key=f"word_pairs_grid_{letter}")
+        heads = drawn[f"heads_{letter}"]
+        show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
 if not result.sees_other:
     messages.problem(
         f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
@@ -119,10 +101,12 @@ if not result.sees_other:
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("A or B?")
-    st.vega_lite_chart(drawn["a_or_b"], key="word_pairs_against")
+    against = drawn["a_or_b"]
+    show(against.func, *against.args, key="word_pairs_against")
 with right:
     st.subheader("Is that much?")
-    st.vega_lite_chart(drawn["yardstick"], key="word_pairs_yardstick")
+    yardstick = drawn["yardstick"]
+    show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
 st.subheader("The heads with the largest weight on A")
 st.dataframe(table.head(ROWS), hide_index=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.word_pairs import search
+from pages.compare.word_pairs import charts
 from pages.compare.word_pairs.search import Search
 from serving.runs import Run
 from ui.export import take_away
@@ -35,7 +35,7 @@ def show(run: Run, result: Search) -> None:
     stem = f"{run.model}_word_pair"
     take_away.panel(
         [
-            take_away.pictures(partial(search.charts, result), f"{stem}_charts.zip"),
+            take_away.pictures(charts.charts(result), f"{stem}_charts.zip"),
             take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
         ],
         snippet(run, result),

@@ -1,197 +1,136 @@
-"""The charts of the page "Calculator": settings in, Vega-Lite dictionaries out."""
+"""The charts of the page "Calculator": tables of `numbers` in, Altair charts out."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pages.kv_cache.calculator.setting import CONTEXTS, GB, Setting, everything, gpt3_family
-from ui.charts.style import BLUE, GREEN, PURPLE, VERMILLION, config, decades
+import altair as alt
+import pandas as pd
 
-REAL, PLAIN = "as it is", "as plain multi-head"
-CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"
+from pages.kv_cache.calculator.numbers import CACHE, LEFT, PLAIN, REAL, WEIGHTS, WITHIN
+from pages.kv_cache.calculator.setting import CONTEXTS
+from ui.charts.style import BLUE, GREEN, INK, PURPLE, VERMILLION, decades
+
 ROW = 24  # pixels of a model's row, the axis below included
+_COLOURS = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
+_DASHES = {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}
+_SIZE = alt.Tooltip("GB:Q").format(",.4~g")
 
 
-def _gigabytes(values: list[float], field: str = "GB") -> dict[str, Any]:
-    scale = decades(values)
-    return {
-        "field": field, "type": "quantitative", "title": "GB, logarithmic", "scale": scale["scale"],
-        "axis": scale["axis"],
-    }  # fmt: skip
+def context_chart(
+    lines: pd.DataFrame, levels: pd.DataFrame, chosen: pd.DataFrame
+) -> alt.LayerChart:
+    """The cache against the context, both logarithmic, beside the weights and what they leave.
+
+    lines, levels, chosen: as `lengths`, `levels` and `chosen_point` of `numbers`.
+    """
+    names = [*lines["what"].unique(), *levels["what"].unique()]
+    x = (
+        alt.X("tokens:Q")
+        .title("tokens of each sequence, logarithmic")
+        .scale(type="log", base=2, domain=[CONTEXTS[0], CONTEXTS[-1]], nice=False)
+        .axis(values=[2**power for power in range(7, 21, 3)], format=",d")
+    )
+    y = alt.Y("GB:Q").title("GB, logarithmic").scale(**_scale(lines, levels))
+    y = y.axis(**_axis(lines, levels))
+    colour = alt.Color("what:N").title(None).legend(**_legend())
+    colour = colour.scale(domain=names, range=[_COLOURS[name] for name in names])
+    dash = alt.StrokeDash("what:N").legend(None)
+    dash = dash.scale(domain=names, range=[_DASHES[name] for name in names])
+    of_a_length = ["what:N", _SIZE, alt.Tooltip("tokens:Q").format(",d")]
+    curves = alt.Chart(lines).mark_line(strokeWidth=2.5).encode(x, y, colour, dash)
+    rules = alt.Chart(levels).mark_rule(strokeWidth=2).encode(y, colour, dash)
+    point = alt.Chart(chosen).mark_point(filled=True, size=110, color=INK, opacity=1).encode(x, y)
+    return (
+        curves.encode(tooltip=of_a_length)
+        + rules.encode(tooltip=["what:N", _SIZE])
+        + point.encode(tooltip=of_a_length)
+    ).properties(height=380)
 
 
-def _colour(names: list[str], colours: list[str], **more: Any) -> dict[str, Any]:
-    return {
-        "field": "what", "type": "nominal", "title": None,
-        "scale": {"domain": names, "range": colours},
-        "legend": {"orient": "top", "columns": 2, "labelLimit": 260, **more},
-    }  # fmt: skip
-
-
-_TOOLTIP = [{"field": "what"}, {"field": "GB", "format": ",.4~g"}]
-
-
-def context_chart(chosen: Setting, ink: str) -> dict[str, Any]:
-    """The cache against the context, both logarithmic, beside the weights and what they leave."""
-    forms = {REAL: chosen.published, PLAIN: chosen.published.as_multi_head()}
-    if forms[PLAIN] == forms[REAL]:
-        del forms[PLAIN]
-    rows: list[dict[str, Any]] = [
-        {"what": name, "tokens": n_tokens, "GB": chosen.cache(model, n_tokens) / GB}
-        for name, model in forms.items()
-        for n_tokens in CONTEXTS
-    ]
-    levels: list[dict[str, Any]] = [{"what": WEIGHTS, "GB": chosen.weights / GB}]
-    if chosen.free > 0:
-        levels.append({"what": LEFT, "GB": chosen.free / GB})
-    now = [{"what": "chosen", "tokens": chosen.n_tokens, "GB": chosen.cache() / GB}]
-    names = [*forms, *(level["what"] for level in levels)]
-    colours = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
-    y = _gigabytes([row["GB"] for row in (*rows, *levels)])
-    x = {
-        "field": "tokens", "type": "quantitative", "title": "tokens of each sequence, logarithmic",
-        "scale": {"type": "log", "base": 2, "domain": [CONTEXTS[0], CONTEXTS[-1]], "nice": False},
-        "axis": {"values": [2**power for power in range(7, 21, 3)], "format": ",d"},
-    }  # fmt: skip
-    colour = _colour(names, [colours[name] for name in names])
-    dash = {
-        "field": "what", "type": "nominal", "legend": None,
-        "scale": {"domain": names, "range": [
-            {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}[name]
-            for name in names
-        ]},
-    }  # fmt: skip
-    tokens = {"field": "tokens", "format": ",d"}
-    return {
-        "height": 380,
-        "encoding": {"y": y},
-        "layer": [
-            {
-                "data": {"values": rows},
-                "mark": {"type": "line", "strokeWidth": 2.5},
-                "encoding": {"x": x, "color": colour, "strokeDash": dash,
-                             "tooltip": [*_TOOLTIP, tokens]},
-            },
-            {
-                "data": {"values": levels},
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {"color": colour, "strokeDash": dash, "tooltip": _TOOLTIP},
-            },
-            {
-                "data": {"values": now},
-                "mark": {"type": "point", "filled": True, "size": 110, "color": ink, "opacity": 1},
-                "encoding": {"x": x, "tooltip": [*_TOOLTIP, tokens]},
-            },
-        ],
-        "config": config(ink),
-    }  # fmt: skip
-
-
-def models_chart(chosen: Setting, ink: str) -> dict[str, Any]:
+def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.LayerChart:
     """One row a model: its cache, and where plain multi-head attention would put it.
 
     Points, not bars: a logarithmic axis has no zero for bars to stand on.
+    sizes: as `numbers.sizes_of_models`. chosen: the name of the model that stands out: one of the
+    site's own names, as it becomes a part of an expression.
     """
-    table = everything(chosen)
-    rows = []
-    for entry in table.to_dict("records"):
-        for what, column in (
-            (PLAIN, "as plain MHA, bytes"),
-            (REAL, "cache, bytes"),
-            (WEIGHTS, "weights, bytes"),
-        ):
-            rows.append(
-                {
-                    "model": entry["model"],
-                    "what": what,
-                    "GB": entry[column] / GB,
-                    "form": entry["form"],
-                    "context": "within its context"
-                    if entry["within context"]
-                    else "longer than its context",
-                }
-            )
-    x = _gigabytes([row["GB"] for row in rows])
-    y = {
-        "field": "model", "type": "nominal", "sort": list(table["model"]), "title": None,
-        "axis": {"labelLimit": 200, "labelOverlap": False, "labelFlush": False, "labelFontWeight": {
-            "condition": {"test": f"datum.value === '{_quoted(chosen)}'", "value": "bold"},
-            "value": "normal"}, "grid": True, "gridOpacity": 0.3},
-    }  # fmt: skip
-    names, colours = [REAL, PLAIN, WEIGHTS], [BLUE, PURPLE, VERMILLION]
-    return {
-        "height": ROW * len(table),
-        "data": {"values": rows},
-        "encoding": {"y": y},
-        "layer": [
-            {
-                "transform": [
-                    {"filter": f"datum.what !== '{WEIGHTS}'"},
-                    {"pivot": "what", "value": "GB", "groupby": ["model"]},
-                ],
-                "mark": {"type": "rule", "color": PURPLE, "strokeWidth": 1.5},
-                "encoding": {"x": {**x, "field": REAL}, "x2": {"field": PLAIN}},
-            },
-            {
-                "mark": {"type": "point", "size": 75, "strokeWidth": 2},
-                "encoding": {
-                    "x": x,
-                    "color": _colour(names, colours),
-                    "shape": {
-                        **_colour(names, ["circle", "diamond", "cross"]),
-                    },
-                    "fill": {
-                        "condition": {"test": f"datum.what === '{REAL}' && "
-                                      "datum.context === 'within its context'", "value": BLUE},
-                        "value": "transparent",
-                    },
-                    "tooltip": [{"field": "model"}, {"field": "form"}, *_TOOLTIP,
-                                {"field": "context"}],
-                },
-            },
-        ],
-        "config": config(ink),
-    }  # fmt: skip
+    order = list(sizes["model"].unique())
+    y = (
+        alt.Y("model:N")
+        .sort(order)
+        .title(None)
+        .axis(
+            labelLimit=200,
+            labelOverlap=False,
+            labelFlush=False,
+            labelFontWeight=alt.condition(
+                alt.datum.value == chosen, alt.value("bold"), alt.value("normal")
+            ),
+            grid=True,
+            gridOpacity=0.3,
+        )
+    )
+    names = [REAL, PLAIN, WEIGHTS]
+    colour = alt.Color("what:N").title(None).legend(**_legend())
+    shape = alt.Shape("what:N").title(None).legend(**_legend())
+    saved = sizes.pivot(index="model", columns="what", values="GB").reset_index()
+    within = (alt.datum.what == REAL) & (alt.datum.context == WITHIN)
+    lines = (
+        alt.Chart(saved[["model", REAL, PLAIN]])
+        .mark_rule(color=PURPLE, strokeWidth=1.5)
+        .encode(y, _x(sizes, REAL), alt.X2(PLAIN))
+    )
+    points = (
+        alt.Chart(sizes)
+        .mark_point(size=75, strokeWidth=2)
+        .encode(
+            _x(sizes, "GB"),
+            y,
+            colour.scale(domain=names, range=[_COLOURS[name] for name in names]),
+            shape.scale(domain=names, range=["circle", "diamond", "cross"]),
+            fill=alt.when(within).then(alt.value(BLUE)).otherwise(alt.value("transparent")),
+            tooltip=["model:N", "form:N", "what:N", _SIZE, "context:N"],
+        )
+    )
+    return (lines + points).properties(height=ROW * len(order))
 
 
-def _quoted(chosen: Setting) -> str:
-    return chosen.model.name.replace("\\", "\\\\").replace("'", "\\'")
+def family_chart(sizes: pd.DataFrame) -> alt.Chart:
+    """GPT-3's sizes: weights and cache, one point a model; sizes as `numbers.sizes_of_family`."""
+    names = [WEIGHTS, CACHE]
+    model = alt.X("model:N").sort(list(sizes["model"].unique())).title("GPT-3")
+    dash = alt.StrokeDash("what:N").legend(None).scale(domain=names, range=[[8, 4], [1, 0]])
+    colour = alt.Color("what:N").title(None).legend(**_legend(), symbolStrokeWidth=0)
+    return (
+        alt.Chart(sizes)
+        .mark_line(point=alt.OverlayMarkDef(size=70, filled=True), strokeWidth=2.5)
+        .encode(
+            model.axis(labelAngle=-40, labelOverlap=False),
+            alt.Y("GB:Q").title("GB, logarithmic").scale(**_scale(sizes)).axis(**_axis(sizes)),
+            colour.scale(domain=names, range=[VERMILLION, BLUE]),
+            dash,
+            tooltip=["model:N", "what:N", _SIZE, alt.Tooltip("parameters:Q").format(",d")],
+        )
+        .properties(height=380)
+    )
 
 
-def family_chart(chosen: Setting, ink: str) -> dict[str, Any]:
-    """GPT-3's sizes: weights and cache, one point a model."""
-    table = gpt3_family(chosen).table
-    rows = [
-        {
-            "model": entry["model"],
-            "what": what,
-            "GB": entry[column] / GB,
-            "parameters": entry["parameters"],
-        }
-        for what, column in ((WEIGHTS, "weights, bytes"), (CACHE, "cache, bytes"))
-        for entry in table.to_dict("records")
-    ]
-    return {
-        "height": 380,
-        "data": {"values": rows},
-        "mark": {"type": "line", "point": {"size": 70, "filled": True}, "strokeWidth": 2.5},
-        "encoding": {
-            "x": {"field": "model", "type": "nominal", "sort": list(table["model"]),
-                  "title": "GPT-3", "axis": {"labelAngle": -40, "labelOverlap": False}},
-            "y": _gigabytes([row["GB"] for row in rows]),
-            "color": _colour([WEIGHTS, CACHE], [VERMILLION, BLUE], symbolStrokeWidth=0),
-            "strokeDash": {"field": "what", "type": "nominal", "legend": None,
-                           "scale": {"domain": [WEIGHTS, CACHE], "range": [[8, 4], [1, 0]]}},
-            "tooltip": [{"field": "model"}, *_TOOLTIP, {"field": "parameters", "format": ",d"}],
-        },
-        "config": config(ink),
-    }  # fmt: skip
+def _x(sizes: pd.DataFrame, column: str) -> alt.X:
+    x = alt.X(f"{column}:Q").title("GB, logarithmic")
+    return x.scale(**_scale(sizes)).axis(**_axis(sizes))
 
 
-def charts(chosen: Setting, ink: str, paper: str) -> dict[str, dict[str, Any]]:
-    """All charts of the page by the names of their files; they leave the background free."""
-    return {
-        "cache_by_context": context_chart(chosen, ink),
-        "all_models": models_chart(chosen, ink),
-        "gpt3_family": family_chart(chosen, ink),
-    }
+def _scale(*tables: pd.DataFrame) -> dict[str, Any]:
+    """A logarithmic scale over all sizes of these tables."""
+    scale: dict[str, Any] = decades(pd.concat(tables)["GB"].tolist())["scale"]
+    return scale
+
+
+def _axis(*tables: pd.DataFrame) -> dict[str, Any]:
+    axis: dict[str, Any] = decades(pd.concat(tables)["GB"].tolist())["axis"]
+    return axis
+
+
+def _legend() -> dict[str, Any]:
+    return {"orient": "top", "columns": 2, "labelLimit": 260}

@@ -1,12 +1,17 @@
 """Calculator: the bytes of a KV cache from a model's shapes, and what they make of the price."""
 
-from functools import partial
-
 import streamlit as st
 
-from pages.kv_cache.calculator import charts, setting
-from ui.charts import theme
-from ui.export import source, tables, take_away
+from pages.kv_cache.calculator import (
+    charts,
+    controls,
+    numbers,
+    sentences,
+    setting,
+    take_away,
+)
+from ui.charts.show import show
+from ui.export import source, tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
 
@@ -20,15 +25,15 @@ st.markdown(
 
 st.pills(
     "Examples",
-    list(setting.PRESETS),
+    list(controls.PRESETS),
     key="calculator_preset",
-    on_change=setting.use_preset,
+    on_change=controls.use_preset,
     wrap=True,
 )
 left, right = st.columns(2, gap="large")
 try:
     with left:
-        model = setting.choose_model()
+        model = controls.choose_model()
         plain = linked(
             st.toggle,
             "As if plain multi-head attention",
@@ -77,19 +82,30 @@ chosen = setting.setting(
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader(f"{setting.size(chosen.cache())} of cache")
-    st.code(setting.formula(chosen), language=None, wrap_lines=True)
-    st.markdown(setting.remark(chosen))
-    st.table(setting.summary(chosen), border="horizontal", hide_index=True)
+    st.code(sentences.formula(chosen), language=None, wrap_lines=True)
+    st.markdown(sentences.remark(chosen))
+    st.table(numbers.summary(chosen), border="horizontal", hide_index=True)
 with right:
-    st.vega_lite_chart(charts.context_chart(chosen, theme.ink()), key="calculator_context_chart")
+    show(
+        charts.context_chart,
+        numbers.lengths(chosen),
+        numbers.levels(chosen),
+        numbers.chosen_point(chosen),
+        key="calculator_context_chart",
+    )
     source.step(CORE, "cache_bytes", "return sum(")
     formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
     source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
 
 st.header("All models in this setting")
-st.vega_lite_chart(charts.models_chart(chosen, theme.ink()), key="calculator_models_chart")
+everything = numbers.everything(chosen)
+show(
+    charts.models_chart,
+    numbers.sizes_of_models(everything),
+    chosen.model.name,
+    key="calculator_models_chart",
+)
 with st.expander("The shapes, the bytes, and where each shape is published"):
-    everything = setting.everything(chosen)
     st.dataframe(
         everything,
         hide_index=True,
@@ -102,9 +118,9 @@ with st.expander("The shapes, the bytes, and where each shape is published"):
 
 st.header("GPT-3, from small to 175B")
 left, right = st.columns(2, gap="large")
-family = setting.gpt3_family(chosen)
+family = numbers.gpt3_family(chosen)
 with left:
-    st.vega_lite_chart(charts.family_chart(chosen, theme.ink()), key="calculator_family_chart")
+    show(charts.family_chart, numbers.sizes_of_family(family), key="calculator_family_chart")
 with right:
     st.dataframe(family.readable, hide_index=True)
     st.markdown(
@@ -115,9 +131,9 @@ with right:
     )
 
 st.header("Why the price follows the context")
-st.dataframe(setting.price(chosen), hide_index=True)
+st.dataframe(numbers.price(chosen), hide_index=True)
 st.markdown(
-    f"{setting.crossing(chosen)} To make one token, a processor reads the weights, once for "
+    f"{sentences.crossing(chosen)} To make one token, a processor reads the weights, once for "
     "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
     "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
     "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
@@ -139,8 +155,4 @@ with st.expander("How to read this", expanded=True):
     )
 
 with st.expander("Take it away"):
-    take_away.panel(
-        [take_away.pictures(partial(charts.charts, chosen), "kv_cache_charts.zip")],
-        setting.code(chosen),
-        prefix="calculator",
-    )
+    take_away.show(chosen, everything, family)

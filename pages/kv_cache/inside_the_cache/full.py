@@ -8,18 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pages.kv_cache.inside_the_cache import pictures
-from pages.kv_cache.inside_the_cache.numbers import LINES
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_FULL_BYTES
-from ui.charts.style import BLUE, GREEN, VERMILLION, config
 from ui.widgets.head_picture import isolated
 from ui.widgets.progress import Report, Reporter
 
@@ -176,47 +174,9 @@ def table(run: Run, made: Full) -> pd.DataFrame:
     )
 
 
-def chart(run: Run, made: Full, now: int, ink: str) -> dict[str, Any]:
-    """The logit differences of the three ways from the full context, by step."""
-    ways = [AGAIN, RING, FIRST]
-    y = {"field": LARGEST, "type": "quantitative", "title": LARGEST}
-    end = made.room - run.n_prompt + 1.5  # between the last step that fits and the next
-    return {
-        "height": 300,
-        "data": {"values": table(run, made).to_dict("records")},
-        "layer": [
-            {
-                "mark": {"type": "line", "point": {"size": 35}, "strokeWidth": 2},
-                "encoding": {
-                    "x": {"field": "step", "type": "quantitative", "title": "step",
-                          "scale": {"domain": [1, run.n_steps], "nice": False},
-                          "axis": {"tickMinStep": 1}},
-                    "y": y,
-                    "color": {"field": "way", "type": "nominal", "title": None,
-                              "scale": {"domain": ways, "range": [GREEN, VERMILLION, BLUE]},
-                              "legend": LINES},
-                    "strokeDash": {"field": "way", "type": "nominal", "legend": None,
-                                   "scale": {"domain": ways,
-                                             "range": [[6, 3], [1, 0], [2, 2]]}},
-                    "tooltip": [{"field": "step"}, {"field": "way"},
-                                {"field": LARGEST, "format": ".3f"},
-                                {"field": DIVERGENCE, "format": ".4f"},
-                                {"field": "likeliest"}, {"field": "with full context"}],
-                },
-            },
-            {
-                "data": {"values": [{"step": end}]},
-                "mark": {"type": "rule", "color": ink},
-                "encoding": {"x": {"field": "step", "type": "quantitative"}},
-            },
-            {
-                "data": {"values": [{"step": now + 1}]},
-                "mark": {"type": "rule", "color": ink, "strokeDash": [2, 3]},
-                "encoding": {"x": {"field": "step", "type": "quantitative"}},
-            },
-        ],
-        "config": config(ink),
-    }  # fmt: skip
+def last_fitting(run: Run, made: Full) -> int:
+    """The last step, from 1, whose token has room."""
+    return made.room - run.n_prompt + 1
 
 
 def ring(run: Run, made: Full, step: int, layer: int, head: int) -> None:

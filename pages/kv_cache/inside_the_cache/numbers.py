@@ -1,18 +1,14 @@
-"""Bytes, accesses and logits of every step: tables, the formula with its factors, charts."""
+"""Bytes, accesses and logits of every step: tables, and the formula with its factors."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from pages.kv_cache.inside_the_cache.pictures import span
 from pages.kv_cache.inside_the_cache.run import Run
-from ui.charts.style import BLUE, VERMILLION, config
 
-# a legend of short lines: a dashed line would give its circles dashed edges
-LINES = {"orient": "top", "symbolType": "stroke", "symbolSize": 300, "symbolStrokeWidth": 3}
 ALLOCATED, USED = "allocated", "holding tokens"
 
 
@@ -82,85 +78,25 @@ def uncached_table(run: Run) -> pd.DataFrame:
     )
 
 
-def bytes_chart(run: Run, now: int, ink: str) -> dict[str, Any]:
-    """Bytes allocated and used after every step; a line where the visitor is."""
-    rows = [
+def bytes_held(run: Run) -> pd.DataFrame:
+    """Two rows a step: `what` is allocated and what is used, in `bytes`."""
+    return pd.DataFrame(
         {"step": index + 1, "what": what, "bytes": value}
         for index, step in enumerate(run.steps)
         for what, value in ((ALLOCATED, step.nbytes), (USED, step.nbytes_used))
-    ]
-    largest = run.steps[0].nbytes
-    return {
-        "height": 240,
-        "data": {"values": rows},
-        "layer": [
-            {
-                "mark": {"type": "line", "point": {"size": 30}, "strokeWidth": 2},
-                "encoding": {
-                    "x": _steps(run),
-                    "y": {"field": "bytes", "type": "quantitative", "title": "bytes",
-                          "axis": {"format": ",d"}, "scale": {"domain": [0, largest * 1.05]}},
-                    "color": {"field": "what", "type": "nominal", "title": None,
-                              "scale": {"domain": [ALLOCATED, USED], "range": [VERMILLION, BLUE]},
-                              "legend": LINES},
-                    "strokeDash": {"field": "what", "type": "nominal", "legend": None,
-                                   "scale": {"domain": [ALLOCATED, USED],
-                                             "range": [[6, 3], [1, 0]]}},
-                    "tooltip": [{"field": "step"}, {"field": "what"},
-                                {"field": "bytes", "format": ",d"}],
-                },
-            },
-            _here(now, ink),
-        ],
-        "config": config(ink),
-    }  # fmt: skip
+    )
 
 
-def difference_chart(run: Run, now: int, ink: str) -> dict[str, Any]:
-    """The largest logit difference of every step."""
-    rows = [
+def logit_differences(run: Run) -> pd.DataFrame:
+    """A row a step: the largest logit `difference`, and whether the token is the `same`."""
+    return pd.DataFrame(
         {
             "step": index + 1,
             "difference": step.difference,
             "same": "yes" if step.token_id == step.uncached_token_id else "no",
         }
         for index, step in enumerate(run.steps)
-    ]
-    return {
-        "height": 240,
-        "data": {"values": rows},
-        "layer": [
-            {
-                "mark": {"type": "line", "point": {"size": 40}, "color": BLUE, "strokeWidth": 2},
-                "encoding": {
-                    "x": _steps(run),
-                    "y": {"field": "difference", "type": "quantitative",
-                          "title": "largest logit difference",
-                          "axis": {"labelExpr": "datum.value ? format(datum.value, '~e') : '0'"},
-                          "scale": {"zero": True}},
-                    "tooltip": [{"field": "step"}, {"field": "difference", "format": ".2e"},
-                                {"field": "same", "title": "same token"}],
-                },
-            },
-            _here(now, ink),
-        ],
-        "config": config(ink),
-    }  # fmt: skip
-
-
-def _steps(run: Run) -> dict[str, Any]:
-    return {
-        "field": "step", "type": "quantitative", "title": "step",
-        "scale": {"domain": [1, max(run.n_steps, 2)], "nice": False}, "axis": {"tickMinStep": 1},
-    }  # fmt: skip
-
-
-def _here(now: int, ink: str) -> dict[str, Any]:
-    return {
-        "data": {"values": [{"step": now + 1}]},
-        "mark": {"type": "rule", "color": ink, "strokeDash": [2, 3]},
-        "encoding": {"x": {"field": "step", "type": "quantitative"}},
-    }
+    )
 
 
 def verdict(run: Run) -> str:

@@ -2,10 +2,17 @@
 
 import streamlit as st
 
-from pages.kv_cache.inside_the_cache import numbers, pictures, run, sections, take_away
+from pages.kv_cache.inside_the_cache import (
+    charts,
+    numbers,
+    pictures,
+    run,
+    sections,
+    take_away,
+)
 from serving import models
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -64,7 +71,7 @@ except models.LOAD_ERRORS as error:
 if made is None:
     st.stop()
 
-n_steps, ink = made.n_steps, theme.ink()
+n_steps = made.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
     if st.session_state.get(key, 1) > n_steps:  # of a longer run before
         st.session_state[key] = n_steps
@@ -93,7 +100,7 @@ with left:
         "token fills the same number of bytes."
     )
 with right:
-    st.vega_lite_chart(numbers.bytes_chart(made, now, ink), key="inside_the_cache_bytes")
+    show(charts.bytes_chart, numbers.bytes_held(made), now, key="inside_the_cache_bytes")
 
 st.header("Every step, with the cache and without")
 st.dataframe(
@@ -114,16 +121,17 @@ left, right = st.columns(2, gap="large")
 with left:
     st.markdown(numbers.verdict(made))
 with right:
-    st.vega_lite_chart(numbers.difference_chart(made, now, ink), key="inside_the_cache_differences")
+    differences = numbers.logit_differences(made)
+    show(charts.difference_chart, differences, now, key="inside_the_cache_differences")
 
 st.header("Crop: go back and take another turn")
 sections.cropped(made, layer, head)
 
 st.header("When the cache is full")
-found = sections.filled(made, layer, head)
+filled = sections.filled(made, layer, head)
 
 with st.expander("Take it away"):
-    take_away.show(made, now, found, st.session_state.get("inside_the_cache_full_step", 1) - 1)
+    take_away.show(made, now, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.kv_cache.inside_the_cache import crop, full, pictures
+from pages.kv_cache.inside_the_cache import charts, crop, full, pictures
 from pages.kv_cache.inside_the_cache.full import AGAIN, FIRST, RING, Full
 from pages.kv_cache.inside_the_cache.run import Run
 from serving import models
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
@@ -101,11 +101,12 @@ def _ways(run: Run, made: Full, layer: int, head: int) -> None:
     with left:
         full.ring(run, made, now, layer, head)
     with right:
-        chart = full.chart(run, made, now, theme.ink())
-        st.vega_lite_chart(chart, key="inside_the_cache_drift")
+        table = full.table(run, made)
+        last = full.last_fitting(run, made)
+        show(charts.drift_chart, table, last, now, key="inside_the_cache_drift")
         tables.download(
             "Every step of every way (CSV)",
-            full.table(run, made),
+            table,
             "full_cache.csv",
             key="inside_the_cache_full_csv",
         )

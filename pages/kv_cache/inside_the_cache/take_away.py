@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.kv_cache.inside_the_cache import full, numbers
+from pages.kv_cache.inside_the_cache import charts, full, numbers
 from pages.kv_cache.inside_the_cache.full import Full
 from pages.kv_cache.inside_the_cache.run import Run
 from ui.export import take_away
@@ -19,7 +19,7 @@ def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
     stem = f"{run.settings.model}_cache"
     take_away.panel(
         [
-            take_away.pictures(partial(drawn, run, step, made, ring_step), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(run, step, made, ring_step), f"{stem}_charts.zip"),
             File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
             take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
         ],
@@ -29,17 +29,16 @@ def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
     )
 
 
-def drawn(
-    run: Run, step: int, made: Full | None, ring_step: int, ink: str, paper: str
-) -> dict[str, Any]:
+def drawn(run: Run, step: int, made: Full | None, ring_step: int) -> take_away.Charts:
     """The charts of the page by the names of their files."""
-    charts = {
-        "bytes": numbers.bytes_chart(run, step, ink),
-        "logit_difference": numbers.difference_chart(run, step, ink),
+    pictures = {
+        "bytes": partial(charts.bytes_chart, numbers.bytes_held(run), step),
+        "logit_difference": partial(charts.difference_chart, numbers.logit_differences(run), step),
     }
     if made is not None:
-        charts["full_cache"] = full.chart(run, made, ring_step, ink)
-    return charts
+        table, last = full.table(run, made), full.last_fitting(run, made)
+        pictures["full_cache"] = partial(charts.drift_chart, table, last, ring_step)
+    return pictures
 
 
 def _csv(run: Run) -> bytes:

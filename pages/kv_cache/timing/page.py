@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.kv_cache.timing import sections, subjects
+from pages.kv_cache.timing import questions, sections, subjects
 from serving import models
 from ui.export import source
 
@@ -20,7 +20,7 @@ if not models.ready("decoder"):
 if not subjects.names():
     st.stop()
 
-sections.measure(sections.question())
+sections.measure(questions.question())
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -1,4 +1,4 @@
-"""What the page "Timing" shows: its controls, a run while it lasts, and those of the visit."""
+"""A run of the page "Timing" while it lasts: its buttons, its progress, its live chart."""
 
 from __future__ import annotations
 
@@ -7,114 +7,20 @@ import contextlib
 import pandas as pd
 import streamlit as st
 
-from pages.kv_cache.timing import charts, findings, subjects
+from pages.kv_cache.timing import findings, live_chart, questions, results, subjects
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Run
-from pages.kv_cache.timing.subjects import (
-    CONTENDERS,
-    CORE_CACHED,
-    CORE_UNCACHED,
-    GPT2_SHAPE,
-    TINY,
-    Question,
-)
-from pages.kv_cache.timing.take_away import code, files
-from serving import models, warmup
-from serving.limits import MAX_TIMED_REPEATS, MAX_TIMED_RUNS, OverLimit
+from pages.kv_cache.timing.subjects import TINY, Question
+from serving import warmup
+from serving.limits import MAX_TIMED_RUNS, OverLimit
 from serving.queues import MEASUREMENTS
 from ui.charts import theme
-from ui.export import take_away
 from ui.widgets import controls, messages
-from ui.widgets.linked import linked
 
-TOKENS = (16, 32, 64, 100, 128, 256, 512)
-BOTH = [CORE_CACHED, CORE_UNCACHED]
-_JOB, _RUNS, _COUNT = "timing_job", "timing_runs", "timing_count"
-_SHOWN, _BESIDE, _REFUSED = "timing_shown", "timing_beside", "timing_refused"
+_JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
 # Measured when the page opens with nothing to show: a second's work.
-OPENING: Question | None = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(BOTH))
-
-PRESETS: dict[str, dict[str, object]] = {
-    "The lecture's run, GPT-2's shape": {
-        "model": GPT2_SHAPE,
-        "prompt": controls.NEXT_DAY,
-        "tokens": 100,
-        "repeats": 1,
-        "ways": list(CONTENDERS[2:]),
-    },
-    "Where it may not pay: tiny": {
-        "model": TINY,
-        "prompt": controls.NEXT_DAY,
-        "tokens": 64,
-        "repeats": 5,
-        "ways": BOTH,
-    },
-    "Core beside transformers": {
-        "model": TINY,
-        "prompt": controls.NEXT_DAY,
-        "tokens": 256,
-        "repeats": 3,
-        "ways": list(CONTENDERS),
-    },
-}
-
-
-def question() -> Question:
-    """The controls, and what they ask for."""
-    names, ways = subjects.names(), subjects.ways()
-    known = {
-        title: preset
-        for title, preset in PRESETS.items()
-        if preset["model"] in names and set(preset["ways"]) <= set(ways)  # type: ignore[call-overload]
-    }
-    if known:
-        st.pills(
-            "Examples",
-            list(known),
-            key="timing_preset",
-            on_change=_use_preset,
-            args=(known,),
-            wrap=True,
-        )
-    left, right = st.columns(2, gap="large")
-    with left:
-        prompt = controls.text("Prompt", "timing_prompt", controls.NEXT_DAY)
-    with right:
-        preferred = models.preferred("decoder")
-        model = linked(
-            st.selectbox,
-            "Model",
-            names,
-            names.index(preferred) if preferred in names else 0,
-            key="timing_model",
-            help="The random ones need no weights: what a step takes depends on the shape alone. "
-            "Their text means nothing.",
-        )
-        columns = st.columns(2)
-        with columns[0]:
-            n_new = linked(st.select_slider, "New tokens", TOKENS, 64, key="timing_tokens")
-        with columns[1]:
-            repeats = linked(
-                st.select_slider,
-                "Repeats",
-                range(1, MAX_TIMED_REPEATS + 1),
-                3,
-                key="timing_repeats",
-                help="The spread is that of the repeats; one has none.",
-            )
-        chosen = linked(
-            st.multiselect, "Ways to generate, timed in turn", ways, BOTH, key="timing_ways"
-        )
-    return Question(model, prompt, n_new, repeats, tuple(one for one in ways if one in chosen))
-
-
-def _use_preset(presets: dict[str, dict[str, object]]) -> None:
-    chosen = st.session_state["timing_preset"]
-    if chosen is not None:
-        for name, value in presets[chosen].items():
-            st.session_state[f"timing_{name}"] = value
-        st.session_state["timing_preset"] = None
+OPENING: Question | None = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(questions.BOTH))
 
 
 def measure(asked: Question) -> None:
@@ -147,7 +53,7 @@ def measure(asked: Question) -> None:
         messages.problem(refused)
     st.fragment(_progress, run_every=0.5 if timed else None)(job, timed)
     if not timed:
-        _results()
+        results.show()
 
 
 def _title(asked: Question) -> str:
@@ -193,12 +99,12 @@ def _collect() -> None:
     run = job.run_so_far()
     if run is None:
         return
-    runs: dict[int, Run] = st.session_state.setdefault(_RUNS, {})
+    runs: dict[int, Run] = st.session_state.setdefault(results.RUNS, {})
     number = st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
     runs[number] = run
     for old in sorted(runs)[:-MAX_TIMED_RUNS]:
         del runs[old]
-    st.session_state[_SHOWN] = number
+    st.session_state[results.SHOWN] = number
 
 
 def _progress(job: TimingJob | None, timed: bool) -> None:
@@ -214,7 +120,7 @@ def _progress(job: TimingJob | None, timed: bool) -> None:
     if timed:
         st.dataframe(_so_far(job), hide_index=True)
         st.vega_lite_chart(
-            charts.live(job.recorder, job.n_prompt, job.asked.n_new, ink=theme.ink()),
+            live_chart.live(job.recorder, job.n_prompt, job.asked.n_new, ink=theme.ink()),
             key="timing_live",
         )
     if timed and not was_live:
@@ -255,93 +161,3 @@ def _so_far(job: TimingJob) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _results() -> None:
-    runs: dict[int, Run] = st.session_state.get(_RUNS, {})
-    if not runs:
-        return
-    newest = sorted(runs, reverse=True)
-    labels = {number: f"#{number} {run.summary}" for number, run in runs.items()}
-    left, right = st.columns(2, gap="large")
-    with left:
-        shown = st.selectbox(
-            "Run", newest, format_func=lambda number: labels.get(number, ""), key=_SHOWN
-        )
-    with right:
-        others = [number for number in newest if number != shown]
-        if st.session_state.get(_BESIDE) not in others:  # it is the one on the left by now
-            st.session_state[_BESIDE] = None
-        beside = st.selectbox(
-            "Beside it",
-            others,
-            None,
-            format_func=lambda number: labels.get(number, ""),
-            key=_BESIDE,
-            placeholder="None",
-            disabled=not others,
-        )
-    run = runs[shown]
-    st.text(f"{run.summary}; {run.device}")
-    cells = st.columns(4)
-    for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
-        cell.metric(label, value)
-    for sentence in findings.sentences(run):
-        st.markdown(sentence)
-    compared = {f"#{number}": runs[number] for number in (shown, beside) if number is not None}
-    _pictures(compared)
-    _numbers(run)
-    _everything(shown, compared)
-
-
-def _pictures(compared: dict[str, Run]) -> None:
-    logarithmic = linked(
-        st.toggle,
-        "Logarithmic milliseconds",
-        False,
-        key="timing_log",
-        help="For runs whose times lie far apart.",
-    )
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.markdown("**A step's time against its position**: medians, and the fitted terms")
-        st.vega_lite_chart(
-            charts.per_token(compared, logarithmic=logarithmic, ink=theme.ink()),
-            key="timing_chart",
-        )
-    with right:
-        st.markdown("**All steps so far together**: its slope is the exponent")
-        st.vega_lite_chart(charts.cumulated(compared, ink=theme.ink()), key="timing_total")
-
-
-def _numbers(run: Run) -> None:
-    st.subheader("Totals")
-    st.dataframe(findings.times(run), hide_index=True)
-    if run.pairs:
-        st.dataframe(findings.ratios(run), hide_index=True)
-    st.subheader("What a decode step takes, term by term")
-    st.dataframe(
-        findings.terms(run),
-        hide_index=True,
-        height="content",
-        column_config={
-            "term": st.column_config.TextColumn(width=70),
-            "clear of 0": st.column_config.TextColumn(width=80),
-            "that makes": st.column_config.TextColumn(width=260),
-        },
-    )
-
-
-def _everything(shown: int, compared: dict[str, Run]) -> None:
-    run, runs = compared[f"#{shown}"], st.session_state[_RUNS]
-    st.subheader("Runs of this visit")
-    st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
-    st.dataframe(findings.listing(runs), hide_index=True)
-    with st.expander("Every step, and the data to take away"):
-        st.dataframe(run.medians(), hide_index=True, height=320)
-        take_away.panel(
-            files(shown, compared, bool(st.session_state["timing_log"])),
-            code(run),
-            prefix="timing",
-            note="The file holds every step of every repeat.",
-        )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from pages.kv_cache.timing import charts
 from pages.kv_cache.timing.measured import Run
 from pretrained.untrained import SHAPES
-from ui.export.take_away import File, pictures
+from ui.export.take_away import Charts, File, pictures
 
 MAX_PROMPT = 200  # characters of it in every row of the file
 
@@ -22,7 +21,7 @@ def files(number: int, compared: dict[str, Run], logarithmic: bool) -> list[File
             f"timing_run_{number}.csv",
             "text/csv",
         ),
-        pictures(partial(_charts, compared, logarithmic), "timing_charts.zip"),
+        pictures(drawn(compared, logarithmic), "timing_charts.zip"),
     ]
 
 
@@ -30,12 +29,12 @@ def _csv(run: Run) -> bytes:
     return bytes(run.file(MAX_PROMPT).to_csv(index=False).encode())
 
 
-def _charts(
-    compared: dict[str, Run], logarithmic: bool, ink: str, paper: str
-) -> dict[str, dict[str, Any]]:
+def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
+    """The charts of the page by the names of their files."""
+    points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
     return {
-        "time_per_token": charts.per_token(compared, logarithmic=logarithmic, ink=ink),
-        "total_time": charts.cumulated(compared, ink=ink),
+        "time_per_token": partial(charts.per_token, points, fits, logarithmic),
+        "total_time": partial(charts.cumulated, charts.totals(compared)),
     }
 
 

@@ -19,7 +19,7 @@ from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
 from serving.prompts import prepare
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
-from ui.charts import theme
+from ui.charts.show import show as show_chart
 from ui.export import tables
 from ui.widgets import controls
 from ui.widgets.head_picture import isolated
@@ -81,17 +81,17 @@ class Pooled:
         return frame
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> pd.DataFrame:
         """What the chart shows."""
-        found = []
+        rows = []
         for what, values in (
             (charts.HIDDEN, self.relative),
             (charts.ATTENTION, self.attention.reshape(len(self.groups), -1)),
         ):
             for heads, row in zip(self.groups, values, strict=True):
                 ends = {"low": float(row.min()), "high": float(row.max())}
-                found.append({"heads": heads, "what": what, "value": float(row.mean()), **ends})
-        return found
+                rows.append({"heads": heads, "what": what, "value": float(row.mean()), **ends})
+        return pd.DataFrame(rows)
 
     @property
     def by_token(self) -> pd.DataFrame:
@@ -168,27 +168,28 @@ def said(found: Pooled) -> str:
     return f"{line} {kept}; the divergence is {found.divergence[last]:.2f} nats."
 
 
-def show(name: str, text: str) -> None:
+def show(name: str, text: str) -> Pooled:
     """The drift of one model: a sentence, the chart, the table, every token."""
     with st.spinner("Pooling the heads …", show_time=True):
-        found = pooled(name, text)
-    st.text(said(found))
-    if len(found.groups) == 1:
-        return
+        changed = pooled(name, text)
+    st.text(said(changed))
+    if len(changed.groups) == 1:
+        return changed
     left, right = st.columns(2, gap="large")
     with left:
-        st.vega_lite_chart(charts.drifts(found.rows, theme.ink()), key="variants_drift")
+        show_chart(charts.drifts, changed.rows, key="variants_drift")
     with right:
         st.markdown(
             ":small[Relative difference of each token's last hidden state, by key/value heads left]"
         )
-        tokens = found.by_token.style.format(precision=3)
+        tokens = changed.by_token.style.format(precision=3)
         st.dataframe(tokens, hide_index=True, height=290, key="variants_by_token")
-    shown = found.table.style.format(precision=4)
+    shown = changed.table.style.format(precision=4)
     st.dataframe(shown, hide_index=True, key="variants_drift_table")
     tables.download(
-        "Download the drift (CSV)", found.table, f"{name}_pooled.csv", key="variants_drift_csv"
+        "Download the drift (CSV)", changed.table, f"{name}_pooled.csv", key="variants_drift_csv"
     )
+    return changed
 
 
 def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:

@@ -75,8 +75,9 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 entry = controls.model(drift.MODEL, None, prefer="encoder")
+pooled = None
 try:
-    drift.show(entry.spec.name, text)
+    pooled = drift.show(entry.spec.name, text)
     source.step(
         "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
         "_mean_of_groups",
@@ -94,7 +95,7 @@ if grouped is not None:
         messages.problem(error)
 
 with st.expander("Take it away"):
-    take_away.show(look, name, entry.spec.name, text)
+    take_away.show(look, name, pooled, text)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

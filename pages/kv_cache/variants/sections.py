@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.kv_cache.variants import charts
+from pages.kv_cache.variants import charts, sharing
 from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Look, names
-from ui.charts import theme
+from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.linked import linked
 
@@ -54,8 +54,14 @@ def said(look: Look, form: Form) -> str:
 
 def who_reads_what(look: Look, form: Form) -> None:
     """The picture of heads and keys, and the same as a table."""
-    st.vega_lite_chart(charts.sharing(look, form, theme.ink()), key="variants_sharing")
-    cut = "" if look.n_tokens <= charts.MOST_ROWS else f" (the first {charts.MOST_ROWS})"
+    show(
+        sharing.sharing,
+        sharing.parts(look, form),
+        sharing.links(look, form),
+        sharing.query_heads(look, form),
+        key="variants_sharing",
+    )
+    cut = "" if look.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
         f":small[Top: query heads. Below: {what} in the cache of layer 0, a row for each of the "
@@ -101,7 +107,7 @@ def bytes_table(look: Look) -> pd.DataFrame:
 
 def cache_bytes(look: Look, form: Form) -> None:
     """Bars, and the table they are drawn from."""
-    st.vega_lite_chart(charts.cache_sizes(look, form.name, theme.ink()), key="variants_bytes")
+    show(charts.cache_sizes, charts.sizes(look), form.name, key="variants_bytes")
     equal = all(one.measured == one.formula for one in look.forms.values())
     short = next(one for one in look.forms.values() if "window" in one.name)
     st.markdown(

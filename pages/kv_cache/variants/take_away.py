@@ -5,27 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pages.kv_cache.variants import charts, drift
+from pages.kv_cache.variants import charts
+from pages.kv_cache.variants.drift import Pooled
 from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Look
 from ui.export import take_away
 
 
-def show(look: Look, form: str, model: str, text: str) -> None:
+def show(look: Look, form: str, pooled: Pooled | None, text: str) -> None:
     """Files, Python that prints the same numbers, and the address."""
     files = [
-        take_away.pictures(partial(_charts, look, form, model, text), "variants_charts.zip"),
+        take_away.pictures(drawn(look, form, pooled), "variants_charts.zip"),
         take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, look), "variants.npz"),
     ]
     take_away.panel(files, code(look.n_heads, text), prefix="variants")
 
 
-def _charts(
-    look: Look, form: str, model: str, text: str, ink: str, paper: str
-) -> dict[str, dict[str, Any]]:
-    return {
-        "cache_bytes": charts.cache_sizes(look, form, ink),
-        "drift": charts.drifts(drift.pooled(model, text).rows, ink),
-    }
+def drawn(look: Look, form: str, pooled: Pooled | None) -> take_away.Charts:
+    """The charts of the page by the names of their files; pooled: None where it failed."""
+    pictures = {"cache_bytes": partial(charts.cache_sizes, charts.sizes(look), form)}
+    if pooled is not None:
+        pictures["drift"] = partial(charts.drifts, pooled.rows)
+    return pictures
 
 
 def _arrays(look: Look) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.kv_cache.variants import charts, timing
+from pages.kv_cache.variants import live_chart, timing
 from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
@@ -130,7 +130,7 @@ def _results(asked: Setting, found: Times | None) -> None:
     )
     left, right = st.columns([4, 5], gap="medium")
     with left:
-        st.vega_lite_chart(charts.speeds(counted, ratios, theme.ink()), key="variants_speeds")
+        st.vega_lite_chart(live_chart.speeds(counted, ratios, theme.ink()), key="variants_speeds")
     with right:
         st.dataframe(
             table.style.format(precision=2),

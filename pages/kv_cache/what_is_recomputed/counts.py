@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES, check_tokens
-from ui.charts.style import BLUE, CACHED, UNCACHED, VERMILLION, config, decades
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +27,6 @@ TOTALS_SHOWN = (
     "step", "rows without", "rows with", "all rows without", "all rows with",
     "multiplications without", "multiplications with",
 )  # fmt: skip
-FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
 
 
 def step_table(look: Look, scope: str) -> pd.DataFrame:
@@ -105,57 +103,6 @@ def totals_summary(look: Look, table: pd.DataFrame) -> str:
         f"{now['all multiplications without']:,.0f} and {now['all multiplications with']:,.0f}, "
         f"**{ratio:.1f} times** as many."
     )
-
-
-def totals_chart(look: Look, table: pd.DataFrame, ink: str) -> dict[str, Any]:
-    """Rows run so far, without a cache and with one."""
-    rows = [
-        {
-            "step": int(row["step"]),
-            "run": run,
-            "rows": int(row[f"all rows {which}"]),
-            "products": int(row[f"all multiplications {which}"]),
-        }
-        for _, row in table.iterrows()
-        for run, which in ((UNCACHED, "without"), (CACHED, "with"))
-    ]
-    series = {
-        "field": "run", "type": "nominal", "title": None,
-        "scale": {"domain": [CACHED, UNCACHED], "range": [BLUE, VERMILLION]},
-        "legend": {"orient": "top"},
-    }  # fmt: skip
-    return {
-        "height": 260,
-        "data": {"values": rows},
-        "encoding": {
-            "x": {"field": "step", "type": "ordinal", "axis": {"labelAngle": 0}},
-            "y": {"field": "rows", "type": "quantitative", "title": "rows run so far, each layer"},
-            "color": series,
-            "tooltip": [
-                {"field": "run", "title": "run"},
-                {"field": "step", "title": "step"},
-                {"field": "rows", "title": "rows so far"},
-                {"field": "products", "title": "multiplications so far", "format": ",d"},
-            ],
-        },
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeDash": [4, 3], "color": ink},
-                "data": {"values": [{"step": look.now + 1}]},
-                "encoding": {"x": {"field": "step", "type": "ordinal"}, "y": None, "color": None,
-                             "tooltip": None},
-            },
-            {"mark": {"type": "line", "strokeWidth": 2}},
-            {
-                "mark": {"type": "point", "filled": True, "opacity": 1, "size": 70},
-                "encoding": {
-                    "shape": {**series, "scale": {"domain": [CACHED, UNCACHED],
-                                                  "range": ["circle", "square"]}},
-                },
-            },
-        ],
-        "config": config(ink),
-    }  # fmt: skip
 
 
 # ---- why not queries
@@ -304,42 +251,6 @@ def contrast_table(made: Growth, found: Contrast) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
-
-
-def contrast_chart(made: Growth, found: Contrast, ink: str) -> dict[str, Any]:
-    """By layer, how far old keys and values move, as a share of the largest of them.
-
-    A share of 0 has no place on the axis and is drawn at its lower end, `FLOOR`.
-    """
-    table = contrast_table(made, found)
-    rows = [
-        {**row, "drawn": max(row["moved by"], FLOOR)} for row in table.to_dict(orient="records")
-    ]
-    models_ = list(dict.fromkeys(table["model"]))
-    n_layers = max(len(found.decoder), len(found.encoder))
-    series = {"field": "model", "type": "nominal", "title": None}
-    return {
-        "height": 260,
-        "data": {"values": rows},
-        "encoding": {
-            "x": {"field": "layer", "type": "quantitative",
-                  "axis": {"tickMinStep": 1}, "title": "layer",
-                  "scale": {"domain": [-0.5, n_layers - 0.5], "nice": False}},
-            "y": {"field": "drawn", "type": "quantitative",
-                  "title": "moved by, of the largest",
-                  **decades([row["drawn"] for row in rows] + [1.0])},
-            "color": {**series, "legend": {"orient": "top", "columns": 1},
-                      "scale": {"domain": models_, "range": [BLUE, VERMILLION][: len(models_)]}},
-            "shape": {**series,
-                      "scale": {"domain": models_, "range": ["circle", "square"][: len(models_)]}},
-            "tooltip": [
-                {"field": "model"}, {"field": "layer"},
-                {"field": "moved by", "format": ".2e", "title": "moved by"},
-            ],
-        },
-        "mark": {"type": "point", "filled": True, "opacity": 1, "size": 60},
-        "config": config(ink, labelLimit=320),
-    }  # fmt: skip
 
 
 def contrast_summary(made: Growth, found: Contrast) -> str:

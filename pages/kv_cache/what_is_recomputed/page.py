@@ -6,7 +6,6 @@ from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, t
 from serving import models
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
-from ui.charts import theme
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -70,7 +69,7 @@ with fourth:
         help=f"A head has {made.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
     )
 look = pictures.Look(made, now, layer, head, column)
-ink, tall = theme.ink(), pictures.table_height(made.n_rows)
+tall = pictures.table_height(made.n_rows)
 
 st.text(pictures.sentence(look))
 st.text(pictures.text(look))
@@ -128,11 +127,11 @@ st.dataframe(
 )
 
 sections.queries(look, tall)
-sections.all_steps(look, ink)
-found = sections.encoder(made, ink)
+sections.all_steps(look)
+contrast = sections.encoder(made)
 
 with st.expander("Take it away"):
-    take_away.show(look, scope, found)
+    take_away.show(look, scope, contrast)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

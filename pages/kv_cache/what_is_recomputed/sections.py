@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from pages.kv_cache.what_is_recomputed import counts, pictures, run
+from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run
 from serving import models
+from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
 
@@ -30,13 +31,14 @@ def queries(look: pictures.Look, tall: int) -> None:
         source.step(CORE, "rows_read", "found[name] =")
 
 
-def all_steps(look: pictures.Look, ink: str) -> None:
+def all_steps(look: pictures.Look) -> None:
     """The counts of every step so far, as a chart and as a table."""
     st.subheader("All steps so far")
     left, right = st.columns(2, gap="large")
     totals = counts.totals(look.made)
     with left:
-        st.vega_lite_chart(counts.totals_chart(look, totals, ink), key="what_is_recomputed_totals")
+        rows = charts.rows_so_far(totals)
+        show(charts.totals_chart, rows, look.now, key="what_is_recomputed_totals")
     with right:
         st.markdown(counts.totals_summary(look, totals))
         tables.download(
@@ -51,21 +53,19 @@ def all_steps(look: pictures.Look, ink: str) -> None:
     )
 
 
-def encoder(made: run.Growth, ink: str) -> counts.Contrast | None:
+def encoder(made: run.Growth) -> counts.Contrast | None:
     """What a new token changes in an encoder and in a decoder; None where a model is missing."""
     st.subheader("Why an encoder cannot do this")
-    found = None
+    contrast = None
     try:
-        found = counts.contrast(made)
+        contrast = counts.contrast(made)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
-        st.text(counts.contrast_summary(made, found))
-        st.vega_lite_chart(
-            counts.contrast_chart(made, found, ink), key="what_is_recomputed_contrast"
-        )
+        st.text(counts.contrast_summary(made, contrast))
+        numbers = counts.contrast_table(made, contrast)
+        show(charts.contrast_chart, numbers, key="what_is_recomputed_contrast")
         with st.expander("These numbers as a table"):
-            numbers = counts.contrast_table(made, found)
             st.dataframe(
                 numbers.style.format({"moved by": "{:.2e}"}),
                 hide_index=True,
@@ -75,4 +75,4 @@ def encoder(made: run.Growth, ink: str) -> counts.Contrast | None:
             tables.download(
                 "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
             )
-    return found
+    return contrast

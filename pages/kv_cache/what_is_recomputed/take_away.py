@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from pages.kv_cache.what_is_recomputed import counts
+from pages.kv_cache.what_is_recomputed import charts, counts
 from pages.kv_cache.what_is_recomputed.counts import Contrast
 from pages.kv_cache.what_is_recomputed.pictures import Look
 from ui.export import take_away
 from ui.export.take_away import File
 
 
-def show(look: Look, scope: str, found: Contrast | None) -> None:
+def show(look: Look, scope: str, contrast: Contrast | None) -> None:
     """Buttons, the code and the link."""
     made = look.made
     stem = f"{made.settings.model}_recomputed"
     place = f"step{look.now + 1}_layer{look.layer}_head{look.head}"
     take_away.panel(
         [
-            take_away.pictures(partial(_charts, look, found), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(look, contrast), f"{stem}_charts.zip"),
             File(
                 "Counts of this step (CSV)", partial(_csv, look, scope), f"{stem}.csv", "text/csv"
             ),
@@ -36,11 +36,16 @@ def show(look: Look, scope: str, found: Contrast | None) -> None:
     )
 
 
-def _charts(look: Look, found: Contrast | None, ink: str, paper: str) -> dict[str, take_away.Chart]:
-    charts = {"rows_so_far": counts.totals_chart(look, counts.totals(look.made), ink)}
-    if found is not None:
-        charts["decoder_and_encoder"] = counts.contrast_chart(look.made, found, ink)
-    return charts
+def drawn(look: Look, contrast: Contrast | None) -> take_away.Charts:
+    """The charts of the page by the names of their files."""
+    rows = charts.rows_so_far(counts.totals(look.made))
+    pictures: dict[str, partial[Any]] = {
+        "rows_so_far": partial(charts.totals_chart, rows, look.now)
+    }
+    if contrast is not None:
+        table = counts.contrast_table(look.made, contrast)
+        pictures["decoder_and_encoder"] = partial(charts.contrast_chart, table)
+    return pictures
 
 
 def _csv(look: Look, scope: str) -> bytes:
@@ -50,14 +55,14 @@ def _csv(look: Look, scope: str) -> bytes:
 def arrays(look: Look) -> dict[str, Any]:
     """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
     step, made = look.step, look.made
-    found = {"token_ids": np.array(made.ids[: step.n_tokens])}
+    tensors = {"token_ids": np.array(made.ids[: step.n_tokens])}
     sources = {"": step.full, "cached_": step.cached}
     if step.n_before:
         sources["before_"] = made.steps[look.now - 1].full
     for prefix, matrices in sources.items():
         for name, matrix in matrices.head(look.layer, look.head).items():
-            found[prefix + name] = matrix.numpy()
-    return found
+            tensors[prefix + name] = matrix.numpy()
+    return tensors
 
 
 def snippet(look: Look) -> str:

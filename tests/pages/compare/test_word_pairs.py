@@ -9,6 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
+from pages.compare.word_pairs import questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_page
@@ -166,7 +167,7 @@ def test_a_second_word_that_comes_later_is_said(site: AppTest):
 
 
 def test_every_question_asks_for_words_of_its_sentence():
-    for question in word_pairs.QUESTIONS.values():
+    for question in questions.QUESTIONS.values():
         for name in (ENCODER, DECODER):
             tokens = runs.run(name, question.text).tokens
             labels = [unit.label for unit in word_pairs.units(tokens) if unit.is_word]

@@ -1,15 +1,13 @@
 """The page "Calculator": figures against plain arithmetic, the lecture's examples, bad shapes."""
 
-import json
 import math
 import re
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/kv_cache/calculator/page.py"
 
@@ -26,13 +24,6 @@ def table(site: AppTest) -> dict[str, str]:
 
 def preset(site: AppTest, name: str) -> AppTest:
     return site.button_group("calculator_preset").set_value(name).run()
-
-
-def rows(site: AppTest, place: int) -> list[dict[str, Any]]:
-    """The numbers that a chart was given, which Streamlit sends apart from its description."""
-    data = site.get("vega_lite_chart")[place].proto.data.data
-    table: list[dict[str, Any]] = pa.ipc.open_stream(data).read_all().to_pylist()
-    return table
 
 
 def test_the_numbers_are_those_of_the_shapes(site: AppTest):
@@ -105,13 +96,15 @@ def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: App
 
 def test_charts_hold_what_the_tables_hold(site: AppTest):
     open_page(site, VIEW, calculator_model="DeepSeek-V2")
-    lines = json.loads(site.get("vega_lite_chart")[0].proto.spec)["layer"][0]["data"]["values"]
-    assert {row["what"] for row in lines} == {"as it is", "as plain multi-head"}
-    at = {row["what"]: row["GB"] for row in lines if row["tokens"] == 32_768}
+    by_context, of_models, of_family = drawn_charts(site)
+    lines = by_context.layers[0]
+    assert set(lines["what"]) == {"as it is", "as plain multi-head"}
+    at = lines[lines["tokens"] == 32_768].set_index("what")["GB"]
     assert at["as it is"] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
     assert at["as plain multi-head"] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
-    real = {row["model"]: row["GB"] for row in rows(site, 1) if row["what"] == "as it is"}
+    sizes = of_models.layers[1]
+    real = sizes[sizes["what"] == "as it is"].set_index("model")["GB"]
     frame = site.dataframe[0].value.set_index("model")["cache, bytes"] / 1e9
-    assert real == pytest.approx(frame.to_dict())
-    caches = [row["GB"] for row in rows(site, 2) if row["what"] == "KV cache"]
-    assert caches[-1] == pytest.approx(96 * 2 * 12_288 * 2 * 2048 * 8 / 1e9)
+    assert real.to_dict() == pytest.approx(frame.to_dict())
+    caches = of_family.rows[of_family.rows["what"] == "KV cache"]["GB"]
+    assert caches.iloc[-1] == pytest.approx(96 * 2 * 12_288 * 2 * 2048 * 8 / 1e9)

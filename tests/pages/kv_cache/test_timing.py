@@ -288,17 +288,24 @@ def test_the_charts():
     run = run_of(
         [[0.01 + 1e-5 * i for i in range(16)]] * 2, [[0.02 + 1e-3 * i for i in range(16)]] * 2
     )
-    chart = charts.per_token({"#1": run, "#2": run}, logarithmic=True, ink="#123456")
-    points, lines = (layer["data"]["values"] for layer in chart["layer"])
+    points, lines = charts.median_steps({"#1": run, "#2": run}), charts.fitted_steps({"#1": run})
     assert len(points) == 2 * 2 * 15
-    assert points[15]["ms"] == pytest.approx(21.0)
-    assert points[15]["tokens"] == 6
-    assert lines[-1]["ms"] == pytest.approx(35.0)
-    total = charts.cumulated({"#1": run}, ink="#123456")
-    last = [row for row in total["data"]["values"] if row["new"] == 16]
-    assert [row["s"] for row in last] == [
+    assert points["ms"][15] == pytest.approx(21.0)
+    assert points["tokens"][15] == 6
+    assert points["first"].sum() == 2 * 15
+    assert lines["ms"].iloc[-1] == pytest.approx(35.0)
+    total = charts.totals({"#1": run})
+    assert total[total["new"] == 16]["s"].tolist() == [
         pytest.approx(run.series[name].total(16).median, rel=1e-4) for name in BOTH
     ]
+    for logarithmic in (False, True):
+        steps = charts.per_token(points, lines, logarithmic).to_dict()
+        (names,) = {
+            tuple(layer["encoding"]["color"]["scale"]["domain"]) for layer in steps["layer"]
+        }
+        assert names == tuple(BOTH)
+    curves = charts.cumulated(total).to_dict()
+    assert curves["encoding"]["x"]["scale"]["domain"] == [1, 16]
 
 
 def run_job(site: AppTest) -> TimingJob:

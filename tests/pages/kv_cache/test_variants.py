@@ -1,6 +1,5 @@
 """The page "Variants": bytes, sharing, drift and times against tensors made without its code."""
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
 from ui.widgets import controls
 
 VIEW = "pages/kv_cache/variants/page.py"
@@ -29,12 +29,6 @@ def _nothing_kept() -> None:
 def frame(site: AppTest, column: str) -> Any:
     """The page's first table that has this column."""
     return next(table.value for table in site.dataframe if column in table.value.columns)
-
-
-def picture(site: AppTest) -> list[dict[str, Any]]:
-    """What the picture of heads and keys draws: one dataset a layer that has its own."""
-    spec = json.loads(site.get("vega_lite_chart")[0].proto.spec)
-    return [layer["data"]["values"] for layer in spec["layer"] if "data" in layer]
 
 
 def said(site: AppTest, words: str) -> str:
@@ -55,8 +49,8 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     assert table.loc["MHA, window 16", "measured, B"] == 4 * 16 * 1152 * 4
     assert (table["measured, B"] == table["formula, B"]).all()
     assert (table["measured, B"] == 2 * table["in 16 bits, B"]).all()
-    links = picture(site)[0]
-    assert [(row["head"], row["reads"]) for row in links] == [
+    links = drawn_charts(site)[0].layers[0]
+    assert list(zip(links["head"], links["reads"], strict=True)) == [
         (head, f"KV head {head // 3}") for head in range(9)
     ]
     assert frame(site, "read by query heads")["read by query heads"].tolist() == [
@@ -70,8 +64,9 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     assert not site.exception
     parts = frame(site, "read by query heads")
     assert parts["numbers of a token"].tolist() == [256, 32]
-    assert len(picture(site)[0]) == 18  # every head reads both
-    assert len(picture(site)[1]) == 9
+    links, heads = drawn_charts(site)[0].layers[:2]
+    assert len(links) == 18  # every head reads both
+    assert len(heads) == 9
     site.select_slider("variants_heads").set_value(8).run()
     assert site.select_slider("variants_form").value == "MLA"
     assert "2.25 groups" in said(site, "2.25 groups")

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from attention_core import generate
 from attention_core.costs.formulas import forward_flops
-from pages.kv_cache.what_is_recomputed import counts, pictures, run, take_away
+from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run, take_away
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
 from tests.helpers.apptest import messages, open_page
@@ -159,7 +159,7 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     assert found.decoder.max() < 1e-5
     assert "MiniLM" in counts.contrast_summary(made, found)
     deeper = dataclasses.replace(found, decoder=found.decoder[:2])  # than the decoder
-    chart = counts.contrast_chart(made, deeper, "#000")
+    chart = charts.contrast_chart(counts.contrast_table(made, deeper)).to_dict()
     assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(found.encoder) - 0.5]
     nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
     found = counts.contrast(nothing)
@@ -184,7 +184,7 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     monkeypatch.setattr(pretrained, "load", bundled)  # the same weights, loaded before
     exec(take_away.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
-    assert set(take_away._charts(look, counts.contrast(made), "#000", "#fff")) == {
+    assert set(take_away.drawn(look, counts.contrast(made))) == {
         "rows_so_far",
         "decoder_and_encoder",
     }

@@ -1,0 +1,147 @@
+"""What switching heads off changes, on the page "Ablate": sentences, a chart, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.compare.ablate import charts, runs
+from pages.compare.ablate.runs import Effect, Question
+from pretrained.tokenization.tokens import printable
+from serving import models
+from ui.charts.bars import bars, labelled
+from ui.charts.show import show
+from ui.export import tables
+from ui.widgets.head_picture import isolated
+
+TOP = 10
+TURNED = "1 − cosine of the hidden state with the unchanged one"
+MANY_TOKENS = 24
+
+
+def asked_text(asked: Question) -> str:
+    """What the model was asked, in a line of plain text."""
+    if asked.position is None:
+        return f"{asked.title} has no masked-word head here: its hidden states are compared."
+    label = isolated(asked.tokens.labels[asked.position])
+    if asked.asks == "next":
+        return f"{asked.title} predicts the token after position {asked.position}, “{label}”."
+    if asked.ids[asked.position] == asked.tokens.ids[asked.position]:
+        return f"{asked.title} predicts the word masked at position {asked.position}."
+    return f"{asked.title} reads [MASK] at position {asked.position}, in place of “{label}”."
+
+
+def effect(asked: Question, changed: Effect) -> None:
+    """What switching the chosen heads off changes: numbers, chart, table, download."""
+    if asked.position is None:
+        _states(asked, changed)
+    else:
+        _predictions(asked, changed)
+
+
+def predictions_table(asked: Question, changed: Effect) -> pd.DataFrame:
+    """The likeliest tokens before and after, by their probability before."""
+    before, after = changed.before, changed.after
+    if before is None or after is None:
+        raise ValueError("there are no predictions of a model that makes none")
+    ids = np.union1d(np.argsort(-before)[:TOP], np.argsort(-after)[:TOP])
+    ids = ids[np.argsort(-before[ids], kind="stable")]
+    return pd.DataFrame(
+        {
+            "token": [_token(asked, int(index)) for index in ids],
+            "before": np.exp(before[ids]),
+            "after": np.exp(after[ids]),
+            "Δ log p": after[ids] - before[ids],
+            "place before": [int((before > before[i]).sum()) + 1 for i in ids],
+            "place after": [int((after > after[i]).sum()) + 1 for i in ids],
+            "id": ids,
+        }
+    )
+
+
+def _token(asked: Question, index: int) -> str:
+    return printable(models.get(asked.model).tokenizer.decode([index])) or "∅"
+
+
+def _predictions(asked: Question, changed: Effect) -> None:
+    table = predictions_table(asked, changed)
+    first, last = table.loc[table["before"].idxmax()], table.loc[table["after"].idxmax()]
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        show(charts.predictions, charts.before_and_after(table), key="ablate_predictions")
+    with right:
+        cells = st.columns(2)
+        cells[0].metric("Divergence (nats)", f"{changed.size:.3f}")
+        cells[1].metric("Change of top logit", f"{changed.second:+.2f}")
+        # metrics read their text as Markdown: tokens go into plain text
+        st.text(
+            f"Likeliest with all heads on: “{isolated(first['token'])}”, {first['before']:.3f}; "
+            f"now {first['after']:.3f}.\n"
+            f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
+            f"{last['before']:.3f} before."
+        )
+        shown = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
+        st.dataframe(shown, hide_index=True, height=250, key="ablate_table")
+        name = f"{asked.model}_ablation.csv"
+        tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
+
+
+def states_table(asked: Question, changed: Effect) -> pd.DataFrame:
+    """What becomes of the state of each token."""
+    return pd.DataFrame(
+        {
+            "position": range(len(asked.tokens)),
+            "token": asked.tokens.labels,
+            "1 − cosine": changed.cosine,
+            "relative distance": changed.relative,
+        }
+    )
+
+
+def turned(table: pd.DataFrame) -> pd.DataFrame:
+    """How far the state of each token of `states_table` has turned, for bars."""
+    return labelled(table["token"], table["1 − cosine"])
+
+
+def turned_look(table: pd.DataFrame) -> dict[str, Any]:
+    """How the bars of `turned` lie: in long texts they stand, to find room."""
+    return {"horizontal": len(table) <= MANY_TOKENS, "height": 440}
+
+
+def _states(asked: Question, changed: Effect) -> None:
+    table = states_table(asked, changed)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        show(bars, turned(table), TURNED, **turned_look(table), key="ablate_states")
+    with right:
+        cells = st.columns(2)
+        cells[0].metric("Mean 1 − cosine", f"{changed.size:.4f}")
+        cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
+        shown = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
+        st.dataframe(shown, hide_index=True, height=330, key="ablate_table")
+        name = f"{asked.model}_ablation.csv"
+        tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
+
+
+def honest(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+    """Two measured warnings: effects do not add up, and the way of switching off matters."""
+    unit = "nats" if asked.position is not None else "in mean 1 − cosine"
+    other = runs.KINDS[1 - runs.KINDS.index(kind)]
+    lines = [
+        f"Made {other} instead: {changed.other_kind:.3f} {unit}, with {kind} {changed.size:.3f}."
+    ]
+    if changed.alone:
+        each = " + ".join(f"{size:.3f}" for size in changed.alone)
+        lines.append(
+            f"Alone, these heads change {each} = {sum(changed.alone):.3f} {unit}; together "
+            f"{changed.size:.3f}. Effects need not add up."
+        )
+    elif len(heads) > 1:
+        lines.append("The text is too long to switch each of these heads off alone as well.")
+    else:
+        lines.append("Choose a second head to see whether the two effects add up.")
+    st.text("\n".join(lines))

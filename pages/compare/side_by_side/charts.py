@@ -1,0 +1,56 @@
+"""The chart of "Our core beside transformers" on the page "Side by side"."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+import pandas as pd
+
+from ui.charts.style import BLUE, VERMILLION
+
+WEIGHTS, HIDDEN = "attention weights", "hidden states"
+
+
+def both(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a layer and kind of number (`of`), with its largest `difference`.
+
+    table: that of `reference.Reference`.
+    """
+    columns = {"max |Δ weights|": WEIGHTS, "max |Δ hidden|": HIDDEN}
+    renamed = table[["layer", *columns]].rename(columns=columns)
+    return renamed.melt("layer", var_name="of", value_name="difference")
+
+
+def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
+    """Both differences over the layers, on a logarithmic axis; with 0 below all powers of ten.
+
+    table: as `both`. largest: what the axis must hold.
+    """
+    powers = range(-7, max(-4, math.ceil(math.log10(largest or 1e-4))) + 1)
+    names = [WEIGHTS, HIDDEN]
+    colour = alt.Color("of:N").title(None).legend(orient="top")
+    shape = alt.Shape("of:N").title(None).legend(orient="top")
+    return (
+        alt.Chart(table)
+        .mark_line(point=alt.OverlayMarkDef(size=50), strokeWidth=1.5)
+        .encode(
+            alt.X("layer:Q").title("layer").axis(tickMinStep=1),
+            alt.Y("difference:Q")
+            .title("largest |difference|")
+            # symlog: like a logarithm above its constant, and it has a place for 0
+            .scale(type="symlog", constant=1e-8, domain=[0, 10.0 ** powers[-1]])
+            .axis(
+                values=[0, *(10.0**power for power in powers)],
+                labelExpr="datum.value ? format(datum.value, '~e') : '0'",
+            ),
+            colour.scale(domain=names, range=[BLUE, VERMILLION]),
+            shape.scale(domain=names),  # as the colours': one legend for both
+            tooltip=[
+                "of:N",
+                "layer:Q",
+                alt.Tooltip("difference:Q").title("largest difference").format(".2e"),
+            ],
+        )
+        .properties(height=260)
+    )

@@ -1,0 +1,186 @@
+"""The charts of the page "Word pairs": what every head gives two words, as Altair charts.
+
+The words are a visitor's: they come as a column of a table, and stand nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from pages.compare.word_pairs.search import Search
+from ui.charts.style import BLUE, INK, PAPER, VERMILLION
+
+GREY = "#808890"
+PREFERENCES = {1: "more on A", 0: "alike", -1: "more on B"}
+NAMED = 3  # heads of a grid that carry their place
+MANY_LAYERS = 12  # above so many the rows of a grid are lower
+
+
+def charts(result: Search) -> Mapping[str, partial[Any]]:
+    """All charts of the page by their names, each with its tables bound to it."""
+    largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
+    best = float(result.weights.max())
+    return {
+        "heads_A": partial(
+            grid,
+            weights(result.weights),
+            words(f"A: {result.query.label} → {result.key.label}"),
+            largest,
+        ),
+        "heads_B": partial(
+            grid,
+            weights(result.other_weights),
+            words(f"B: {result.query.label} → {result.other.label}"),
+            largest,
+        ),
+        "a_or_b": partial(against, preferences(result), largest),
+        "yardstick": partial(yardstick, pairs(result), best),
+    }
+
+
+def weights(values: np.ndarray) -> pd.DataFrame:
+    """A row a head: `layer`, `head`, `weight`, and `place`, from 1, of the largest weights."""
+    layers, heads = np.indices(values.shape)
+    flat = values.ravel().astype(float)
+    places = np.full(flat.size, "", dtype=object)
+    for place, index in enumerate(np.argsort(-flat, kind="stable")[:NAMED], start=1):
+        if flat[index] > 0:
+            places[index] = str(place)
+    return pd.DataFrame(
+        {"layer": layers.ravel(), "head": heads.ravel(), "weight": flat, "place": places}
+    )
+
+
+def words(heading: str) -> pd.DataFrame:
+    """What stands above a grid, in a column `words`: which word looks at which."""
+    return pd.DataFrame({"words": [heading]})
+
+
+def preferences(result: Search) -> pd.DataFrame:
+    """A row a head: `layer`, `head`, its weights on `A` and `B`, and which it `prefers`."""
+    layers, heads = np.indices(result.weights.shape)
+    return pd.DataFrame(
+        {
+            "layer": layers.ravel(),
+            "head": heads.ravel(),
+            "A": result.weights.ravel().astype(float),
+            "B": result.other_weights.ravel().astype(float),
+            "prefers": [PREFERENCES[int(sign)] for sign in result.preference.ravel()],
+        }
+    )
+
+
+def pairs(result: Search) -> pd.DataFrame:
+    """How many other `pairs` have a largest weight `from` .. `to`, in steps of 0.05."""
+    counts, edges = np.histogram(result.others, bins=20, range=(0.0, 1.0))
+    return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts})
+
+
+def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.LayerChart:
+    """Layers down, heads across, one cell a head; the three largest carry their place.
+
+    table, heading: as `weights` and `words`. largest: where the colours end.
+    """
+    axis = alt.Axis(labelAngle=0, labelOverlap=True, ticks=False, domain=False)
+    legend = alt.Legend(
+        orient="bottom",
+        title="weight",
+        gradientLength=180,
+        values=[0, largest / 2, largest],
+        format=".3f",
+    )
+    heads = alt.Chart(table).encode(
+        alt.X("head:O").axis(axis),
+        alt.Y("layer:O").axis(axis),
+        tooltip=["layer:O", "head:O", alt.Tooltip("weight:Q").format(".5f")],
+    )
+    cells = heads.mark_rect(stroke=PAPER, strokeWidth=1).encode(
+        alt.Color("weight:Q").scale(domain=[0, largest]).legend(legend)
+    )
+    # the colours run away from the background: large weights need its colour
+    on_cell = alt.when(alt.datum.weight > largest / 2).then(alt.value(PAPER))
+    places = heads.mark_text(fontWeight="bold", fontSize=12).encode(
+        text="place:N", color=on_cell.otherwise(alt.value(INK))
+    )
+    above = (
+        alt.Chart(heading)
+        .mark_text(align="left", baseline="bottom", fontSize=14, fontWeight="bold", color=INK)
+        .encode(x=alt.value(0), y=alt.value(-14), text="words:N")
+    )
+    n_layers = table["layer"].nunique()
+    return (cells + places + above).properties(
+        height=alt.Step(16 if n_layers > MANY_LAYERS else 30),
+        description="The weight in every layer and head",
+    )
+
+
+def against(table: pd.DataFrame, largest: float) -> alt.LayerChart:
+    """Every head as a point: its weight on A across, on B upwards, and where both are alike."""
+    names = list(PREFERENCES.values())
+    alike = pd.DataFrame({"A": [0.0, largest], "B": [0.0, largest]})
+    x = alt.X("A:Q").title("weight on A").scale(domain=[0, largest], nice=True)
+    y = alt.Y("B:Q").title("weight on B").scale(domain=[0, largest], nice=True)
+    colour = alt.Color("prefers:N").title(None).legend(orient="top")
+    shape = alt.Shape("prefers:N").title(None).legend(orient="top")
+    line = alt.Chart(alike).mark_line(color=INK, strokeWidth=1, strokeDash=[4, 4]).encode(x, y)
+    points = (
+        alt.Chart(table)
+        .mark_point(filled=True, opacity=0.9, size=55)
+        .encode(
+            x,
+            y,
+            colour.scale(domain=names, range=[BLUE, GREY, VERMILLION]),
+            shape.scale(domain=names, range=["circle", "square", "triangle-up"]),
+            tooltip=[
+                "layer:O",
+                "head:O",
+                alt.Tooltip("A:Q").title("weight on A").format(".5f"),
+                alt.Tooltip("B:Q").title("weight on B").format(".5f"),
+            ],
+        )
+    )
+    return (line + points).properties(
+        height=340, description="Each head as a point: its weight on A and on B"
+    )
+
+
+def yardstick(table: pd.DataFrame, mine: float) -> alt.LayerChart:
+    """How large the largest weight is for all other pairs, and where that of A is.
+
+    table: as `pairs`. mine: the largest weight on A.
+    """
+    x = alt.X("from:Q").title("largest weight over all heads").scale(domain=[0, 1])
+    bars = (
+        alt.Chart(table)
+        .mark_bar(color=GREY)
+        .encode(
+            x.bin("binned"),
+            alt.X2("to"),
+            alt.Y("pairs:Q").title("pairs of words"),
+            tooltip=[
+                alt.Tooltip("from:Q").format(".2f"),
+                alt.Tooltip("to:Q").format(".2f"),
+                "pairs:Q",
+            ],
+        )
+    )
+    here = alt.Chart(pd.DataFrame({"from": [mine], "is": ["A"]}))
+    rule = here.mark_rule(color=VERMILLION, strokeWidth=3).encode(x)
+    left = mine > 0.1  # there is room for the letter
+    letter = here.mark_text(
+        color=INK,
+        fontWeight="bold",
+        fontSize=14,
+        y=10,
+        align="right" if left else "left",
+        dx=-8 if left else 8,
+    ).encode(x, text="is:N")
+    return (bars + rule + letter).properties(
+        height=340, description="Largest weight over all heads, for every other pair of words"
+    )

@@ -1,0 +1,95 @@
+"""The controls of the page "Calculator": examples, the model, its setting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from pages.kv_cache.calculator.setting import LONGEST, OWN
+from ui.widgets.linked import linked
+
+if TYPE_CHECKING:
+    from attention_core.costs.public_models import PublicModel
+
+
+def _example(
+    model: str, batch: int, context: int, memory: int, *, plain: bool = False
+) -> dict[str, Any]:
+    numbers = {"cache": "bfloat16, float16", "weights": "bfloat16, float16"}
+    return {"model": model, "batch": batch, "context": context, "memory": memory, "plain": plain,
+            **numbers}  # fmt: skip
+
+
+# What the buttons set, by their names: the ends of widget keys.
+PRESETS: dict[str, dict[str, Any]] = {
+    "Lecture: 30B": _example("The lecture's 30B", 128, 1024, 320),
+    "Lecture: DeepSeek": _example("DeepSeek-V3", 1, 100_000, 1536, plain=True),
+    "DeepSeek as it is": _example("DeepSeek-V3", 1, 100_000, 1536),
+    "A full GPT-3": _example("GPT-3 175B", 32, 2048, 640),
+    "Mistral's window": _example("Mistral 7B v0.1", 8, 32_768, 24),
+}
+
+
+def use_preset() -> None:
+    """Put the chosen example into the controls."""
+    chosen = st.session_state["calculator_preset"]
+    if chosen is not None:
+        for name, value in PRESETS[chosen].items():
+            st.session_state[f"calculator_{name}"] = value
+        st.session_state["calculator_preset"] = None
+
+
+def choose_model() -> PublicModel:
+    """One of the listed models, the lecture's, or shapes typed in.
+
+    Raises: ValueError for typed shapes that do not fit each other.
+    """
+    from attention_core.costs.public_models import LECTURE_30B, PUBLIC_MODELS
+
+    models = {model.name: model for model in (*PUBLIC_MODELS, LECTURE_30B.model)}
+    names = [*models, OWN]
+    name = linked(st.selectbox, "Model", names, names.index("Llama-3.1 8B"), key="calculator_model")
+    return models[name] if name != OWN else _own_shapes()
+
+
+def _own_shapes() -> PublicModel:
+    from attention_core.costs.public_models import PublicModel
+
+    asked = {
+        "n_layers": ("Layers", 1, 1000, 32),
+        "n_heads": ("Query heads", 1, 1024, 32),
+        "n_kv_heads": ("Key/value heads", 1, 1024, 8),
+        "head_size": ("Head size", 1, 4096, 128),
+        "window": ("Window (0: none)", 0, 1_000_000, 0),
+        "n_global_layers": ("Layers without window", 0, 1000, 0),
+        "latent_size": ("Latent size (0: none)", 0, 100_000, 0),
+        "rope_size": ("Rotary key beside it", 0, 100_000, 0),
+        "millions": ("Million parameters", 1, 10_000_000, 7000),
+    }
+    sizes = {}
+    for place, (name, (label, low, high, default)) in enumerate(asked.items()):
+        if place % 3 == 0:
+            columns = st.columns(3)
+        with columns[place % 3]:
+            sizes[name] = _whole(label, f"calculator_{name}", low, high, default)
+    millions = sizes.pop("millions")
+    for name in ("window", "latent_size", "rope_size"):  # 0 says that it has none
+        sizes[name] = sizes[name] or None
+    return PublicModel(
+        name=OWN,
+        family="own",
+        d_model=sizes["n_heads"] * sizes["head_size"],
+        n_parameters=millions * 10**6,
+        context_length=LONGEST,
+        source="typed here",
+        **sizes,
+    )
+
+
+def _whole(label: str, key: str, low: int, high: int, default: int) -> Any:
+    """A whole number in a widget of floats: with whole ones, it fails on a link that says 1e400."""
+    chosen = linked(
+        st.number_input, label, float(low), float(high), float(default), 1.0, format="%.0f", key=key
+    )
+    return round(chosen)

@@ -1,0 +1,204 @@
+"""The tables of the page "Calculator", and the numbers that its charts draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, Setting, size
+
+REAL, PLAIN = "as it is", "as plain multi-head"
+CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"
+WITHIN, BEYOND = "within its context", "longer than its context"
+EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST]
+
+
+def summary(chosen: Setting) -> pd.DataFrame:
+    """What the page says first: the cache beside the weights, and what fits."""
+    from attention_core.costs.serving import longest_context, sequences_that_fit
+
+    cache, width = chosen.cache(), chosen.bytes_per_value
+    next_token = chosen.cache(n_tokens=chosen.n_tokens + 1) - cache
+    longest = longest_context(
+        chosen.model, chosen.free, batch_size=chosen.batch, bytes_per_value=width
+    )
+    fitting = sequences_that_fit(chosen.model, chosen.free, chosen.n_tokens, bytes_per_value=width)
+    plain = chosen.cache(chosen.published.as_multi_head())
+    free = size(chosen.free) if chosen.free > 0 else f"nothing: {size(-chosen.free)} too little"
+    rows = {
+        "KV cache": f"{size(cache)}, {cache / chosen.weights:.3g} times the weights",
+        "Weights": size(chosen.weights),
+        "Each further token of a sequence": f"{next_token // chosen.batch:,} bytes",
+        "The first token of a sequence": f"{chosen.cache(n_tokens=1) // chosen.batch:,} bytes",
+        "As plain multi-head attention": f"{size(plain)}, {plain / cache:.4g} times the cache",
+        f"Left of {chosen.memory // GB} GB by the weights": free,
+        f"Sequences of {chosen.n_tokens:,} tokens in that": f"{fitting:,}",
+        f"Longest context for {chosen.batch} at once": (
+            "any: every layer has a window" if longest is None else f"{longest:,} tokens"
+        ),
+    }
+    return pd.DataFrame({"What": list(rows), "How much": list(rows.values())})
+
+
+def everything(chosen: Setting) -> pd.DataFrame:
+    """All listed models in this setting, one row each."""
+    from attention_core.costs.public_models import PUBLIC_MODELS
+    from attention_core.costs.serving import cache_bytes, weight_bytes
+
+    width = chosen.bytes_per_value
+    return pd.DataFrame(
+        {
+            "model": model.name,
+            "form": model.form,
+            "layers": model.n_layers,
+            "query heads": model.n_heads,
+            "KV heads": model.n_kv_heads,
+            "head size": model.head_size,
+            "window": model.window,
+            "layers without window": model.n_layers if not model.window else model.n_global_layers,
+            "latent + rotary": (model.latent_size or 0) + (model.rope_size or 0) or None,
+            "context": model.context_length,
+            "within context": chosen.n_tokens <= model.context_length,
+            "cache, bytes": chosen.cache(model),
+            "as plain MHA, bytes": chosen.cache(model.as_multi_head()),
+            "first token, bytes": cache_bytes(model, 1, bytes_per_value=width),
+            "weights, bytes": weight_bytes(model.n_parameters, chosen.weight_bits),
+            "parameters": model.n_parameters,
+            "source": model.source,
+        }
+        for model in PUBLIC_MODELS
+    )
+
+
+@dataclass(frozen=True)
+class Family:
+    """GPT-3's eight sizes at their full context: one row each, and how the cache grows.
+
+    `exponent`: the cache grows with the parameters to this power.
+    """
+
+    table: pd.DataFrame
+    exponent: float
+
+    @property
+    def readable(self) -> pd.DataFrame:
+        """The table with units."""
+        return self.table.assign(
+            parameters=[f"{n / 1e9:.4g} billion" for n in self.table["parameters"]],
+            weights=self.table["weights, bytes"].map(size),
+            cache=self.table["cache, bytes"].map(size),
+        ).drop(columns=["weights, bytes", "cache, bytes"])
+
+
+def gpt3_family(chosen: Setting) -> Family:
+    """The family with the batch and number formats of the setting."""
+    from attention_core.costs.public_models import GPT3_FAMILY
+    from attention_core.costs.serving import growth_exponent, weight_bytes
+
+    table = pd.DataFrame(
+        {
+            "model": model.name.removeprefix("GPT-3 "),
+            "layers": model.n_layers,
+            "heads × size": model.n_heads * model.head_size,
+            "parameters": model.n_parameters,
+            "weights, bytes": weight_bytes(model.n_parameters, chosen.weight_bits),
+            "cache, bytes": chosen.cache(model, model.context_length),
+        }
+        for model in GPT3_FAMILY
+    )
+    exponent = growth_exponent(list(table["parameters"]), list(table["cache, bytes"]))
+    return Family(table, exponent)
+
+
+def price(chosen: Setting) -> pd.DataFrame:
+    """What the next token costs after more and more tokens, up to where the context ends."""
+    from attention_core.costs.serving import sequences_that_fit, token_cost
+
+    model = chosen.model
+    end = max(model.context_length, chosen.n_tokens)
+    rows = []
+    for n_tokens in sorted({n for n in EXPLAINED if n <= end} | {chosen.n_tokens}):
+        cost = token_cost(
+            model,
+            n_tokens,
+            batch_size=chosen.batch,
+            bytes_per_value=chosen.bytes_per_value,
+            weight_bits=chosen.weight_bits,
+        )
+        rows.append(
+            {
+                "tokens before": f"{n_tokens:,}",
+                "operations: weights": _operations(cost.weight_operations),
+                "operations: attention": _operations(cost.attention_operations),
+                "read: weights": size(cost.weight_bytes),
+                "read: cache": size(cost.cache_bytes),
+                "sequences that fit": sequences_that_fit(
+                    model, chosen.free, n_tokens, bytes_per_value=chosen.bytes_per_value
+                ),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _operations(count: float) -> str:
+    """A count in words, as a phone's reader takes it in: 16.1 billion."""
+    for unit, factor in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
+        if count >= factor:
+            return f"{count / factor:,.3g} {unit}"
+    return f"{count:,.0f}"
+
+
+def lengths(chosen: Setting) -> pd.DataFrame:
+    """The cache at every context: `what` (as it is, as plain multi-head), `tokens`, `GB`."""
+    forms = {REAL: chosen.published, PLAIN: chosen.published.as_multi_head()}
+    if forms[PLAIN] == forms[REAL]:
+        del forms[PLAIN]
+    return pd.DataFrame(
+        {"what": name, "tokens": n_tokens, "GB": chosen.cache(model, n_tokens) / GB}
+        for name, model in forms.items()
+        for n_tokens in CONTEXTS
+    )
+
+
+def levels(chosen: Setting) -> pd.DataFrame:
+    """What does not change with the context, `what` and `GB`: the weights, and what they leave."""
+    sizes = {WEIGHTS: chosen.weights / GB}
+    if chosen.free > 0:
+        sizes[LEFT] = chosen.free / GB
+    return pd.DataFrame({"what": list(sizes), "GB": list(sizes.values())})
+
+
+def chosen_point(chosen: Setting) -> pd.DataFrame:
+    """The chosen context and its cache, as a row of `lengths`."""
+    return pd.DataFrame({"what": ["chosen"], "tokens": chosen.n_tokens, "GB": chosen.cache() / GB})
+
+
+def sizes_of_models(table: pd.DataFrame) -> pd.DataFrame:
+    """Three rows a model of `everything`: its cache as it is, as plain multi-head, its weights."""
+    columns = {PLAIN: "as plain MHA, bytes", REAL: "cache, bytes", WEIGHTS: "weights, bytes"}
+    return pd.DataFrame(
+        {
+            "model": entry["model"],
+            "what": what,
+            "GB": entry[column] / GB,
+            "form": entry["form"],
+            "context": WITHIN if entry["within context"] else BEYOND,
+        }
+        for entry in table.to_dict("records")
+        for what, column in columns.items()
+    )
+
+
+def sizes_of_family(family: Family) -> pd.DataFrame:
+    """Two rows a model of GPT-3: its weights, and its cache at the full context."""
+    return pd.DataFrame(
+        {
+            "model": entry["model"],
+            "what": what,
+            "GB": entry[column] / GB,
+            "parameters": entry["parameters"],
+        }
+        for what, column in ((WEIGHTS, "weights, bytes"), (CACHE, "cache, bytes"))
+        for entry in family.table.to_dict("records")
+    )

@@ -1,0 +1,104 @@
+"""The charts of the page "Inside the cache": tables in, Altair charts out."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from pages.kv_cache.inside_the_cache.full import AGAIN, DIVERGENCE, FIRST, LARGEST, RING
+from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
+from ui.charts.style import BLUE, GREEN, INK, VERMILLION
+
+
+def bytes_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
+    """Bytes allocated and used after every step; a line at step `now` (from 0).
+
+    table: as `numbers.bytes_held`.
+    """
+    names = [ALLOCATED, USED]
+    y = alt.Y("bytes:Q").title("bytes").axis(format=",d")
+    colour = alt.Color("what:N").title(None).legend(_line_legend())
+    dash = alt.StrokeDash("what:N").legend(None).scale(domain=names, range=[[6, 3], [1, 0]])
+    lines = (
+        alt.Chart(table)
+        .mark_line(point=alt.OverlayMarkDef(size=30), strokeWidth=2)
+        .encode(
+            _steps(table),
+            y.scale(domain=[0, float(table["bytes"].max()) * 1.05]),
+            colour.scale(domain=names, range=[VERMILLION, BLUE]),
+            dash,
+            tooltip=["step:Q", "what:N", alt.Tooltip("bytes:Q").format(",d")],
+        )
+    )
+    return (lines + _here(now)).properties(height=240)
+
+
+def difference_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
+    """The largest logit difference of every step; table as `numbers.logit_differences`."""
+    line = (
+        alt.Chart(table)
+        .mark_line(point=alt.OverlayMarkDef(size=40), color=BLUE, strokeWidth=2)
+        .encode(
+            _steps(table),
+            alt.Y("difference:Q")
+            .title("largest logit difference")
+            .axis(labelExpr="datum.value ? format(datum.value, '~e') : '0'")
+            .scale(zero=True),
+            tooltip=[
+                "step:Q",
+                alt.Tooltip("difference:Q").format(".2e"),
+                alt.Tooltip("same:N").title("same token"),
+            ],
+        )
+    )
+    return (line + _here(now)).properties(height=240)
+
+
+def drift_chart(table: pd.DataFrame, last_fitting: int, now: int) -> alt.LayerChart:
+    """The logit differences of the three ways from the full context, by step.
+
+    table: as `full.table`. last_fitting: the last step, from 1, whose token has room. now: the step
+    (from 0) that a dotted line shows.
+    """
+    ways = [AGAIN, RING, FIRST]
+    colour = alt.Color("way:N").title(None).legend(_line_legend(columns=2))  # whole on a phone
+    dash = alt.StrokeDash("way:N").legend(None)
+    steps = alt.X("step:Q").title("step").axis(tickMinStep=1)
+    lines = (
+        alt.Chart(table)
+        .mark_line(point=alt.OverlayMarkDef(size=35), strokeWidth=2)
+        .encode(
+            steps.scale(domain=[1, int(table["step"].max())], nice=False),
+            alt.Y(f"{LARGEST}:Q").title(LARGEST),
+            colour.scale(domain=ways, range=[GREEN, VERMILLION, BLUE]),
+            dash.scale(domain=ways, range=[[6, 3], [1, 0], [2, 2]]),
+            tooltip=[
+                "step:Q",
+                "way:N",
+                alt.Tooltip(f"{LARGEST}:Q").format(".3f"),
+                alt.Tooltip(f"{DIVERGENCE}:Q").format(".4f"),
+                "likeliest:N",
+                "with full context:N",
+            ],
+        )
+    )
+    full = alt.Chart(pd.DataFrame({"step": [last_fitting + 0.5]})).mark_rule(color=INK)
+    return (lines + full.encode(alt.X("step:Q").title("step")) + _here(now)).properties(height=300)
+
+
+def _steps(table: pd.DataFrame) -> alt.X:
+    x = alt.X("step:Q").title("step").axis(tickMinStep=1)
+    return x.scale(domain=[1, max(int(table["step"].max()), 2)], nice=False)
+
+
+def _here(now: int) -> alt.Chart:
+    """A line where the visitor is."""
+    here = alt.Chart(pd.DataFrame({"step": [now + 1]}))
+    return here.mark_rule(color=INK, strokeDash=[2, 3]).encode(alt.X("step:Q").title("step"))
+
+
+def _line_legend(columns: int = 3) -> alt.Legend:
+    """Of short lines: a dashed line would give its circles dashed edges."""
+    return alt.Legend(
+        orient="top", columns=columns, symbolType="stroke", symbolSize=300, symbolStrokeWidth=3
+    )

@@ -1,0 +1,76 @@
+"""The times of a decode step, repainted while they are measured and drawn once more after that.
+
+A Vega-Lite dictionary and not an Altair chart: checking an Altair chart against its schema takes
+time from the very steps that are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pages.kv_cache.variants.charts import ROW
+from ui.charts.style import BLUE, VERMILLION, config
+
+
+def speeds(
+    counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]], ink: str
+) -> dict[str, Any]:
+    """A decode step over that of MHA: operations as diamonds, time as median and middle half.
+
+    counted: of all forms, measured or not: the chart keeps its size. ratios: median, then the first
+    and the third quartile; no reader is told of them while there are none.
+    """
+    forms = list(counted)
+    rows: list[dict[str, Any]] = [
+        {"form": name, "ratio": middle, "low": low, "high": high}
+        for name, (middle, low, high) in ratios.items()
+    ]
+    values = [*counted.values(), *(row[end] for row in rows for end in ("low", "high"))]
+    low, high = min(0.5, *values) / 1.1, max(2.0, *values) * 1.1
+    y = {
+        "field": "form", "type": "nominal", "sort": forms, "title": None,
+        "scale": {"type": "band", "domain": forms},
+        "axis": {"labelLimit": 160, "labelOverlap": False, "labelFlush": False},
+    }  # fmt: skip
+    marks = [m for m in (0.1, 0.2, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 50) if low < m < high]
+    x = {
+        "type": "quantitative", "title": "a decode step, MHA = 1 (logarithmic)",
+        "scale": {"type": "log", "domain": [low, high], "nice": False},
+        "axis": {"values": marks, "format": "~g"},
+    }  # fmt: skip
+    tooltip = [
+        {"field": "form"},
+        *({"field": name, "format": ".3f"} for name in ("ratio", "low", "high")),
+    ]
+    return {
+        "height": ROW * len(forms) + 40,
+        "data": {"values": rows},
+        "layer": [
+            {
+                "data": {"values": [{"one": 1.0}]},
+                "mark": {"type": "rule", "color": ink, "strokeDash": [4, 4]},
+                "encoding": {"x": {"field": "one", **x}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 4, "color": BLUE, "opacity": 0.55,
+                         "aria": bool(rows)},
+                "encoding": {"y": y, "x": {"field": "low", **x}, "x2": {"field": "high"},
+                             "tooltip": tooltip},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 110, "color": BLUE,
+                         "opacity": 1, "aria": bool(rows)},
+                "encoding": {"y": y, "x": {"field": "ratio", **x}, "tooltip": tooltip},
+            },
+            {
+                "data": {"values": [{"form": n, "operations": c} for n, c in counted.items()]},
+                "mark": {"type": "point", "shape": "diamond", "size": 90, "color": VERMILLION,
+                         "strokeWidth": 2, "opacity": 1},
+                "encoding": {"y": y, "x": {"field": "operations", **x},
+                             "tooltip": [{"field": "form"},
+                                         {"field": "operations", "format": ".3f"}]},
+            },
+        ],
+        "config": config(ink),
+    }  # fmt: skip

@@ -1,0 +1,123 @@
+"""The picture of the page "Variants": which heads read which keys, and these as pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from pages.kv_cache.variants.looks import Form, Look
+from ui.charts.style import INK, SERIES
+
+PICTURE_HEIGHT = 330
+MOST_ROWS = 96  # tokens of a thumbnail
+_LATENT = "latent and rotary key"
+
+# as in the site's maps of signed numbers
+_BELOW, _ZERO, _ABOVE = np.array([[0, 114, 178], [247, 247, 247], [213, 94, 0]], dtype=np.float32)
+
+
+def parts(look: Look, form: Form) -> pd.DataFrame:
+    """A row for each picture: its place (`x`, `y`, `wide`: shares), its `image` and what it is."""
+    largest = max(float(np.abs(part.values).max()) for part in form.parts)
+    places, widths = _places(look, form)
+    latent = _is_latent(look, form)
+    return pd.DataFrame(
+        {
+            "name": part.name,
+            "shape": f"{part.values.shape[0]} tokens × {part.values.shape[1]}",
+            "read by": "all query heads" if latent else ", ".join(map(str, part.read_by)),
+            "mean length": float(np.linalg.norm(part.values, axis=-1).mean()),
+            "x": place,
+            "y": 0.6,
+            "wide": wide,
+            "image": _png(part.values, largest),
+            "label": part.name if latent else str(number),
+        }
+        for number, (part, place, wide) in enumerate(zip(form.parts, places, widths, strict=True))
+    )
+
+
+def links(look: Look, form: Form) -> pd.DataFrame:
+    """A row for each line: from a query `head` (`from`, `top`) to what it `reads`."""
+    places, _ = _places(look, form)
+    return pd.DataFrame(
+        {
+            "head": head,
+            "from": (head + 0.5) / look.n_heads,
+            "top": 0.9,
+            "to": place,
+            "bottom": 0.62,
+            "colour": SERIES[number % len(SERIES)],
+            "reads": part.name,
+        }
+        for number, (part, place) in enumerate(zip(form.parts, places, strict=True))
+        for head in part.read_by
+    )
+
+
+def query_heads(look: Look, form: Form) -> pd.DataFrame:
+    """A row a query head, as in `links`; without a `colour` where all read the same parts."""
+    heads = links(look, form)[: look.n_heads]
+    return heads.assign(reads=_LATENT, colour="") if _is_latent(look, form) else heads
+
+
+def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> alt.LayerChart:
+    """Query heads in a row, lines to what each of them reads, and that as a picture.
+
+    The thumbnails are the tensors in the cache of layer 0: tokens down, numbers across.
+    """
+    share = alt.Scale(domain=[0, 1])
+    start = (alt.X("from:Q").scale(share).axis(None), alt.Y("top:Q").scale(share).axis(None))
+    place = (alt.X("x:Q").scale(share).axis(None), alt.Y("y:Q").scale(share).axis(None))
+    coloured = alt.when("datum.colour").then("colour:N", scale=None).otherwise(alt.value(INK))
+    lines = alt.Chart(links).mark_rule(strokeWidth=2, opacity=0.9)
+    top = alt.Chart(heads)
+    below = alt.Chart(parts).encode(*place)
+    below_picture = PICTURE_HEIGHT * 0.5 + 12
+    return (
+        lines.encode(*start, alt.Color("colour:N").scale(None), x2="to", y2="bottom")
+        + top.mark_point(filled=True, size=130, opacity=1).encode(
+            *start, color=coloured, tooltip=[alt.Tooltip("head:N").title("query head"), "reads:N"]
+        )
+        + top.mark_text(color=INK, fontSize=13, dy=-17).encode(*start, text="head:N")
+        + below.mark_image(
+            aspect=False,
+            height=PICTURE_HEIGHT * 0.5,
+            width=alt.ExprRef("datum.wide * width"),
+            baseline="top",
+        ).encode(
+            url="image:N",
+            tooltip=["name:N", "shape:N", "read by:N", alt.Tooltip("mean length:Q").format(".4f")],
+        )
+        + below.mark_text(color=INK, fontSize=13, dy=below_picture).encode(text="label:N")
+    ).properties(height=PICTURE_HEIGHT)
+
+
+def _is_latent(look: Look, form: Form) -> bool:
+    return len(form.parts[0].read_by) == look.n_heads and len(form.parts) == 2
+
+
+def _places(look: Look, form: Form) -> tuple[list[float], list[float]]:
+    """Where the middle of each part lies and how wide it is, as shares of the width."""
+    if _is_latent(look, form):
+        return [0.36, 0.82], [0.5, 0.12]
+    middles = [(p.read_by[0] + p.read_by[-1] + 1) / 2 / look.n_heads for p in form.parts]
+    return middles, [0.82 / look.n_heads] * len(form.parts)
+
+
+def _png(values: np.ndarray, largest: float) -> str:
+    """A matrix as the address of a picture: blue below 0, orange above."""
+    from PIL import Image
+
+    share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)[..., None]
+    far = np.where(share < 0, _BELOW, _ABOVE)
+    pixels = _ZERO + (far - _ZERO) * np.sqrt(np.abs(share))
+    file = io.BytesIO()
+    # whole pixels, enlarged: a browser would blur a small picture
+    image = Image.fromarray(pixels.astype(np.uint8))
+    image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

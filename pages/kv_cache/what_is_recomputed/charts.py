@@ -1,0 +1,86 @@
+"""The charts of the page "What is recomputed": tables in, Altair charts out.
+
+Models may have any name: it stands in a column, and in the list of what a colour stands for.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from ui.charts.style import BLUE, CACHED, INK, UNCACHED, VERMILLION, decades
+
+FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
+
+
+def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
+    """Two rows a step: the `rows` run so far with the cache and without, and `products`.
+
+    totals: as `counts.totals`.
+    """
+    return pd.DataFrame(
+        {
+            "step": int(row["step"]),
+            "run": run,
+            "rows": int(row[f"all rows {which}"]),
+            "products": int(row[f"all multiplications {which}"]),
+        }
+        for _, row in totals.iterrows()
+        for run, which in ((UNCACHED, "without"), (CACHED, "with"))
+    )
+
+
+def totals_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
+    """Rows run so far, without a cache and with one; a line at step `now` (from 0)."""
+    runs = [CACHED, UNCACHED]
+    colour = alt.Color("run:N").title(None).legend(orient="top")
+    shape = alt.Shape("run:N").title(None).legend(orient="top")
+    steps = alt.X("step:O").axis(labelAngle=0)
+    counted = alt.Chart(table).encode(
+        steps,
+        alt.Y("rows:Q").title("rows run so far, each layer"),
+        colour.scale(domain=runs, range=[BLUE, VERMILLION]),
+        tooltip=[
+            "run:N",
+            "step:O",
+            alt.Tooltip("rows:Q").title("rows so far"),
+            alt.Tooltip("products:Q").title("multiplications so far").format(",d"),
+        ],
+    )
+    here = alt.Chart(pd.DataFrame({"step": [now + 1]})).encode(steps)
+    points = counted.mark_point(filled=True, opacity=1, size=70)
+    return (
+        here.mark_rule(strokeDash=[4, 3], color=INK)
+        + counted.mark_line(strokeWidth=2)
+        + points.encode(shape.scale(domain=runs, range=["circle", "square"]))
+    ).properties(height=260)
+
+
+def contrast_chart(table: pd.DataFrame) -> alt.Chart:
+    """By layer, how far old keys and values move, as a share of the largest of them.
+
+    A share of 0 has no place on the axis and is drawn at its lower end, `FLOOR`.
+    table: as `counts.contrast_table`.
+    """
+    models = list(table["model"].unique())
+    drawn = table.assign(drawn=table["moved by"].astype(float).clip(lower=FLOOR))
+    marks = decades([*drawn["drawn"].tolist(), 1.0])
+    layers = [-0.5, int(table["layer"].max()) + 0.5]
+    legend = alt.Legend(orient="top", columns=1, labelLimit=320)
+    colour = alt.Color("model:N").title(None).legend(legend)
+    shape = alt.Shape("model:N").title(None).legend(legend)
+    return (
+        alt.Chart(drawn)
+        .mark_point(filled=True, opacity=1, size=60)
+        .encode(
+            alt.X("layer:Q").title("layer").axis(tickMinStep=1).scale(domain=layers, nice=False),
+            alt.Y("drawn:Q")
+            .title("moved by, of the largest")
+            .scale(**marks["scale"])
+            .axis(**marks["axis"]),
+            colour.scale(domain=models, range=[BLUE, VERMILLION][: len(models)]),
+            shape.scale(domain=models, range=["circle", "square"][: len(models)]),
+            tooltip=["model:N", "layer:Q", alt.Tooltip("moved by:Q").format(".2e")],
+        )
+        .properties(height=260)
+    )
