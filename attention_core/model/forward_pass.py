@@ -22,7 +22,7 @@ class Hooks:
     `before_layer` is called with the number of each layer before that layer runs. It may report
     progress. It may also raise an error to stop the pass; a cache then stays as it was.
     `edit_heads` is called with the number of each layer and the record of its heads, before the
-    heads are merged. The pass goes on with the record that it returns, and records that one.
+    heads are merged. The pass goes on with the record that it returns, and keeps this record.
     """
 
     before_layer: Callable[[int], None] | None = None

@@ -113,8 +113,9 @@ class LatentAttention(nn.Module):
     def _expanded(
         self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, mask: Tensor | None
     ) -> AttentionRecord:
-        made = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
-        k_nope, v = made.split((self.sizes.nope_head_size, self.sizes.v_head_size), dim=-1)
+        keys_and_values = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
+        sizes = (self.sizes.nope_head_size, self.sizes.v_head_size)
+        k_nope, v = keys_and_values.split(sizes, dim=-1)
         k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)
         return attend(torch.cat((q_nope, q_rope), dim=-1), k, v, mask=mask)
 

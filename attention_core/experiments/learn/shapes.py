@@ -81,16 +81,16 @@ class ShapeStep:
         if self.number == 2:
             n_heads, head_dim = first.shape
             return f"{n_heads * head_dim}, {n_heads}, {head_dim}"
-        shapes = list(dict.fromkeys(str(one.shape) for one in self.tensors))
+        shapes = list(dict.fromkeys(str(tensor.shape) for tensor in self.tensors))
         if self.number == 3 and len(shapes) == 1:
             return f"{shapes[0]} each"
         return " and ".join(shapes)
 
     def __getitem__(self, name: str) -> Named:
-        """The tensor of this name; KeyError if the step made none such."""
-        for one in self.tensors:
-            if one.name == name:
-                return one
+        """The tensor of this name; KeyError if the step has no tensor of it."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
         raise KeyError(name)
 
 
@@ -110,7 +110,7 @@ def random_embeddings(sentences: Sequence[Sequence[str]], d_in: int, seed: int) 
         )
     words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
     table = torch.randn(len(words), d_in, generator=torch.Generator().manual_seed(seed))
-    return torch.stack([table[[words.index(word) for word in one]] for one in sentences])
+    return torch.stack([table[[words.index(word) for word in sentence]] for sentence in sentences])
 
 
 def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeStep, ...]:
@@ -131,8 +131,8 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
         linear.weight.T for linear in (attention.W_query, attention.W_key, attention.W_value)
     ]  # 3: nn.Linear stores them transposed
     flat = (attention.W_query(x), attention.W_key(x), attention.W_value(x))  # 4
-    unrolled = [one.view(batch_size, n_tokens, n_heads, head_dim) for one in flat]  # 5
-    queries, keys, values = (one.transpose(1, 2) for one in unrolled)  # 6
+    unrolled = [tensor.view(batch_size, n_tokens, n_heads, head_dim) for tensor in flat]  # 5
+    queries, keys, values = (tensor.transpose(1, 2) for tensor in unrolled)  # 6
     scores = queries @ keys.transpose(2, 3)  # 7
     masked = scores if mask is None else mask_scores(scores, mask)  # 8: mask,
     scaled = masked * (1.0 / math.sqrt(head_dim))  # scale,
