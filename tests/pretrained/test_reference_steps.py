@@ -111,6 +111,7 @@ def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
         reference_steps(model, config, range(n_prompt), max_new_tokens=n_new, cached=True)
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_random_weights_are_the_same_every_time_and_leave_other_draws_alone():
     torch.manual_seed(11)
     expected = torch.rand(3)

@@ -8,8 +8,8 @@ import pretrained
 from serving import models, runs
 from serving.cache import size_of
 from serving.limits import OverLimit
+from tests.helpers.bundled_models import DECODER, ENCODER
 
-ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 TEXT = "Nine grey geese fly"
 
 

@@ -187,6 +187,7 @@ def test_download_fetches_only_what_is_used(
     assert not any("pytorch_model" in path or "evil" in path for path in fake_hub.requested)
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_a_downloaded_model_loads_and_agrees_with_the_reference(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes]
 ) -> None:

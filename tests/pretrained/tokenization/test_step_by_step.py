@@ -30,7 +30,7 @@ PROSE = (
 
 
 @pytest.fixture(scope="module")
-def gpt2() -> Gpt2Bpe:
+def gpt2(bundled_weights: None) -> Gpt2Bpe:
     return gpt2_bpe.gpt2()
 
 
@@ -45,7 +45,7 @@ def minilm(minilm_folder: Path) -> WordPiece:
 
 
 @pytest.fixture(params=["gpt2", "smollm2"])
-def byte_level(request: pytest.FixtureRequest) -> Gpt2Bpe | FastBpe:
+def byte_level(request: pytest.FixtureRequest, bundled_weights: None) -> Gpt2Bpe | FastBpe:
     return request.getfixturevalue(request.param)
 
 

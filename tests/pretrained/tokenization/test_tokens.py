@@ -25,7 +25,7 @@ from tests.helpers.texts import TEXTS
 
 
 @pytest.fixture(scope="module")
-def gpt2() -> Gpt2Bpe:
+def gpt2(bundled_weights: None) -> Gpt2Bpe:
     return gpt2_bpe.gpt2()
 
 
@@ -40,12 +40,12 @@ def minilm(minilm_folder: Path) -> WordPiece:
 
 
 @pytest.fixture(params=["gpt2", "smollm2"])
-def byte_level(request: pytest.FixtureRequest) -> Gpt2Bpe | FastBpe:
+def byte_level(request: pytest.FixtureRequest, bundled_weights: None) -> Gpt2Bpe | FastBpe:
     return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(params=["gpt2", "smollm2", "minilm"])
-def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+def tokenizer(request: pytest.FixtureRequest, bundled_weights: None) -> Tokenizer:
     return request.getfixturevalue(request.param)
 
 
@@ -274,7 +274,7 @@ def test_the_byte_alphabet_spells_every_byte_once() -> None:
 
 
 @pytest.fixture
-def gpt2_files(tmp_path: Path) -> Path:
+def gpt2_files(tmp_path: Path, bundled_weights: None) -> Path:
     """A folder with GPT-2's own vocabulary as the hub lays it out."""
     merges, vocabulary = next(gpt2_bpe._gpt2_files(None))
     shutil.copy(merges, tmp_path / "merges.txt")
@@ -316,6 +316,7 @@ def test_gpt2_without_the_package_uses_the_folder_and_checks_it(
         gpt2_bpe.gpt2(gpt2_files)
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_tiktoken_writes_no_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
     gpt2_bpe._gpt2_from.cache_clear()
