@@ -4,7 +4,6 @@ import io
 import urllib.parse
 import zipfile
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -99,34 +98,31 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     assert stored["ranked_sizes"].shape == (2, 3)
 
 
-Charts = take_away.Charts | take_away.Dictionaries
-
-
-def ablated(text: str) -> Charts:
+def ablated(text: str) -> take_away.Charts:
     asked = runs.question(DECODER, text)
     effect = runs.effect(asked, ["L3H1"], "zero")
     ranked = ranking.Ranking(np.ones((30, 9), "f4"), np.zeros((30, 9), "f4"))
-    return partial(ablation.drawn, asked, effect, ["L3H1"], ranked)
+    return ablation.drawn(asked, effect, ["L3H1"], ranked)
 
 
-def turned(text: str) -> Charts:
+def turned(text: str) -> take_away.Charts:
     asked = runs.question(ENCODER, text)
     effect = runs.effect(asked, ["L3H1"], "zero")
-    return partial(ablation.drawn, asked, effect, ["L3H1"], None)
+    return ablation.drawn(asked, effect, ["L3H1"], None)
 
 
-def searched(text: str) -> Charts:
+def searched(text: str) -> take_away.Charts:
     _, result = found_words(text)
     return word_pairs_charts.charts(result)
 
 
-def traced(text: str) -> Charts:
+def traced(text: str) -> take_away.Charts:
     made = run.generation(run.Settings(DECODER, text, 2, 0.0, 0))
     shown = step.show(made, step.Look(step.ONE, 17, 5, False))
     return generated.drawn(shown, 1, None)
 
 
-def beside(text: str) -> Charts:
+def beside(text: str) -> take_away.Charts:
     return side_by_side_files.drawn([reference.reference(ENCODER, text)])
 
 
@@ -140,7 +136,9 @@ def beside(text: str) -> Charts:
         (beside, {"core_beside_transformers_1"}),
     ],
 )
-def test_charts_are_saved_as_svg_and_png(charts: Callable[[str], Charts], names: set[str]):
+def test_charts_are_saved_as_svg_and_png(
+    charts: Callable[[str], take_away.Charts], names: set[str]
+):
     file = take_away.pictures(charts(HOSTILE), "charts.zip")
     with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         assert set(files.namelist()) == {f"{n}.{end}" for n in names for end in ("svg", "png")}
@@ -190,14 +188,14 @@ def test_no_text_and_no_address_gets_out_of_a_chart():
 
 def test_nothing_is_made_before_a_click():
     def page() -> None:
-        from functools import partial
+        import functools
 
         from ui.export import take_away
 
         def fail() -> dict[str, object]:
             raise RuntimeError("made without a click")
 
-        charts = {"b": partial(fail)}
+        charts = {"b": functools.partial(fail)}
         files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(charts, "b.zip")]
         take_away.panel(files, "print(1)", prefix="p", note="what it is")
 

@@ -23,8 +23,8 @@ from serving.cache import kept
 from serving.limits import CHART_CACHE_BYTES
 from ui.charts import style, theme
 
-Build = Callable[..., alt.TopLevelMixin]
 Specification = dict[str, Any]  # a Vega-Lite description
+Build = Callable[..., alt.TopLevelMixin | Specification]
 
 alt.data_transformers.disable_max_rows()  # what a page may ask for is bounded by serving.limits
 alt.data_transformers.consolidate_datasets = False  # data stand in the chart that draws them
@@ -43,20 +43,33 @@ def show(
     in `st.session_state[key]`.
     """
     described = specification(build, *arguments, **settings, ink=theme.ink(), paper=theme.paper())
-    if on_pick is None:
-        st.vega_lite_chart(described, key=key)
-    else:
-        st.vega_lite_chart(described, key=key, on_select=on_pick)
+    st.vega_lite_chart(described, key=key, on_select=on_pick or "ignore")
+
+
+def show_live(
+    described: Specification, *, key: str, on_pick: Callable[[], None] | None = None
+) -> None:
+    """Draw a chart that is repainted while something runs, with other numbers every time.
+
+    It comes as a Vega-Lite dictionary: building an Altair chart for each repaint costs the server
+    more than ten times as much. on_pick: as of `show`.
+    """
+    coloured = _coloured(described, theme.ink(), theme.paper())
+    st.vega_lite_chart(coloured, key=key, on_select=on_pick or "ignore")
 
 
 def specification(
     build: Build, *arguments: Any, ink: str, paper: str, **settings: Any
 ) -> Specification:
-    """The Vega-Lite description of `build(*arguments, **settings)`.
+    """The Vega-Lite description of `build(*arguments, **settings)`; the function may be a live one.
 
     ink, paper: the colours of its text and of the background.
     """
-    described = _description(build, *arguments, **settings)
+    return _coloured(_description(build, *arguments, **settings), ink, paper)
+
+
+def _coloured(described: Specification, ink: str, paper: str) -> Specification:
+    """The same chart with the shared look; what is changed in it later stays out of the cache."""
     # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
     look = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
     look["config"] = _merged(style.config(ink, paper), look.get("config", {}))
@@ -74,7 +87,10 @@ def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]
 
 @kept(CHART_CACHE_BYTES, key=_key)
 def _description(build: Build, *arguments: Any, **settings: Any) -> Specification:
-    described: Specification = build(*arguments, **settings).to_dict()
+    chart = build(*arguments, **settings)
+    if isinstance(chart, dict):
+        return chart
+    described: Specification = chart.to_dict()
     del described["$schema"]
     view = described.get("config", {}).get("view", {})
     for name in ("continuousWidth", "continuousHeight"):  # Altair's own sizes, in place of ours

@@ -20,12 +20,12 @@ SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 INK, PAPER = alt.expr("ink"), alt.expr("paper")
 
 
-def config(ink: str, paper: str = "", **legend: Any) -> dict[str, Any]:
-    """What all charts share: text in the colour `ink`, no frame; `legend` adds to the legend."""
+def config(ink: str, paper: str) -> dict[str, Any]:
+    """What all charts share: text in the colour `ink`, no frame, values of `INK` and `PAPER`."""
     return {
         "view": {"strokeWidth": 0},
         "axis": {"labelColor": ink, "titleColor": ink},
-        "legend": {"labelColor": ink, "titleColor": ink, **legend},
+        "legend": {"labelColor": ink, "titleColor": ink},
         "title": {"color": ink},
         "params": [{"name": "ink", "value": ink}, {"name": "paper", "value": paper}],
     }

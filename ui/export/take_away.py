@@ -17,12 +17,9 @@ from ui.charts.show import specification
 from ui.export import chart_files
 from ui.widgets.linked import address
 
-Chart = dict[str, Any]
 # The charts of a page by the names of their files, each as a function of its data:
-# {"totals": partial(totals_chart, table, title)}.
-Charts = Mapping[str, partial[Any]]  # of Altair charts
-# As dictionaries, given the colours of text and background. For pages without Altair charts yet.
-Dictionaries = Callable[[str, str], Mapping[str, Chart]]
+# {"totals": partial(totals_chart, table, title)}. They return Altair charts or live dictionaries.
+Charts = Mapping[str, partial[Any]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
     return file.getvalue()
 
 
-def pictures(charts: Charts | Dictionaries, name: str) -> File:
+def pictures(charts: Charts, name: str) -> File:
     """Every chart of a page as SVG and PNG, dark on white, whatever theme the visitor sees.
 
     charts: the arguments of each are bound to it. It is called when the files are asked for.
@@ -59,15 +56,12 @@ def pictures(charts: Charts | Dictionaries, name: str) -> File:
     return File("All charts (SVG and PNG)", partial(_drawn, charts), name, "application/zip")
 
 
-def _drawn(charts: Charts | Dictionaries) -> bytes:
+def _drawn(charts: Charts) -> bytes:
     ink, paper = theme.on_white()
-    if callable(charts):
-        described = charts(ink, paper)
-    else:
-        described = {
-            name: specification(chart.func, *chart.args, **chart.keywords, ink=ink, paper=paper)
-            for name, chart in charts.items()
-        }
+    described = {
+        name: specification(chart.func, *chart.args, **chart.keywords, ink=ink, paper=paper)
+        for name, chart in charts.items()
+    }
     ranges = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
     looks = {"background": paper, "font": "sans-serif", "range": ranges}
     return chart_files.archive(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ui.charts.style import VERMILLION, config
+from ui.charts.style import VERMILLION
 
 PICK = "pick"  # the selection of a cell of the grid
 
@@ -22,7 +22,6 @@ def grid(
     off: Collection[tuple[int, int]],
     measures: tuple[str, str],
     *,
-    ink: str,
     pick: bool,
 ) -> dict[str, Any]:
     """A cell a head, (layers, heads): the effect of switching it off alone; `off` is framed.
@@ -102,7 +101,6 @@ def grid(
     return {
         "height": grid_height(n_layers),
         "layer": [waiting, cells, frames],
-        "config": config(ink),
     }
 
 

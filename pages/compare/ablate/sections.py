@@ -14,7 +14,7 @@ from pages.compare.ablate.runs import Question
 from serving import models
 from serving.limits import OverLimit
 from serving.queues import GENERATIONS
-from ui.charts import theme
+from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import messages
 
@@ -109,14 +109,14 @@ def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bo
     """Grid, table, and what can be done with them; clicks only when the ranking is complete."""
     names = ranking.measures(asked)
     off = [runs.parse(head) for head in heads]
-    chart = live_grid.grid(ranked.sizes, ranked.seconds, off, names, ink=theme.ink(), pick=pick)
+    chart = live_grid.grid(ranked.sizes, ranked.seconds, off, names, pick=pick)
     table = ranking.table(asked, ranked)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         if pick:
-            st.vega_lite_chart(chart, key=_GRID, on_select=_picked, selection_mode=live_grid.PICK)
+            show_live(chart, key=_GRID, on_pick=_picked)
         else:
-            st.vega_lite_chart(chart, key="ablate_grid_partial")
+            show_live(chart, key="ablate_grid_partial")
     height = live_grid.grid_height(len(ranked.sizes)) - 60
     second = "{:.4f}" if asked.asks == "states" else "{:+.4f}"  # a distance has no sign
     shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})

@@ -12,7 +12,6 @@ from pages.compare.ablate import charts, effect, live_grid, ranking, runs
 from pages.compare.ablate.ranking import Ranking
 from pages.compare.ablate.runs import Effect, Question
 from ui.charts.bars import bars
-from ui.charts.show import specification
 from ui.export import take_away
 
 
@@ -22,7 +21,7 @@ def show(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> N
     stem = f"{asked.model}_ablation"
     take_away.panel(
         [
-            take_away.pictures(partial(drawn, asked, changed, heads, ranked), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(asked, changed, heads, ranked), f"{stem}_charts.zip"),
             take_away.arrays(
                 "Every number (NPZ)", partial(arrays, asked, changed, heads, ranked), f"{stem}.npz"
             ),
@@ -40,27 +39,21 @@ def drawn(
     changed: Effect,
     heads: Sequence[str],
     ranked: Ranking | None,
-    ink: str,
-    paper: str,
-) -> dict[str, take_away.Chart]:
+) -> take_away.Charts:
     """The chart of what changes, and the ranking if there is one."""
-    colours = {"ink": ink, "paper": paper}
+    pictures: dict[str, partial[Any]] = {}
     if asked.position is None:
         table = effect.states_table(asked, changed)
         look = effect.turned_look(table)
-        states = specification(bars, effect.turned(table), effect.TURNED, **look, **colours)
-        pictures = {"states": states}
+        pictures["states"] = partial(bars, effect.turned(table), effect.TURNED, **look)
     else:
         table = charts.before_and_after(effect.predictions_table(asked, changed))
-        pictures = {"predictions": specification(charts.predictions, table, **colours)}
+        pictures["predictions"] = partial(charts.predictions, table)
     if ranked is not None:
-        pictures["ranking"] = live_grid.grid(
-            ranked.sizes,
-            ranked.seconds,
-            [runs.parse(head) for head in heads],
-            ranking.measures(asked),
-            ink=ink,
-            pick=False,
+        off = [runs.parse(head) for head in heads]
+        names = ranking.measures(asked)
+        pictures["ranking"] = partial(
+            live_grid.grid, ranked.sizes, ranked.seconds, off, names, pick=False
         )
     return pictures
 

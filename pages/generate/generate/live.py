@@ -11,7 +11,8 @@ from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Request, Run, submit
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from ui.charts import style, theme
+from ui.charts import style
+from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import messages
 
@@ -49,7 +50,7 @@ def _view(queue: JobQueue, job: Job, timed: bool) -> None:
     _texts(job)
     if job.cached.steps:
         _numbers(job)
-        st.vega_lite_chart(_chart(job), key="generate_chart")
+        show_live(_chart(job), key="generate_chart")
     if not was_live and job.cached.steps:
         _data(job)
     if timed and not was_live:
@@ -141,7 +142,6 @@ def _chart(job: Job) -> dict[str, object]:
         },
         {title: [seconds * 1e3 for seconds in run.decode_seconds] for title, run in runs.items()},
         n_steps=job.request.max_new_tokens - 1,
-        ink=theme.ink(),
     )
 
 

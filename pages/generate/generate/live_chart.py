@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ui.charts.style import BLUE, CACHED, UNCACHED, VERMILLION, config
+from ui.charts.style import BLUE, CACHED, UNCACHED, VERMILLION
 
 
 def time_per_token(
@@ -17,14 +17,12 @@ def time_per_token(
     decode: Mapping[str, Sequence[float]],
     *,
     n_steps: int,
-    ink: str,
     height: int = 340,
 ) -> dict[str, Any]:
     """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
 
     `prefill[run]` is the time of step 0, `decode[run][i]` that of step `i + 1`. The x axis spans
     all `n_steps` from the start, so that the picture does not change its scale while it fills.
-    `ink` is the colour of its text.
     """
     rows = [
         {"run": run, "kind": "prefill", "step": 0, "milliseconds": round(value, 3)}
@@ -85,5 +83,4 @@ def time_per_token(
                 },
             },
         ],
-        "config": config(ink),
     }

@@ -10,12 +10,11 @@ from typing import Any
 
 from pages.kv_cache.timing.charts import COLOURS, HEIGHT, legend
 from pages.kv_cache.timing.measured import Recorder
-from ui.charts.style import config
 
 MAX_LIVE_POINTS = 96  # of a contender while it runs: a chart must not cost what it shows
 
 
-def live(recorder: Recorder, n_prompt: int, n_new: int, *, ink: str) -> dict[str, Any]:
+def live(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
     """Milliseconds of the decode steps so far, the latest repeat of each; a part of the points."""
     rows = []
     for name, repeats in recorder.steps.items():
@@ -54,5 +53,4 @@ def live(recorder: Recorder, n_prompt: int, n_new: int, *, ink: str) -> dict[str
                 "legend": legend(list(names)),
             },
         },
-        "config": config(ink),
     }  # fmt: skip

@@ -14,7 +14,7 @@ from pages.kv_cache.timing.subjects import TINY, Question
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS, OverLimit
 from serving.queues import MEASUREMENTS
-from ui.charts import theme
+from ui.charts.show import show_live
 from ui.widgets import controls, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
@@ -119,10 +119,8 @@ def _progress(job: TimingJob | None, timed: bool) -> None:
         messages.problem(job.error)
     if timed:
         st.dataframe(_so_far(job), hide_index=True)
-        st.vega_lite_chart(
-            live_chart.live(job.recorder, job.n_prompt, job.asked.n_new, ink=theme.ink()),
-            key="timing_live",
-        )
+        chart = live_chart.live(job.recorder, job.n_prompt, job.asked.n_new)
+        show_live(chart, key="timing_live")
     if timed and not was_live:
         st.rerun()  # the job is over: the page shows its result without a timer
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from pages.kv_cache.variants.charts import ROW
-from ui.charts.style import BLUE, VERMILLION, config
+from ui.charts.style import BLUE, INK, VERMILLION
 
 
 def speeds(
-    counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]], ink: str
+    counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]]
 ) -> dict[str, Any]:
     """A decode step over that of MHA: operations as diamonds, time as median and middle half.
 
@@ -49,7 +49,7 @@ def speeds(
         "layer": [
             {
                 "data": {"values": [{"one": 1.0}]},
-                "mark": {"type": "rule", "color": ink, "strokeDash": [4, 4]},
+                "mark": {"type": "rule", "color": INK.to_dict(), "strokeDash": [4, 4]},
                 "encoding": {"x": {"field": "one", **x}},
             },
             {
@@ -72,5 +72,4 @@ def speeds(
                                          {"field": "operations", "format": ".3f"}]},
             },
         ],
-        "config": config(ink),
     }  # fmt: skip

@@ -10,7 +10,7 @@ from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
 from serving.queues import MEASUREMENTS
-from ui.charts import theme
+from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
@@ -130,7 +130,7 @@ def _results(asked: Setting, found: Times | None) -> None:
     )
     left, right = st.columns([4, 5], gap="medium")
     with left:
-        st.vega_lite_chart(live_chart.speeds(counted, ratios, theme.ink()), key="variants_speeds")
+        show_live(live_chart.speeds(counted, ratios), key="variants_speeds")
     with right:
         st.dataframe(
             table.style.format(precision=2),

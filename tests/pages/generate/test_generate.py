@@ -237,7 +237,7 @@ def test_stopping_is_not_a_failure():
 
 def test_the_chart_keeps_its_axis_while_it_fills():
     decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
-    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39, ink="#123456")
+    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39)
     assert chart["encoding"]["x"]["scale"]["domain"] == [0, 39]
     rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
     assert rows == [("prefill", 0, 9.0), ("decode", 1, 1.0), ("decode", 2, 2.0), ("decode", 1, 3.0)]
