@@ -316,7 +316,7 @@ class HeadsPage:
         canvas.click(position=position)  # type: ignore[arg-type]
         self._wait()
         layer, head = divmod(number, n_heads)
-        title = f"layer {layer}, head {head}"
+        title = f"L{layer}H{head}:"
         if title not in self.page.locator("figure.heatmap .title").first.inner_text():
             raise RuntimeError(f"the page does not show {title}")
         into.switch.append(self._seconds("page"))

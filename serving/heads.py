@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pretrained import ModelSpec
-
 
 @dataclass(frozen=True, order=True)
 class HeadId:
@@ -33,8 +31,3 @@ class HeadId:
 def all_heads(n_layers: int, n_heads: int) -> list[str]:
     """The names of all heads, layer by layer."""
     return [str(HeadId(layer, head)) for layer in range(n_layers) for head in range(n_heads)]
-
-
-def names(spec: ModelSpec) -> list[str]:
-    """The names of all heads of a model, layer by layer."""
-    return all_heads(spec.n_layers, spec.n_heads)

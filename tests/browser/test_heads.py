@@ -90,8 +90,8 @@ def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, 
     for layer, head, row, column in ((0, 2, 4, 3), (5, 8, 6, 0), (2, 0, 5, 5)):
         expected, tokens = attention(model, SENTENCE, layer, head)
         n, number = len(tokens.ids), layer * N_HEADS[model] + head
-        text = read_head(figure, number, row, column, n, f"layer {layer}, head {head}")
-        assert f"layer {layer}, head {head}: query {row} “{tokens.labels[row]}” → key" in text
+        text = read_head(figure, number, row, column, n, f"L{layer}H{head}")
+        assert f"L{layer}H{head}: query {row} “{tokens.labels[row]}” → key" in text
         assert f"→ key {column} “{tokens.labels[column]}”" in text
         shown, off = value_read(text)
         assert abs(shown - float(expected[row, column])) <= off <= bound
@@ -101,9 +101,9 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     page: Page, site: Site, another_visitor: Arrive
 ):
     figure = visit(page, site, heads_hide="[CLS]")
-    read_head(figure, 4 * 12 + 7, 3, 3, 11, "layer 4, head 7")
+    read_head(figure, 4 * 12 + 7, 3, 3, 11, "L4H7")
     click_where_the_pointer_is(page)
-    title = "layer 4, head 7: weights"
+    title = "L4H7: weights"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile("heads_head=7"))
     expected, _ = attention(ENCODER, SENTENCE, 4, 7)
@@ -124,19 +124,19 @@ def test_without_a_mouse(page: Page, site: Site):
     figure = visit(page, site, heads_layer="2", heads_head="5")
     # the first key shows where the reading begins
     press(figure.locator(".scroll canvas"), "ArrowRight")
-    read_by_keyboard(figure, "layer 2, head 5: query")
+    read_by_keyboard(figure, "L2H5: query")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    text = read_by_keyboard(figure, "layer 3, head 6: query")
+    text = read_by_keyboard(figure, "L3H6: query")
     expected, tokens = attention(ENCODER, SENTENCE, 3, 6)
     row, column = divmod(int(expected.argmax()), len(tokens.ids))
     assert f"query {row} “" in text  # a head is entered at its largest weight
     page.keyboard.press("Shift+ArrowUp" if row else "Shift+ArrowDown")
     row += -1 if row else 1
-    shown, off = value_read(read_by_keyboard(figure, f"layer 3, head 6: query {row} "))
+    shown, off = value_read(read_by_keyboard(figure, f"L3H6: query {row} "))
     assert abs(shown - float(expected[row, column])) <= off
     page.keyboard.press("Enter")
-    figure_of_head = heatmap(page, "layer 3, head 6: weights")
+    figure_of_head = heatmap(page, "L3H6: weights")
     expect(figure_of_head).to_be_visible()
     press(figure_of_head.locator(".scroll canvas"), "End", "End", "Enter")
     expect(page).to_have_url(re.compile(f"heads_key={len(tokens.ids) - 1}"))
@@ -191,12 +191,12 @@ def test_256_tokens(page: Page, site: Site):
     text = "word " * 254
     figure = visit(page, site, heads_text=text)
     matrix, _ = attention(ENCODER, text, 1, 1)
-    said = read_head(figure, 13, 200, 31, 256, "layer 1, head 1")
+    said = read_head(figure, 13, 200, 31, 256, "L1H1")
     found = re.search(r"query (\d+) .* key (\d+) ", said)
     assert found
     shown, off = value_read(said)  # a tile has fewer pixels than cells
     assert abs(shown - float(matrix[int(found[1]), int(found[2])])) <= off
-    expect(heatmap(page, "layer 3, head 1: weights")).to_be_visible()
+    expect(heatmap(page, "L3H1: weights")).to_be_visible()
 
 
 def test_pictures_and_files_to_take_away(page: Page, site: Site):
@@ -243,12 +243,12 @@ def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
 def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page):
     figure = saved_page.locator("figure.mosaic")
     expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
-    expect(heatmap(saved_page, "layer 1, head 3: weights")).to_be_visible()
+    expect(heatmap(saved_page, "L1H3: weights")).to_be_visible()
     matrix, n = weights_of(5, 4)
-    shown, off = value_read(read_head(figure, 64, 7, 2, n, "layer 5, head 4"))
+    shown, off = value_read(read_head(figure, 64, 7, 2, n, "L5H4"))
     assert abs(shown - float(matrix[7, 2])) <= off
     click_where_the_pointer_is(saved_page)
-    opened = heatmap(saved_page, "layer 5, head 4: weights")
+    opened = heatmap(saved_page, "L5H4: weights")
     expect(opened).to_be_visible()
     text = read_cell(opened, 7, 2)
     assert float(text.rsplit(" ", 1)[1]) == pytest.approx(float(matrix[7, 2]), rel=1e-5)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 N, T = 3, 9
 LABELS = ["[CLS]", "The", "<b>x</b>", "didn't", "שלום", "😀", "a&b", "\x08", "[SEP]"]
-NAMES = ["layer 3, head 0", "layer 3, head 4", "layer 5, head 1"]
+NAMES = ["L3H0", "L3H4", "L5H1"]
 SCRIPT = """
 import streamlit as st
 from tests.browser.test_lines import LABELS, NAMES, weights

@@ -22,8 +22,8 @@ from tests.helpers.bundled_models import DECODER, ENCODER, attention
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = (
-    "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1",
-    "SmolLM2 135M Instruct, layer 3, head 1",
+    "MiniLM L6 (all-MiniLM-L6-v2), L3H1",
+    "SmolLM2 135M Instruct, L3H1",
 )
 LINK = f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"
 

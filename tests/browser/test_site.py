@@ -35,7 +35,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
-    figure = heatmap(page, "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 7")
+    figure = heatmap(page, "MiniLM L6 (all-MiniLM-L6-v2), L5H7")
     expect(figure).to_be_visible()
     expected, tokens = attention(ENCODER, SENTENCE, 5, 7)
     n = len(tokens.ids)
@@ -53,7 +53,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
         f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
         "Side by side",
     )
-    figure = heatmap(page, "SmolLM2 135M Instruct, layer 3, head 1")
+    figure = heatmap(page, "SmolLM2 135M Instruct, L3H1")
     expect(figure).to_be_visible()
     expected, _ = attention(DECODER, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
@@ -64,7 +64,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
 
 def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
-    figure = heatmap(page, "layer 3, head 1")
+    figure = heatmap(page, "L3H1")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
     press(canvas)
@@ -99,7 +99,7 @@ def test_the_address_is_the_view(page: Page, site: Site, another_visitor: Arrive
     open_page(page, site, "/side-by-side", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
-    title = "SmolLM2 135M Instruct, layer 7, head 1"
+    title = "SmolLM2 135M Instruct, L7H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile(r"side_by_side_b_layer=7"))
     other = another_visitor()
@@ -165,7 +165,7 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     open_page(
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )
-    expect(heatmap(page, "SmolLM2 135M Instruct, layer 3, head 2")).to_be_visible()
+    expect(heatmap(page, "SmolLM2 135M Instruct, L3H2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
@@ -175,11 +175,11 @@ def test_a_new_model_s_last_layer_is_in_the_address(
     page: Page, site: Site, another_visitor: Arrive
 ):
     open_page(page, site, "/side-by-side?side_by_side_b_layer=29", "Side by side")
-    expect(heatmap(page, "SmolLM2 135M Instruct, layer 29, head 1")).to_be_visible()
+    expect(heatmap(page, "SmolLM2 135M Instruct, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))
     page.get_by_role("option", name=ENCODER).click()
-    title = "MiniLM L6 (all-MiniLM-L6-v2), layer 5, head 1"
+    title = "MiniLM L6 (all-MiniLM-L6-v2), L5H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
         re.compile(
@@ -206,7 +206,7 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arri
 @pytest.mark.parametrize(
     ("path", "heading", "shown"),
     [
-        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "layer 2, head 1"),
+        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "L2H1"),
         ("/shapes?shapes_step=8", "Shapes", "8. attention weights"),
         ("/calculator?calculator_batch=2", "Calculator", "Sequences at once"),
     ],

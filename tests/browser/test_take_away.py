@@ -58,7 +58,7 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, brow
     open_page(
         page,
         site,
-        f"/heads?heads_model={DECODER}&heads_overlay=3.8&heads_overlay=0.2"
+        f"/heads?heads_model={DECODER}&heads_overlay=L3H8&heads_overlay=L0H2"
         "&heads_text=Two+lamps+%26+a+kettle",
         "Heads",
     )
@@ -66,11 +66,11 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, brow
     set_slider(page, "Layer", 0, 2)
     address = link(page, "heads_layer=5")
     asked = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
-    assert asked["heads_overlay"] == ["3.8", "0.2"]
+    assert asked["heads_overlay"] == ["L3H8", "L0H2"]
     assert asked["heads_text"] == ["Two lamps & a kettle"]
     other = browser.new_context().new_page()
     other.goto(address)
-    expect(other.get_by_text("in SmolLM2 135M Instruct, layer 5, head 1")).to_be_visible()
+    expect(other.get_by_text("in SmolLM2 135M Instruct, L5H1")).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
     assert link(other, "heads_layer=5") == address

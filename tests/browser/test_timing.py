@@ -42,7 +42,7 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
     other = another_visitor()
     open_page(other, site, "/side-by-side?side_by_side_text=Read beside a run", "Side by side")
-    figure = heatmap(other, "layer 3, head 1").first
+    figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
     assert "query 1 “read” → key 2 “beside”" in read_cell(figure, 1, 2)
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()

@@ -64,9 +64,9 @@ def test_a_find_opens_as_a_head(page: Page, site: Site):
     open_page(page, site, "/word-pairs", "Word pairs")
     charts = page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")
     expect(charts.nth(3)).to_be_visible()
-    click(page.get_by_test_id("stPageLink").get_by_role("link", name="Layer 5, head 11"))
+    click(page.get_by_test_id("stPageLink").get_by_role("link", name="L5H11"))
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
-    expect(heatmap(page, "layer 5, head 11").first).to_be_visible()
+    expect(heatmap(page, "L5H11").first).to_be_visible()
     expect(page).to_have_url(
         re.compile("heads_layer=5.*heads_head=11|heads_head=11.*heads_layer=5")
     )

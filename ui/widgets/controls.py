@@ -8,6 +8,7 @@ import streamlit as st
 
 from pretrained import CatalogEntry, ModelSpec
 from serving import models
+from serving.heads import HeadId
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from ui.widgets.linked import linked
 
@@ -39,7 +40,7 @@ class HeadChoice:
     @property
     def title(self) -> str:
         """How the head is named on screen."""
-        return f"{self.entry.spec.title}, layer {self.layer}, head {self.head}"
+        return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
 
 def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool = False) -> str:

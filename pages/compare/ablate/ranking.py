@@ -11,6 +11,7 @@ import pandas as pd
 from pages.compare.ablate import runs
 from pages.compare.ablate.runs import Question
 from serving import cache, models, turns
+from serving.heads import HeadId
 from serving.jobs import Work
 from serving.limits import SMALL_CACHE_BYTES, check_tokens
 
@@ -30,7 +31,7 @@ class Ranking:
         flat = self.sizes.ravel()
         places = [int(i) for i in np.argsort(-flat, kind="stable") if not np.isnan(flat[i])]
         n_heads = self.sizes.shape[1]
-        return [f"L{place // n_heads}H{place % n_heads}" for place in places]
+        return [str(HeadId(*divmod(place, n_heads))) for place in places]
 
 
 def kept(asked: Question, kind: str) -> Ranking | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +11,7 @@ import numpy as np
 from pretrained import ModelSpec, Pretrained, Tokens
 from serving import models, turns
 from serving.cache import kept, size_of
+from serving.heads import HeadId, all_heads
 from serving.limits import (
     EFFECT_CACHE_BYTES,
     MASKED_WORD_CACHE_BYTES,
@@ -84,7 +84,7 @@ class Effect:
 
 def names(spec: ModelSpec) -> list[str]:
     """All heads of a model as they are written on the page: "L0H0", "L0H1", ..."""
-    return [f"L{layer}H{head}" for layer in range(spec.n_layers) for head in range(spec.n_heads)]
+    return all_heads(spec.n_layers, spec.n_heads)
 
 
 def parse(name: str) -> tuple[int, int]:
@@ -92,10 +92,8 @@ def parse(name: str) -> tuple[int, int]:
 
     Raises: ValueError for any other text.
     """
-    found = re.fullmatch(r"L(\d+)H(\d+)", name)
-    if found is None:
-        raise ValueError(f"{name!r} is no head; write one as L3H1.")
-    return int(found[1]), int(found[2])
+    place = HeadId.parse(name)
+    return place.layer, place.head
 
 
 def count(name: str, text: str) -> int:

@@ -12,6 +12,7 @@ from pages.compare.ablate import live_grid, pickers, ranking, runs
 from pages.compare.ablate.ranking import Ranking, RankJob
 from pages.compare.ablate.runs import Question
 from serving import models
+from serving.heads import HeadId
 from serving.limits import OverLimit
 from serving.queues import GENERATIONS
 from ui.charts.show import show_live
@@ -162,7 +163,7 @@ def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bo
 
 def _picked() -> None:
     for cell in st.session_state[_GRID].selection.get(live_grid.PICK, []):
-        pickers.add(f"L{int(cell['layer'])}H{int(cell['head'])}")
+        pickers.add(str(HeadId(int(cell["layer"]), int(cell["head"]))))
 
 
 def _row_picked() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from pages.compare.generated_tokens.run import Generation
 from pretrained.tokenization.tokens import printable
 from serving import models
+from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.canvas.shaded import Shaded, shaded
 from ui.widgets.head_picture import MANY_TOKENS, isolated
@@ -37,7 +38,7 @@ class Look:
     def name(self) -> str:
         """How it is named on screen."""
         names = {
-            ONE: f"layer {self.layer}, head {self.head}",
+            ONE: str(HeadId(self.layer, self.head)),
             LAYER: f"layer {self.layer}, mean of its heads",
         }
         return names.get(self.which, "mean of all heads")

@@ -8,6 +8,7 @@ import streamlit as st
 from pages.compare.heads import stages, values
 from pages.compare.heads.settings import Drawing
 from pages.compare.heads.values import Reading
+from serving.heads import HeadId, all_heads
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.lines import lines
@@ -101,21 +102,21 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
 
 def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:
     """The head as lines between two columns of tokens, with other heads over it."""
-    open_one = f"{choice.layer}.{choice.head}"
-    names = [f"{layer}.{head}" for layer, head in np.ndindex(run.weights.shape[:2])]
+    open_one = str(HeadId(choice.layer, choice.head))
+    names = all_heads(*run.weights.shape[:2])
     others = linked(
         st.multiselect,
-        "Lay other heads over it (layer.head)",
+        "Lay other heads over it",
         [name for name in names if name != open_one],
         max_selections=MOST_OVERLAID,
         filter_mode="prefix",
-        select_all=False,  # Enter after "3.1" would take 3.10 and 3.11 too
+        select_all=False,  # Enter after "L3H1" would take L3H10 and L3H11 too
         key="heads_overlay",
     )
     chosen = [open_one, *others]
-    places = [tuple(map(int, name.split("."))) for name in chosen]
+    places = [HeadId.parse(name) for name in chosen]
     shown = values.values(run, reading)
-    stack = np.stack([shown[layer, head] for layer, head in places])
+    stack = np.stack([shown[place.layer, place.head] for place in places])
     lines(
         values.with_gaps(stack, reading.hidden),
         chosen,

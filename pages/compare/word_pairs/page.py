@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
+from serving.heads import HeadId
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
@@ -76,7 +77,7 @@ table = search.table(result)
 layer, head = result.best
 st.text(
     f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
-    f"layer {layer}, head {head}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
+    f"{HeadId(layer, head)}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
 )
 metrics = st.columns(4)
 n_heads = result.weights.size
@@ -114,7 +115,7 @@ st.markdown("Open one of them on the page *Heads*:")
 for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):  # or fewer heads
     column.page_link(
         HEADS,
-        label=f"Layer {row.layer}, head {row.head}",
+        label=str(HeadId(row.layer, row.head)),
         icon=":material/grid_on:",
         query_params={
             "heads_text": text,

@@ -13,6 +13,7 @@ import numpy as np
 
 from serving import models, token_text, turns
 from serving.cache import kept
+from serving.heads import HeadId
 from serving.limits import (
     MAX_GROWN_BYTES,
     MAX_GROWN_PROMPT,
@@ -190,6 +191,6 @@ def anywhere(made: Growth, now: int) -> str:
         return "Over all layers and heads, every boxed number is the same to the last bit."
     return (
         f"Over all layers and heads, no boxed number moved by more than {moved.most:.1e} "
-        f"({name}, layer {moved.layer}, head {moved.head}); the largest of these {name} is "
+        f"({name}, {HeadId(moved.layer, moved.head)}); the largest of these {name} is "
         f"{float(made.steps[now - 1].full.named[name].abs().max()):.0f}."
     )

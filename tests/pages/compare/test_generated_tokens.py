@@ -222,7 +222,7 @@ def test_a_model_with_a_short_context(
     assert not site.exception
     assert not messages(site)
     assert len(shaded(site)["tokens"]) == 10  # the ninth is run, the tenth only chosen
-    assert shaded(site)["title"].endswith("layer 1, head 2")
+    assert shaded(site)["title"].endswith("L1H2")
     made = run.generation(run.Settings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
     assert made.ended == "The context of this model has room for 7 new tokens only."
     assert sink.measured(made).heads.shape == (2, 3)

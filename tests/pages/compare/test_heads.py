@@ -73,7 +73,7 @@ def test_the_page_shows_what_the_tensors_hold(site: AppTest):
         heads_model=DECODER,
         heads_layer="17",
         heads_head="4",
-        heads_overlay="3.8",
+        heads_overlay="L3H8",
         heads_query="5",
         heads_key="2",
     )
@@ -92,7 +92,7 @@ def test_the_page_shows_what_the_tensors_hold(site: AppTest):
     lines = floats(shown["lines"], 2, n, n)
     np.testing.assert_array_equal(lines[0], weights)
     np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
-    assert shown["lines"][0]["names"] == ["17.4", "3.8"]
+    assert shown["lines"][0]["names"] == ["L17H4", "L3H8"]
     q, k, product = floats(shown["pair"], 3, 64)
     np.testing.assert_array_equal(q, expected.q[0, 4, 5])
     np.testing.assert_array_equal(k, expected.k[0, 1, 2])  # query heads 3, 4, 5 share key head 1

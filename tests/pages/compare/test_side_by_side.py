@@ -103,7 +103,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
     monkeypatch.setattr(models, "loaded", loaded)
     open_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
-    assert header["title"] == "SmolLM2 135M Instruct, layer 3, head 1"
+    assert header["title"] == "SmolLM2 135M Instruct, L3H1"
     message = site.warning[0].value
     assert message.startswith("MiniLM L6")
     assert "![x](" not in message
@@ -134,7 +134,7 @@ def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
     assert site.select_slider("side_by_side_b_layer").value == 5
-    assert maps(site)[1][0]["title"].endswith("layer 5, head 1")
+    assert maps(site)[1][0]["title"].endswith("L5H1")
 
 
 def test_presets_fill_the_box(site: AppTest):
@@ -175,7 +175,7 @@ def test_a_link_restores_the_view(site: AppTest):
     assert not site.toast
     assert site.text_area("side_by_side_text").value == "A linked sentence"
     titles = [header["title"] for header, _ in maps(site)[:2]]
-    assert titles[0].endswith("layer 2, head 7")
+    assert titles[0].endswith("L2H7")
     assert all(title.startswith("MiniLM") for title in titles)
 
 
@@ -191,8 +191,8 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     )
     assert not site.exception
     titles = [header["title"] for header, _ in maps(site)[:2]]
-    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), layer 3, head 1"
-    assert titles[1] == "SmolLM2 135M Instruct, layer 4, head 1"
+    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), L3H1"
+    assert titles[1] == "SmolLM2 135M Instruct, L4H1"
     labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
     assert labels == ["Model", "Layer", "Head", "Colours"]
 

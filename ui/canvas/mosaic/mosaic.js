@@ -288,7 +288,7 @@ export default function (component) {
     context.textAlign = "left";
     context.textBaseline = "top";
     const value = arrangement.captions[head];
-    const name = `${layerOf(head)}.${headOf(head)}`;
+    const name = `L${layerOf(head)}H${headOf(head)}`;
     context.fillText(value ? `${name}: ${value}` : name, x, y + 2);
   }
 
@@ -375,7 +375,7 @@ export default function (component) {
   function describe(head, at) {
     const own = codes.subarray(head * perHead, (head + 1) * perHead);
     const [row, column] = at;
-    const where = `layer ${layerOf(head)}, head ${headOf(head)}`;
+    const where = `L${layerOf(head)}H${headOf(head)}`;
     const pair = `query ${row} “${isolated(map.labels[row])}” → key ${column} “${isolated(map.labels[column])}”`;
     if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
     if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
