@@ -87,7 +87,7 @@ def strings(part: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 @pytest.mark.parametrize("label", HOSTILE)
 @pytest.mark.parametrize("build", CHARTS)
 def test_a_label_is_data_and_nothing_else(build: Callable[[str], alt.TopLevelMixin], label: str):
-    described = build(label).to_dict()
+    described = specification(build, label, ink="#1d2730", paper="#ffffff")
     places = {place[-2:] for place, text in strings(described) if label in text}
     # a row of a table, or the list of a scale's values, which Vega compares and never runs
     allowed = {("values", name) for name in ("token", "words", "model", "likeliest")}
