@@ -52,17 +52,17 @@ settings = run.Settings(entry.spec.name, prompt, n_new, temperature, seed if tem
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
-    made = run.watched(settings)
+    generation = run.watched(settings)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
-if made is None:
+if generation is None:
     st.stop()
 
-n_steps = made.trace.n_steps
+n_steps = generation.trace.n_steps
 if st.session_state.get("generated_tokens_step", 1) > n_steps:  # of a longer run before
     st.session_state["generated_tokens_step"] = n_steps
-now = (
+step_index = (
     stepper("Step", n_steps, min(5, n_steps), key="generated_tokens_step") - 1 if n_steps > 1 else 0
 )
 first, second, third, fourth = st.columns(4, gap="medium", vertical_alignment="bottom")
@@ -82,35 +82,35 @@ with fourth:
         help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
         "changes: the model ran with all weights.",
     )
-shown = step.show(made, step.Look(which, layer, head, without_first))
+maps = step.show(generation, step.View(which, layer, head, without_first))
 
-st.text(step.sentence(shown, now))
-step.text(shown, now)
+st.text(step.sentence(maps, step_index))
+step.text(maps, step_index)
 left, right = st.columns([3, 2], gap="large")
 with left:
-    row = step.row(shown, now)
-    show(charts.bars, row, shown.largest, key="generated_tokens_bars")
+    row = step.row(maps, step_index)
+    show(charts.bars, row, maps.largest, key="generated_tokens_bars")
 with right:
     st.markdown("**What this step could choose**")
-    choices = step.alternatives(made, now).style.format({"probability": "{:.4f}"})
+    choices = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
     st.dataframe(choices, hide_index=True, height=248, key="generated_tokens_choices")
 st.subheader("Every step at once")
 left, right = st.columns(2, gap="large")
 with left:
-    step.every_step(shown)
+    step.every_step(maps)
 with right:
-    table = step.row_table(shown, now).style.format(precision=5)
+    table = step.row_table(maps, step_index).style.format(precision=5)
     st.dataframe(table, hide_index=True, height=380, key="generated_tokens_row")
 
 st.subheader("Why so much on the first token?")
-measured = None
+measurements = None
 try:
-    measured = sink.watched(made)
+    measurements = sink.watched(generation)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
 else:
-    st.markdown(sink.summary(measured))
-    layers = sink.by_layer(measured)
+    st.markdown(sink.summary(measurements))
+    layers = sink.by_layer(measurements)
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**Weight on token 0, and what comes of it**")
@@ -120,7 +120,7 @@ else:
         show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
     st.markdown("**The same text with other beginnings**")
     st.dataframe(
-        measured.experiments.style.format(precision=3),
+        measurements.experiments.style.format(precision=3),
         hide_index=True,
         height="content",
         key="generated_tokens_sink_table",
@@ -128,7 +128,7 @@ else:
     with st.container(horizontal=True):
         tables.download(
             "These texts (CSV)",
-            measured.experiments,
+            measurements.experiments,
             "sink_beginnings.csv",
             key="generated_tokens_sink_csv",
         )
@@ -137,7 +137,7 @@ else:
         )
 
 with st.expander("Take it away"):
-    take_away.show(shown, now, measured)
+    take_away.show(maps, step_index, measurements)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

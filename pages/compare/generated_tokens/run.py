@@ -1,6 +1,6 @@
-"""A generation with the attention of its steps: made while the visitor watches, then kept.
+"""A generation with the attention weights of all its steps; the result is kept.
 
-It is made on the page's own run (`ui.widgets.progress`).
+The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a visitor asked for."""
+    """The model, the prompt and the sampling settings that a visitor has chosen."""
 
     model: str
     prompt: str
@@ -38,10 +38,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Generation:
-    """A finished run. labels, pieces, line_ends: an entry for each of the P + N tokens.
+    """A finished generation.
 
-    Labels are unique in the text, pieces are as short as they can be. seconds: of the run that made
-    it. ended: why it has fewer tokens than asked for, or nothing.
+    labels, pieces, line_ends: one entry for each of the P + N tokens. Labels are unique in the
+    text, pieces are as short as they can be; a line end is True where a token holds a line break.
+    seconds: how long the model ran. ended: why there are fewer tokens than the visitor chose, or an
+    empty text.
     """
 
     settings: Settings
@@ -68,7 +70,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
     """The run for these settings, kept for all visitors.
 
     `report` is called now and then with the number of tokens chosen so far, and may abandon the run
-    by raising.
+    by raising an error.
     Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
     for a prompt without a token.
     """
@@ -103,16 +105,19 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         trace=traced,
         labels=token_text.labels(model.tokenizer, traced.ids),
         pieces=token_text.pieces(model.tokenizer, traced.ids),
-        line_ends=tuple(b"\n" in one for one in token_text.raw(model.tokenizer, traced.ids)),
+        line_ends=tuple(
+            b"\n" in token_bytes for token_bytes in token_text.raw(model.tokenizer, traced.ids)
+        ),
         seconds=seconds,
         ended=ended,
     )
 
 
 def watched(settings: Settings) -> Generation | None:
-    """The run, made here with progress and a Stop button if it is not kept; None once stopped.
+    """The generation for these settings; None if the visitor stopped it.
 
-    Raises: as `generation`, and what loading a model raises.
+    Unless it is kept already, it is computed now, with a progress bar and a Stop button.
+    Raises: the errors of `generation` and of loading a model.
     """
     return with_progress(
         "generated_tokens",
@@ -121,8 +126,8 @@ def watched(settings: Settings) -> Generation | None:
         kept=generation.is_kept(settings),
         total=settings.n_new,
         unit="tokens",
-        done=lambda made: (
-            f"{_counted(made.trace.n_steps)}, made in {made.seconds:.2f} s. {made.ended}"
+        done=lambda result: (
+            f"{_counted(result.trace.n_steps)}, made in {result.seconds:.2f} s. {result.ended}"
         ),
         verb="Generate",
     )

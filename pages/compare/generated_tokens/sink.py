@@ -1,4 +1,4 @@
-"""Why so much on the first token: what is measured on the text that was generated."""
+"""Measurements on the generated text that explain why its first token gets so much attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
 if TYPE_CHECKING:
     from attention_core.experiments.compare.generated_tokens.attention_sink import Outcome, Sink
 
-# What the text begins with instead. Words, a mark and a line break: nothing special about them.
+# Tokens that replace the first one: two words, a full stop and a line break, none of them special.
 _OTHERS = (" the", ".", "\n", " zebra")
 
 WEIGHT, SHARE, EVEN = "weight", "share written", "even weight"
@@ -29,7 +29,10 @@ STATE, KEY, VALUE = "state", "key", "value written"
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements on the first tokens of a text. experiments: one row a beginning."""
+    """What was measured on the first tokens of a text.
+
+    experiments: one row for each beginning that the text was given.
+    """
 
     sink: Sink
     n_tokens: int
@@ -44,28 +47,30 @@ class Measured:
 
     @property
     def peak(self) -> int:
-        """After how many layers token 0's state is longest, relative to the others."""
+        """How many layers it takes until the state of token 0 is longest compared to the rest."""
         return int(self.sink.state_ratio.argmax())
 
 
-def measured(made: Generation, on_progress: Callable[[int, int], None] | None = None) -> Measured:
-    """Everything this section shows, for the first tokens of a run, kept for all visitors.
+def measured(
+    generation: Generation, on_progress: Callable[[int, int], None] | None = None
+) -> Measured:
+    """Everything this section shows, for the first tokens of a generation; kept for all visitors.
 
-    `on_progress` is called with the number of finished passes and of all of them, and may abandon
-    the rest by raising.
+    `on_progress` is called with the number of finished passes and the number of all passes, and
+    may abandon the rest by raising an error.
     Raises: ValueError for a text of fewer than 3 tokens.
     """
-    context = models.get(made.settings.model).core.config.context_length
-    ids = made.trace.ids[: min(MAX_SINK_TOKENS, context)]
-    return _measure(made, ids, on_progress or (lambda done, of: None))
+    context = models.get(generation.settings.model).core.config.context_length
+    ids = generation.trace.ids[: min(MAX_SINK_TOKENS, context)]
+    return _measure(generation, ids, on_progress or (lambda n_done, n_passes: None))
 
 
 @kept(
     SMALL_CACHE_BYTES,
-    key=lambda made, ids, on_progress: (*models.key(made.settings.model), ids),
+    key=lambda generation, ids, on_progress: (*models.key(generation.settings.model), ids),
 )
 def _measure(
-    made: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
+    generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> Measured:
     from attention_core.experiments.compare.generated_tokens.attention_sink import (
         measure,
@@ -73,12 +78,16 @@ def _measure(
         variants,
     )
 
-    model = models.get(made.settings.model)
+    model = models.get(generation.settings.model)
     first = [model.tokenizer.encode(word).ids[:1] for word in _OTHERS]
-    others = {found[0]: printable(model.tokenizer.decode_bytes(found)) for found in first if found}
-    others.pop(ids[0], None)
-    wanted = variants(ids, [(f"“{label}”", number) for number, label in others.items()])
-    fitting = [v for v in wanted if len(v.token_ids) <= model.core.config.context_length]
+    labels = {
+        word_ids[0]: printable(model.tokenizer.decode_bytes(word_ids))
+        for word_ids in first
+        if word_ids
+    }
+    labels.pop(ids[0], None)
+    texts = variants(ids, [(f"“{label}”", number) for number, label in labels.items()])
+    fitting = [v for v in texts if len(v.token_ids) <= model.core.config.context_length]
     begin = time.perf_counter()
     with turns.turn():
         sink = measure(model.core, ids)
@@ -101,43 +110,43 @@ def _measure(
 
 
 def _row(outcome: Outcome, label: Callable[[int], str]) -> dict[str, Any]:
-    ids, got = outcome.variant.token_ids, outcome.received
+    ids, received = outcome.variant.token_ids, outcome.received
     return {
         "text": outcome.variant.name,
         "most looked at": outcome.sink,
         "token there": label(ids[outcome.sink]),
-        "weight it gets": float(got[outcome.sink]),
+        "weight it gets": float(received[outcome.sink]),
         "next most": outcome.second,
         "its token": label(ids[outcome.second]),
-        "its weight": float(got[outcome.second]),
+        "its weight": float(received[outcome.second]),
         "next token": label(outcome.next_id),
         "its probability": outcome.next_probability,
     }
 
 
-def watched(made: Generation) -> Measured:
-    """The measurements, made here with progress if they are not kept."""
+def watched(generation: Generation) -> Measured:
+    """The measurements; unless they are kept already, they are made now with a progress bar."""
     status = st.empty()
     status.progress(0.0, text="Running the text with other beginnings …")
 
-    def report(done: int, of: int) -> None:
-        status.progress(done / of, text=f"{done} of {of} passes …")
+    def report(n_done: int, n_passes: int) -> None:
+        status.progress(n_done / n_passes, text=f"{n_done} of {n_passes} passes …")
 
-    found = measured(made, report)
-    passes = len(found.experiments) + 1
+    measurements = measured(generation, report)
+    passes = len(measurements.experiments) + 1
     status.progress(
         1.0,
-        text=f"{passes} passes over the first {found.n_tokens} tokens of this text, "
-        f"made in {found.seconds:.2f} s.",
+        text=f"{passes} passes over the first {measurements.n_tokens} tokens of this text, "
+        f"made in {measurements.seconds:.2f} s.",
     )
-    return found
+    return measurements
 
 
-def summary(found: Measured) -> str:
-    """What was measured, in sentences. Markdown: of numbers only, no text of others."""
-    sink, heads, peak = found.sink, found.heads, found.peak
-    n_same = int((found.experiments["most looked at"] == 0).sum())
-    n_seen = len(found.experiments) - 1
+def summary(measurements: Measured) -> str:
+    """The measurements in sentences, as Markdown that holds numbers and no text of a visitor."""
+    sink, heads, peak = measurements.sink, measurements.heads, measurements.peak
+    n_same = int((measurements.experiments["most looked at"] == 0).sum())
+    n_seen = len(measurements.experiments) - 1
     value, share = float(sink.value_ratio.quantile(0.5)), float(sink.share.mean())
     return (
         f"- **Weight.** Later tokens give token 0 **{heads.mean():.3f}** of their attention, mean "
@@ -155,14 +164,14 @@ def summary(found: Measured) -> str:
     )
 
 
-def by_layer(found: Measured) -> pd.DataFrame:
-    """The measurements of each layer: means over its heads, medians of the ratios."""
-    sink = found.sink
-    n_layers = len(found.heads)
+def by_layer(measurements: Measured) -> pd.DataFrame:
+    """One row for each layer: means over its heads, and medians of the ratios."""
+    sink = measurements.sink
+    n_layers = len(measurements.heads)
     return pd.DataFrame(
         {
             "layer": range(n_layers),
-            WEIGHT: found.heads.mean(axis=1),
+            WEIGHT: measurements.heads.mean(axis=1),
             SHARE: sink.share.mean(-1).numpy(),
             EVEN: [sink.uniform] * n_layers,
             VALUE: sink.value_ratio.quantile(0.5, dim=-1).numpy(),

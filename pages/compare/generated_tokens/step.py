@@ -19,8 +19,11 @@ ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is looked at: a head, or a mean (`which`), and whether the first token is left out."""
+class View:
+    """What the visitor looks at: one head or a mean of heads, with or without the first token.
+
+    which: ONE, LAYER or ALL.
+    """
 
     which: str
     layer: int
@@ -36,7 +39,7 @@ class Look:
 
     @property
     def name(self) -> str:
-        """How it is named on screen."""
+        """The name of the head or of the mean, as the page shows it."""
         names = {
             ONE: str(HeadId(self.layer, self.head)),
             LAYER: f"layer {self.layer}, mean of its heads",
@@ -45,16 +48,17 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the pictures of one look show. Arrays are float32.
+class HeadMaps:
+    """The maps of one head, or of a mean of heads, that the pictures show. Arrays are float32.
 
-    weights: (S, S), row i the query at position i; without the first token, if so chosen, the rest
-    divided by its sum. computed: (S, S), the same as the model computed them. written: (S, S),
-    ||alpha_ij v_j W_O|| of the computed ones, or its mean. largest: of the rows that chose a token.
+    weights: (S, S), row i belongs to the query at position i. If the visitor leaves the first token
+    out, its column is 0 and the rest of each row is divided by its sum. computed: (S, S), the
+    weights as the model computed them. written: (S, S), the lengths ||alpha_ij v_j W_O|| for the
+    computed weights, or their mean.
     """
 
-    made: Generation
-    look: Look
+    generation: Generation
+    view: View
     weights: np.ndarray
     computed: np.ndarray
     written: np.ndarray
@@ -62,31 +66,31 @@ class Shown:
     @property
     def largest(self) -> float:
         """The largest weight of the generated rows, at which the colours end."""
-        return max(float(self.weights[self.made.n_prompt - 1 :].max()), 1e-12)
+        return max(float(self.weights[self.generation.n_prompt - 1 :].max()), 1e-12)
 
     @property
     def square_root(self) -> bool:
-        """Whether colours go by the root: in long texts most weights are small."""
+        """Whether colours follow the square root: in long texts most weights are small."""
         return len(self.weights) >= MANY_TOKENS
 
     @property
     def title(self) -> str:
-        """The model, the head, and what was left out."""
-        aside = ", the first token left out" if self.look.without_first else ""
-        return f"{self.made.title}, {self.look.name}{aside}"
+        """The title of the pictures: the model, the head, and a note if token 0 is left out."""
+        aside = ", the first token left out" if self.view.without_first else ""
+        return f"{self.generation.title}, {self.view.name}{aside}"
 
 
-def show(made: Generation, look: Look) -> Shown:
-    """The maps of one head or mean, for all steps at once."""
+def show(generation: Generation, view: View) -> HeadMaps:
+    """The maps of one head, or of a mean of heads, for all steps at once."""
     import torch
 
     from attention_core.experiments.compare.contributions import contributions
     from attention_core.experiments.compare.generated_tokens.trace import averaged
     from attention_core.experiments.compare.hide_keys import hide_keys
 
-    trace = made.trace
-    computed = averaged(trace.weights, *look.place)
-    layer, head = look.place
+    trace = generation.trace
+    computed = averaged(trace.weights, *view.place)
+    layer, head = view.place
     layers = slice(None) if layer is None else slice(layer, layer + 1)
     written = averaged(
         contributions(trace.weights[layers], trace.value_norms[layers]),
@@ -94,23 +98,25 @@ def show(made: Generation, look: Look) -> Shown:
         head,
     )
     weights = computed
-    if look.without_first:
+    if view.without_first:
         first = torch.zeros(computed.shape[-1], dtype=torch.bool)
         first[0] = True
         weights = hide_keys(computed, first, renormalise=True)
-    return Shown(made, look, weights.numpy(), computed.numpy(), written.numpy())
+    return HeadMaps(generation, view, weights.numpy(), computed.numpy(), written.numpy())
 
 
-def text(shown: Shown, step: int) -> None:
-    """The tokens up to what step `step` (from 0) chose, shaded by its weights."""
-    made, query = shown.made, shown.made.trace.query(step)
-    row, written = shown.weights[query], shown.written[query]
+def text(maps: HeadMaps, step: int) -> None:
+    """The text as tokens, shaded by the weights of step `step` (from 0)."""
+    generation, query = maps.generation, maps.generation.trace.query(step)
+    row, written = maps.weights[query], maps.written[query]
     tokens = []
-    for place, (piece, ends) in enumerate(zip(made.pieces, made.line_ends, strict=True)):
+    for place, (piece, ends) in enumerate(
+        zip(generation.pieces, generation.line_ends, strict=True)
+    ):
         known = place <= query
         detail = [f"writes a length of {written[place]:.4g}"] if known else []
         if place == query + 1:
-            detail.append(f"chosen with probability {np.exp(made.trace.logprobs[step]):.4f}")
+            detail.append(f"chosen with probability {np.exp(generation.trace.logprobs[step]):.4f}")
         tokens.append(
             Shaded(
                 piece,
@@ -123,49 +129,52 @@ def text(shown: Shown, step: int) -> None:
         )
     shaded(
         tokens,
-        largest=shown.largest,
-        square_root=shown.square_root,
-        title=shown.title,
+        largest=maps.largest,
+        square_root=maps.square_root,
+        title=maps.title,
         hint="Point at a token, or focus the text and use the arrow keys, to read its weight.",
         key="generated_tokens_text",
     )
 
 
-def sentence(shown: Shown, step: int) -> str:
-    """What happened at this step, in words."""
-    made, query = shown.made, shown.made.trace.query(step)
-    row = shown.weights[query]
+def sentence(maps: HeadMaps, step: int) -> str:
+    """A sentence about this step: which token asks, where it looks, what the model chose."""
+    generation, query = maps.generation, maps.generation.trace.query(step)
+    row = maps.weights[query]
     best = int(row.argmax())
-    chosen = np.exp(made.trace.logprobs[step])
+    labels, probability = generation.labels, np.exp(generation.trace.logprobs[step])
     return (
-        f"Step {step + 1}: “{isolated(made.labels[query])}” (position {query}) asks. Most weight, "
-        f"{row[best]:.3f}, on “{isolated(made.labels[best])}” (position {best}). The model chose "
-        f"“{isolated(made.labels[query + 1])}”, probability {chosen:.3f}."
+        f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. Most weight, "
+        f"{row[best]:.3f}, on “{isolated(labels[best])}” (position {best}). The model chose "
+        f"“{isolated(labels[query + 1])}”, probability {probability:.3f}."
     )
 
 
-def row(shown: Shown, step: int) -> pd.DataFrame:
-    """Every key of the run, `token` by `token`, with the step's `weight` on those there were."""
-    query = shown.made.trace.query(step)
-    there = np.arange(len(shown.weights)) <= query
+def row(maps: HeadMaps, step: int) -> pd.DataFrame:
+    """Every key of the run with its `token`, and the `weight` this step gives it.
+
+    The weight is NaN for tokens that did not exist yet at this step.
+    """
+    query = maps.generation.trace.query(step)
+    seen = np.arange(len(maps.weights)) <= query
     return pd.DataFrame(
         {
-            "position": range(len(shown.weights)),
-            "token": shown.made.labels[: len(shown.weights)],
-            "weight": np.where(there, shown.weights[query].astype(float), np.nan),
+            "position": range(len(maps.weights)),
+            "token": maps.generation.labels[: len(maps.weights)],
+            "weight": np.where(seen, maps.weights[query].astype(float), np.nan),
         }
     )
 
 
-def alternatives(made: Generation, step: int) -> pd.DataFrame:
+def alternatives(generation: Generation, step: int) -> pd.DataFrame:
     """The likeliest tokens at this step, and the chosen one if it is not among them."""
-    trace = made.trace
+    trace = generation.trace
     ids = trace.alternative_ids[step].tolist()
     logprobs = trace.alternative_logprobs[step].tolist()
     if trace.new[step] not in ids:
         ids.append(trace.new[step])
         logprobs.append(trace.logprobs[step])
-    decode = models.get(made.settings.model).tokenizer.decode_bytes
+    decode = models.get(generation.settings.model).tokenizer.decode_bytes
     return pd.DataFrame(
         {
             "token": [printable(decode([i])) for i in ids],
@@ -175,46 +184,46 @@ def alternatives(made: Generation, step: int) -> pd.DataFrame:
     )
 
 
-def every_step(shown: Shown) -> None:
-    """The map of all rows that were computed, the prompt's first."""
+def every_step(maps: HeadMaps) -> None:
+    """The map of all rows of weights, those of the prompt first."""
     weights = Map(
-        shown.weights,
-        shown.made.labels[: len(shown.weights)],
-        title=shown.title,
+        maps.weights,
+        maps.generation.labels[: len(maps.weights)],
+        title=maps.title,
         causal=True,
-        scale=ColourScale(shown.largest, shown.square_root),
+        scale=ColourScale(maps.largest, maps.square_root),
     )
     heatmap(weights, key="generated_tokens_map")
 
 
-def row_table(shown: Shown, step: int) -> pd.DataFrame:
-    """The row of one step, key by key."""
-    query = shown.made.trace.query(step)
-    here = slice(0, query + 1)
+def row_table(maps: HeadMaps, step: int) -> pd.DataFrame:
+    """The row of weights of one step, as a table with one row for each key."""
+    query = maps.generation.trace.query(step)
+    seen = slice(0, query + 1)
     return pd.DataFrame(
         {
             "position": range(query + 1),
-            "token": shown.made.labels[here],
-            "weight": shown.weights[query, here],
-            "weight as computed": shown.computed[query, here],
-            "length written": shown.written[query, here],
+            "token": maps.generation.labels[seen],
+            "weight": maps.weights[query, seen],
+            "weight as computed": maps.computed[query, seen],
+            "length written": maps.written[query, seen],
         }
     )
 
 
-def all_rows(shown: Shown) -> pd.DataFrame:
-    """The rows of all steps below each other."""
-    made = shown.made
+def all_rows(maps: HeadMaps) -> pd.DataFrame:
+    """The tables of `row_table` for all steps, below each other."""
+    generation = maps.generation
     tables = []
-    for step in range(made.trace.n_steps):
-        table = row_table(shown, step).rename(columns={"position": "key position", "token": "key"})
-        query = made.trace.query(step)
+    for step in range(generation.trace.n_steps):
+        table = row_table(maps, step).rename(columns={"position": "key position", "token": "key"})
+        query = generation.trace.query(step)
         about = {
             "step": step + 1,
             "query position": query,
-            "query": made.labels[query],
-            "chosen": made.labels[query + 1],
-            "log-probability": made.trace.logprobs[step],
+            "query": generation.labels[query],
+            "chosen": generation.labels[query + 1],
+            "log-probability": generation.trace.logprobs[step],
         }
         for place, (name, value) in enumerate(about.items()):
             table.insert(place, name, value)
@@ -222,10 +231,11 @@ def all_rows(shown: Shown) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def snippet(shown: Shown, step: int) -> str:
+def snippet(maps: HeadMaps, step: int) -> str:
     """Python that computes the row of this step anew, from the repository's root."""
-    made, settings = shown.made, shown.made.settings
-    layer, head = shown.look.place
+    generation, settings = maps.generation, maps.generation.settings
+    n_steps = generation.trace.n_steps
+    layer, head = maps.view.place
     lines = [
         "import pretrained",
         "from attention_core import Sampling",
@@ -234,9 +244,9 @@ def snippet(shown: Shown, step: int) -> str:
         f"model = pretrained.load({settings.model!a})",
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
         f"sampling = Sampling(temperature={settings.temperature!r}, seed={settings.seed})",
-        f"run = trace(model.core, ids, max_new_tokens={made.trace.n_steps}, sampling=sampling)",
+        f"run = trace(model.core, ids, max_new_tokens={n_steps}, sampling=sampling)",
         f"row = averaged(run.weights, {layer}, {head})[run.query({step})]",
     ]
-    if shown.look.without_first:
+    if maps.view.without_first:
         lines += ["row[0] = 0", "row = row / row.sum().clamp(min=1e-12)"]
     return "\n".join([*lines, "print(row)"])

@@ -30,8 +30,8 @@ def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def totals_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
-    """Rows run so far, without a cache and with one; a line at step `now` (from 0)."""
+def totals_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
+    """Rows run so far, without a cache and with one; a line marks `step_index` (from 0)."""
     runs = [CACHED, UNCACHED]
     colour = alt.Color("run:N").title(None).legend(orient="top")
     shape = alt.Shape("run:N").title(None).legend(orient="top")
@@ -47,10 +47,10 @@ def totals_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
             alt.Tooltip("products:Q").title("multiplications so far").format(",d"),
         ],
     )
-    here = alt.Chart(pd.DataFrame({"step": [now + 1]})).encode(steps)
+    line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]})).encode(steps)
     points = counted.mark_point(filled=True, opacity=1, size=70)
     return (
-        here.mark_rule(strokeDash=[4, 3], color=INK)
+        line_at_step.mark_rule(strokeDash=[4, 3], color=INK)
         + counted.mark_line(strokeWidth=2)
         + points.encode(shape.scale(domain=runs, range=["circle", "square"]))
     ).properties(height=260)

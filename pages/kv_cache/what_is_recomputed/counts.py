@@ -1,4 +1,4 @@
-"""What is counted: entries and multiplications of a step, all steps so far, rows that are read."""
+"""What the page counts: entries and multiplications of each step, and the rows that are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.what_is_recomputed.pictures import Look
+from pages.kv_cache.what_is_recomputed.pictures import View
 from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import models, turns
 from serving.cache import kept
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 
 HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
 SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
-# the columns of `totals` that there is room for; the chart and its sentence say the other sums
+# The columns of `totals` for which the page has room; the chart and its sentence give the others.
 TOTALS_SHOWN = (
     "step", "rows without", "rows with", "all rows without", "all rows with",
     "multiplications without", "multiplications with",
 )  # fmt: skip
 
 
-def step_table(look: Look, scope: str) -> pd.DataFrame:
-    """Every matrix of a step: what of it was there before, and what making it takes."""
+def step_table(view: View, scope: str) -> pd.DataFrame:
+    """A row for each matrix of a step: which entries existed before, and the work that it takes."""
     from attention_core.experiments.kv_cache.what_is_recomputed import parts
 
-    step = look.step
-    found = parts(look.made.config, step.n_tokens, step.n_before, SCOPES[scope])
+    step = view.step
+    matrices = parts(view.growth.config, step.n_tokens, step.n_before, SCOPES[scope])
     table = pd.DataFrame(
         {
-            "matrix": [part.name for part in found],
-            "entries": [part.n_entries for part in found],
-            "there a step ago": [part.n_repeated for part in found],
-            "new, masked at once": [part.n_hidden for part in found],
-            "new and used": [part.n_new for part in found],
-            "multiplications": [part.products for part in found],
-            "with the cache": [part.cached_products for part in found],
+            "matrix": [part.name for part in matrices],
+            "entries": [part.n_entries for part in matrices],
+            "there a step ago": [part.n_repeated for part in matrices],
+            "new, masked at once": [part.n_hidden for part in matrices],
+            "new and used": [part.n_new for part in matrices],
+            "multiplications": [part.products for part in matrices],
+            "with the cache": [part.cached_products for part in matrices],
         }
     )
     total = pd.DataFrame([{"matrix": "sum", **table.drop(columns="matrix").sum()}])
     return pd.concat([table, total], ignore_index=True)
 
 
-def step_summary(look: Look, table: pd.DataFrame, scope: str) -> str:
+def step_summary(view: View, table: pd.DataFrame, scope: str) -> str:
     """The counts of a step in a sentence. Markdown: numbers only."""
     total = table.iloc[-1]
-    if not look.step.n_before:
+    if not view.step.n_before:
         return (
             f"For {scope}: **{total['entries']:,} entries**, all new. A cache saves nothing in the "
             "first step; it is filled."
@@ -68,20 +68,20 @@ def step_summary(look: Look, table: pd.DataFrame, scope: str) -> str:
     )
 
 
-def totals(made: Growth) -> pd.DataFrame:
+def totals(growth: Growth) -> pd.DataFrame:
     """Rows and multiplications of every step of the generation, and their running sums."""
     from attention_core.experiments.kv_cache.what_is_recomputed import parts
 
     rows = []
-    for number, step in enumerate(made.steps, start=1):
-        found = parts(made.config, step.n_tokens, step.n_before, "model")
+    for number, step in enumerate(growth.steps, start=1):
+        matrices = parts(growth.config, step.n_tokens, step.n_before, "model")
         rows.append(
             {
                 "step": number,
                 "rows without": step.n_tokens,
                 "rows with": step.n_tokens - step.n_before,
-                "multiplications without": sum(part.products for part in found),
-                "multiplications with": sum(part.cached_products for part in found),
+                "multiplications without": sum(part.products for part in matrices),
+                "multiplications with": sum(part.cached_products for part in matrices),
             }
         )
     table = pd.DataFrame(rows)
@@ -90,28 +90,29 @@ def totals(made: Growth) -> pd.DataFrame:
     return table
 
 
-def totals_summary(look: Look, table: pd.DataFrame) -> str:
+def totals_summary(view: View, table: pd.DataFrame) -> str:
     """The sums up to the step that is shown. Markdown: numbers only."""
-    now, first = table.iloc[look.now], look.made.n_prompt
-    ends = [str(count) for count in table["rows without"][: look.now + 1]]
+    so_far, first = table.iloc[view.step_index], view.growth.n_prompt
+    ends = [str(count) for count in table["rows without"][: view.step_index + 1]]
     added = " + ".join(ends if len(ends) < 4 else [*ends[:2], "…", ends[-1]])
-    ratio = now["all multiplications without"] / now["all multiplications with"]
-    new = f" + {look.now} × 1" if look.now else ""
+    ratio = so_far["all multiplications without"] / so_far["all multiplications with"]
+    new = f" + {view.step_index} × 1" if view.step_index else ""
     return (
-        f"So far: {added} = **{now['all rows without']:.0f} rows** through every layer without a "
-        f"cache, {first}{new} = **{now['all rows with']:.0f}** with it. In multiplications: "
-        f"{now['all multiplications without']:,.0f} and {now['all multiplications with']:,.0f}, "
-        f"**{ratio:.1f} times** as many."
+        f"So far: {added} = **{so_far['all rows without']:.0f} rows** through every layer without "
+        f"a cache, {first}{new} = **{so_far['all rows with']:.0f}** with it. In multiplications: "
+        f"{so_far['all multiplications without']:,.0f} and "
+        f"{so_far['all multiplications with']:,.0f}, **{ratio:.1f} times** as many."
     )
 
 
 # ---- why not queries
 
 
-def read_counts(look: Look) -> pd.DataFrame:
+def read_counts(view: View) -> pd.DataFrame:
     """How many later steps, up to the one shown, read each token's query, key and value.
 
-    In each step every row is spoiled in turn; what changes the last context row was read.
+    In each step one row after another is overwritten. A row counts as read if overwriting it
+    changes the last context row.
     """
     from attention_core.experiments.kv_cache.what_is_recomputed import (
         KEYS,
@@ -120,28 +121,30 @@ def read_counts(look: Look) -> pd.DataFrame:
         rows_read,
     )
 
-    made = look.made
+    growth = view.growth
     columns = {QUERIES: "query read later", KEYS: "key read later", VALUES: "value read later"}
-    first = [0] * made.n_prompt + list(range(1, look.now + 1))  # the step that first ran a token
-    counted = {name: np.zeros(len(first), int) for name in columns}
-    for number in range(1, look.now + 1):
-        matrices = made.steps[number].full.head(look.layer, look.head)
+    first = [0] * growth.n_prompt + list(
+        range(1, view.step_index + 1)
+    )  # the step that first ran a token
+    counts = {name: np.zeros(len(first), int) for name in columns}
+    for number in range(1, view.step_index + 1):
+        matrices = growth.steps[number].full.head(view.layer, view.head)
         q, k, v = (matrices[name] for name in columns)
         later = np.array([begun < number for begun in first[: len(q)]])
-        found = rows_read(q, k, v, scale=look.scale, window=made.config.window)
-        for name, read in found.items():
-            counted[name][: len(later)] += read.numpy() & later
+        later_reads = rows_read(q, k, v, scale=view.scale, window=growth.config.window)
+        for name, rows in later_reads.items():
+            counts[name][: len(later)] += rows.numpy() & later
     return pd.DataFrame(
         {
-            "token": made.labels[: len(first)],
+            "token": growth.labels[: len(first)],
             "first run in step": [begun + 1 for begun in first],
-            **{columns[name]: counts for name, counts in counted.items()},
+            **{columns[name]: counts for name, counts in counts.items()},
         }
     )
 
 
-def spoiled(look: Look) -> pd.DataFrame:
-    """The last context row once the old rows of q, k or v hold something else."""
+def spoiled(view: View) -> pd.DataFrame:
+    """What becomes of the last context row when the old rows of q, k or v are overwritten."""
     from attention_core.experiments.kv_cache.what_is_recomputed import (
         KEYS,
         QUERIES,
@@ -150,12 +153,12 @@ def spoiled(look: Look) -> pd.DataFrame:
         spoil,
     )
 
-    matrices = look.step.full.head(look.layer, look.head)
+    matrices = view.step.full.head(view.layer, view.head)
     parts = {name: matrices[name] for name in (QUERIES, KEYS, VALUES)}
-    n_old = look.step.n_tokens - 1
+    n_old = view.step.n_tokens - 1
 
     def last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return last_context(q, k, v, scale=look.scale, window=look.made.config.window)
+        return last_context(q, k, v, scale=view.scale, window=view.growth.config.window)
 
     rows = []
     for name in parts:
@@ -186,8 +189,8 @@ class Contrast:
     """How far one more token moves the keys and values of the old ones, by layer.
 
     decoder, encoder: (L) largest absolute differences over the largest absolute value.
-    n_old: how many old tokens the encoder's text had. title: of the encoder; empty if there is
-    none, and then `encoder` is empty too.
+    n_old: how many old tokens the encoder's text had. title: the name of the encoder. If there is
+    no encoder, `title` and `encoder` are empty.
     """
 
     decoder: np.ndarray
@@ -196,20 +199,20 @@ class Contrast:
     n_old: int
 
 
-def contrast(made: Growth) -> Contrast:
-    """The whole text with its last token and without it, in the decoder and in an encoder.
+def contrast(growth: Growth) -> Contrast:
+    """Compare the whole text with and without its last token, in the decoder and in an encoder.
 
-    Raises: what loading the encoder raises.
+    Raises: the errors of loading the encoder (`models.LOAD_ERRORS`).
     """
-    return _contrast(made, models.preferred("encoder"))
+    return _contrast(growth, models.preferred("encoder"))
 
 
-def _contrast_key(made: Growth, name: str | None) -> tuple[object, ...]:
-    return (*models.key(made.settings.model), made.ids, name and models.key(name))
+def _contrast_key(growth: Growth, name: str | None) -> tuple[object, ...]:
+    return (*models.key(growth.settings.model), growth.ids, name and models.key(name))
 
 
 @kept(SMALL_CACHE_BYTES, key=_contrast_key)
-def _contrast(made: Growth, name: str | None) -> Contrast:
+def _contrast(growth: Growth, name: str | None) -> Contrast:
     from attention_core.experiments.kv_cache.what_is_recomputed import (
         KEYS,
         VALUES,
@@ -217,16 +220,16 @@ def _contrast(made: Growth, name: str | None) -> Contrast:
         repeated,
     )
 
-    before, now = made.steps[-2].full, made.steps[-1].full
+    before, after = growth.steps[-2].full, growth.steps[-1].full
     moves, sizes = [], []
     for which in (KEYS, VALUES):
-        moves.append(repeated(before.named[which], now.named[which], which).amax(1).numpy())
+        moves.append(repeated(before.named[which], after.named[which], which).amax(1).numpy())
         sizes.append(before.named[which].abs().amax(dim=(1, 2, 3)).numpy())
     decoder = np.maximum(*moves) / np.maximum(*sizes)
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
-    text = models.get(made.settings.model).tokenizer.decode(made.ids[: made.n_rows])
+    text = models.get(growth.settings.model).tokenizer.decode(growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]
@@ -239,11 +242,11 @@ def _contrast(made: Growth, name: str | None) -> Contrast:
     return Contrast(decoder, (moved / largest).numpy(), model.spec.title, n - 1)
 
 
-def contrast_table(made: Growth, found: Contrast) -> pd.DataFrame:
-    """A row a layer and model."""
-    parts = [(made.title, found.decoder)]
-    if found.title:
-        parts.append((found.title, found.encoder))
+def contrast_table(growth: Growth, contrast: Contrast) -> pd.DataFrame:
+    """One row for each layer of each model: how far the old keys and values moved."""
+    parts = [(growth.title, contrast.decoder)]
+    if contrast.title:
+        parts.append((contrast.title, contrast.encoder))
     return pd.concat(
         [
             pd.DataFrame({"model": title, "layer": range(len(ratios)), "moved by": ratios})
@@ -253,25 +256,28 @@ def contrast_table(made: Growth, found: Contrast) -> pd.DataFrame:
     )
 
 
-def contrast_summary(made: Growth, found: Contrast) -> str:
-    """The largest of each, in sentences, as text: models may have any name."""
-    most = float(found.decoder.max())
+def contrast_summary(growth: Growth, contrast: Contrast) -> str:
+    """Sentences about the largest movement in each model.
+
+    They are shown as plain text and not as Markdown, because a model may have any name.
+    """
+    most = float(contrast.decoder.max())
     decoder = (
-        f"One more token leaves the old keys and values of {made.title} as they were in every "
+        f"One more token leaves the old keys and values of {growth.title} as they were in every "
         "layer: "
         + ("the same bits." if most == 0 else f"up to {most:.1e} of the largest, by rounding.")
     )
-    if not found.title:
+    if not contrast.title:
         return f"{decoder} No encoder is on this machine to compare."
-    if not found.n_old:
-        return f"{decoder} In {found.title} this text has no old token."
+    if not contrast.n_old:
+        return f"{decoder} In {contrast.title} this text has no old token."
     deeper = ""
-    if len(found.encoder) > 1:
-        low, high = found.encoder[1:].min(), found.encoder[1:].max()
+    if len(contrast.encoder) > 1:
+        low, high = contrast.encoder[1:].min(), contrast.encoder[1:].max()
         deeper = f", but by {low:.1%} to {high:.1%} of the largest in the layers after it"
-    first = "not at all" if found.encoder[0] == 0 else f"by {found.encoder[0]:.0e}"
+    first = "not at all" if contrast.encoder[0] == 0 else f"by {contrast.encoder[0]:.0e}"
     return (
-        f"{decoder} In {found.title}, where every token sees every other, they move: {first} in "
+        f"{decoder} In {contrast.title}, where every token sees every other, they move: {first} in "
         f"layer 0, which reads single words{deeper}. What was cached there would be wrong. "
         "(A move of 0 is drawn at the lower end.)"
     )

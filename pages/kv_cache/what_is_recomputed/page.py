@@ -43,19 +43,19 @@ with right:
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
-    made = run.watched(run.Settings(entry.spec.name, prompt, n_new))
+    growth = run.watched(run.Settings(entry.spec.name, prompt, n_new))
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
-if made is None:
+if growth is None:
     st.stop()
 
-n_steps = len(made.steps)
+n_steps = len(growth.steps)
 if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer run before
     st.session_state["what_is_recomputed_step"] = n_steps
 first, second, third, fourth = st.columns([2, 1, 1, 1], gap="medium", vertical_alignment="bottom")
 with first:
-    now = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
+    step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
 with second:
     layer = controls.number("Layer", "what_is_recomputed_layer", entry.spec.n_layers, 5)
 with third:
@@ -64,17 +64,17 @@ with fourth:
     column = controls.number(
         "First column drawn",
         "what_is_recomputed_column",
-        pictures.n_columns_choices(made),
+        pictures.n_columns_choices(growth),
         0,
-        help=f"A head has {made.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
+        help=f"A head has {growth.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
     )
-look = pictures.Look(made, now, layer, head, column)
-tall = pictures.table_height(made.n_rows)
+view = pictures.View(growth, step_index, layer, head, column)
+tall = pictures.table_height(growth.n_rows)
 
-st.text(pictures.sentence(look))
-st.text(pictures.text(look))
-tensors(pictures.matrices(look), key="what_is_recomputed_matrices")
-st.markdown(f":small[{run.anywhere(made, now)}]")
+st.text(pictures.sentence(view))
+st.text(pictures.text(view))
+tensors(pictures.matrices(view), key="what_is_recomputed_matrices")
+st.markdown(f":small[{run.anywhere(growth, step_index)}]")
 source.step(CORE, "repeated", "return (now")
 
 st.subheader("Counted")
@@ -86,8 +86,8 @@ scope = linked(
     required=True,
     key="what_is_recomputed_scope",
 )
-table = counts.step_table(look, scope)
-st.markdown(counts.step_summary(look, table, scope))
+table = counts.step_table(view, scope)
+st.markdown(counts.step_summary(view, table, scope))
 st.dataframe(
     table.style.format(thousands=","),
     hide_index=True,
@@ -96,13 +96,13 @@ st.dataframe(
 )
 
 st.subheader("Only the last row of the logits is used")
-st.text(pictures.agreement(look))
+st.text(pictures.agreement(view))
 left, right = st.columns([6, 5], gap="large")
 with left:
-    tensors([pictures.logits(look)], key="what_is_recomputed_logits")
+    tensors([pictures.logits(view)], key="what_is_recomputed_logits")
 with right:
     st.dataframe(
-        pictures.predictions(look).style.format({"probability": "{:.4f}"}),
+        pictures.predictions(view).style.format({"probability": "{:.4f}"}),
         hide_index=True,
         height=tall,
         key="what_is_recomputed_predictions",
@@ -115,10 +115,10 @@ st.markdown(
     "and all keys (7). New are three vectors: the token's state times W_Q, W_K and W_V (rotary "
     "models then turn query and key). The boxed rows were kept."
 )
-tensors(pictures.way_back(look), key="what_is_recomputed_way")
+tensors(pictures.way_back(view), key="what_is_recomputed_way")
 st.markdown("**The two passes compared, in this step**")
 st.dataframe(
-    pictures.checks(look).style.format(
+    pictures.checks(view).style.format(
         {"largest difference": "{:.1e}", "largest value": "{:.3f}"}, thousands=","
     ),
     hide_index=True,
@@ -126,12 +126,12 @@ st.dataframe(
     key="what_is_recomputed_checks",
 )
 
-sections.queries(look, tall)
-sections.all_steps(look)
-contrast = sections.encoder(made)
+sections.queries(view, tall)
+sections.all_steps(view)
+contrast = sections.encoder(growth)
 
 with st.expander("Take it away"):
-    take_away.show(look, scope, contrast)
+    take_away.show(view, scope, contrast)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

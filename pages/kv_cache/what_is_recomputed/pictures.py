@@ -1,4 +1,7 @@
-"""One step drawn: its matrices with what was there a step ago, its logits, and the way back."""
+"""The pictures of one step: its matrices, its logits, and how its last row of logits is computed.
+
+In each matrix a box frames the entries that the step before had computed already.
+"""
 
 from __future__ import annotations
 
@@ -25,86 +28,92 @@ FROM_CACHE = "from the cache"
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is looked at: a step (from 0), a head, and the first drawn column of the head."""
+class View:
+    """What the visitor looks at: a step of a growing text, one head, and some columns of that head.
 
-    made: Growth
-    now: int
+    step_index: counts from 0. column: the first of the columns that are drawn.
+    """
+
+    growth: Growth
+    step_index: int
     layer: int
     head: int
     column: int
 
     @property
     def step(self) -> GrownStep:
-        """The step itself."""
-        return self.made.steps[self.now]
+        """The step that the visitor looks at."""
+        return self.growth.steps[self.step_index]
 
     @property
     def columns(self) -> range:
         """Which columns of the head are drawn."""
-        size = self.made.config.d_head
+        size = self.growth.config.d_head
         return range(self.column, min(self.column + N_COLUMNS, size))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of all rows that any step runs."""
-        labels = self.made.labels[: self.made.n_rows]
+        labels = self.growth.labels[: self.growth.n_rows]
         if len(labels) <= MAX_NAMED_KEYS:
             return labels
         return tuple(f"{position} {label}" for position, label in enumerate(labels))
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What stands above a column a key: its label, or in a long text its position alone."""
-        if self.made.n_rows <= MAX_NAMED_KEYS:
+        """The headings of columns that stand for keys: labels, or positions if the text is long."""
+        if self.growth.n_rows <= MAX_NAMED_KEYS:
             return self.labels
-        return tuple(map(str, range(self.made.n_rows)))
+        return tuple(map(str, range(self.growth.n_rows)))
 
     @property
     def scale(self) -> float:
-        """What the scores are multiplied with."""
-        return float(self.made.config.d_head**-0.5)
+        """The factor 1/√D by which the scores are multiplied."""
+        return float(self.growth.config.d_head**-0.5)
 
 
-def n_columns_choices(made: Growth) -> int:
-    """How many first columns can be chosen."""
-    return max(made.config.d_head - N_COLUMNS + 1, 1)
+def n_columns_choices(growth: Growth) -> int:
+    """How many columns of a head can be chosen as the first one that is drawn."""
+    return max(growth.config.d_head - N_COLUMNS + 1, 1)
 
 
-def sentence(look: Look) -> str:
-    """What the step runs and what it chooses."""
-    step, made = look.step, look.made
+def sentence(view: View) -> str:
+    """A sentence that says which tokens the step runs and which token it chooses."""
+    step, growth = view.step, view.growth
     again = f"{step.n_before} of them again" if step.n_before else "all for the first time"
     return (
-        f"Step {look.now + 1} of {len(made.steps)}: without a cache it runs {step.n_tokens} "
-        f"tokens, {again}, and chooses “{isolated(made.pieces[step.n_tokens])}”."
+        f"Step {view.step_index + 1} of {len(growth.steps)}: without a cache it runs "
+        f"{step.n_tokens} tokens, {again}, and chooses “{isolated(growth.pieces[step.n_tokens])}”."
     )
 
 
-def text(look: Look) -> str:
-    """The whole text with a mark behind what the step runs: the same length in every step."""
-    n = look.step.n_tokens
-    pieces = [piece.replace("␣", " ") for piece in look.made.pieces]
+def text(view: View) -> str:
+    """The whole text, with a mark behind the last token that this step runs.
+
+    The text has the same length in every step, so that nothing on the page moves.
+    """
+    n = view.step.n_tokens
+    pieces = [piece.replace("␣", " ") for piece in view.growth.pieces]
     return f"{isolated(''.join(pieces[:n]))} ‖{isolated(''.join(pieces[n:]))}"
 
 
 def table_height(n_rows: int) -> int:
-    """Pixels of a table with so many rows below its head: it need not scroll, nor ever grow."""
+    """The height in pixels at which a table of `n_rows` rows need not scroll."""
     return 35 * (n_rows + 1) + 3
 
 
-def matrices(look: Look) -> list[Panel]:
-    """The six matrices of the head, the part of the step before boxed."""
+def matrices(view: View) -> list[Panel]:
+    """The six matrices of the head; a box frames what the step before had computed already."""
     from attention_core.experiments.kv_cache.what_is_recomputed import SCORES, WEIGHTS, repeated
 
-    step, made = look.step, look.made
-    now = step.full.head(look.layer, look.head)
-    final = made.steps[-1].full.head(look.layer, look.head)
+    step, growth = view.step, view.growth
+    current = step.full.head(view.layer, view.head)
+    final = growth.steps[-1].full.head(view.layer, view.head)
     before = None
     if step.n_before:
-        before = made.steps[look.now - 1].full.head(look.layer, look.head)
+        before = growth.steps[view.step_index - 1].full.head(view.layer, view.head)
     panels = []
-    for name, matrix in now.items():
+    for name, matrix in current.items():
         square = name in (SCORES, WEIGHTS)
         note = "First step: nothing was there before."
         if before is not None:
@@ -113,9 +122,9 @@ def matrices(look: Look) -> list[Panel]:
             if square:
                 note += " Right of the box: masked."
         panels.append(
-            _square(look, name, matrix, final[name], note)
+            _square(view, name, matrix, final[name], note)
             if square
-            else _rows(look, name, matrix, final[name], note)
+            else _rows(view, name, matrix, final[name], note)
         )
     return panels
 
@@ -124,27 +133,27 @@ def _tiny(value: float) -> str:
     return "exactly 0" if value == 0 else f"{value:.1e}"
 
 
-def _grown(now: Tensor, final: Tensor) -> np.ndarray:
-    """The step's own values in a grid as large as the last step's: so that nothing moves."""
+def _grown(current: Tensor, final: Tensor) -> np.ndarray:
+    """The values of this step in a grid as large as the last step's, so that nothing moves."""
     values: np.ndarray = final.numpy().copy()
-    values[: now.shape[0], : now.shape[1]] = now.numpy()
+    values[: current.shape[0], : current.shape[1]] = current.numpy()
     return values
 
 
 def _rows(
-    look: Look, name: str, now: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
+    view: View, name: str, current: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
 ) -> Panel:
-    """A window of a matrix with a row a token: (T, D), as many columns as are drawn."""
-    columns, step, n_rows = look.columns, look.step, look.made.n_rows
+    """A panel of a matrix (T, D) with one row for each token; only the chosen columns are drawn."""
+    columns, step, n_rows = view.columns, view.step, view.growth.n_rows
     window = slice(columns.start, columns.stop)
     return Panel(
         name,
-        _grown(now[:, window], final[:, window]),
+        _grown(current[:, window], final[:, window]),
         ("token", "column"),
-        rows=look.labels,
+        rows=view.labels,
         columns=[str(column) for column in columns],
         positions=(range(n_rows), columns),
-        whole=tuple(now.shape),
+        whole=tuple(current.shape),
         there=(step.n_tokens, len(columns)),
         box=(step.n_before, len(columns)),
         box_note=box_note,
@@ -152,16 +161,16 @@ def _rows(
     )
 
 
-def _square(look: Look, name: str, now: Tensor, final: Tensor, note: str) -> Panel:
-    """A matrix of tokens by tokens, (T, T)."""
-    step = look.step
+def _square(view: View, name: str, current: Tensor, final: Tensor, note: str) -> Panel:
+    """A panel of a matrix (T, T) with one row for each query and one column for each key."""
+    step = view.step
     return Panel(
         name,
-        _grown(now, final),
+        _grown(current, final),
         ("query", "key"),
-        rows=look.labels,
-        columns=look.keys,
-        whole=tuple(now.shape),
+        rows=view.labels,
+        columns=view.keys,
+        whole=tuple(current.shape),
         there=(step.n_tokens, step.n_tokens),
         box=(step.n_before, step.n_before),
         box_note=BOX_NOTE,
@@ -172,18 +181,18 @@ def _square(look: Look, name: str, now: Tensor, final: Tensor, note: str) -> Pan
 # ---- the last row
 
 
-def logits(look: Look) -> Panel:
-    """The logits of every row for the likeliest next tokens, all but the last row boxed."""
-    step, n_rows = look.step, look.made.n_rows
+def logits(view: View) -> Panel:
+    """The logits of every row for the likeliest next tokens; a box frames the rows nobody uses."""
+    step, n_rows = view.step, view.growth.n_rows
     values = np.zeros((n_rows, len(step.top_ids)), np.float32)
     values[: step.n_tokens] = step.top_logits.numpy()
     return Panel(
         "logits, all rows",
         values,
         ("token", "next token"),
-        rows=look.labels,
-        columns=names(look.made, step.top_ids.numpy()),
-        whole=(step.n_tokens, look.made.config.vocab_size),
+        rows=view.labels,
+        columns=names(view.growth, step.top_ids.numpy()),
+        whole=(step.n_tokens, view.growth.config.vocab_size),
         there=(step.n_tokens, len(step.top_ids)),
         box=(step.n_tokens - 1, len(step.top_ids)),
         box_note="not used: its next token is known",
@@ -191,14 +200,14 @@ def logits(look: Look) -> Panel:
     )
 
 
-def agreement(look: Look) -> str:
-    """How often the rows that nobody uses would have been right, and what the last one chooses."""
-    step, made = look.step, look.made
+def agreement(view: View) -> str:
+    """How often the unused rows predict the token that follows, and what the last row chooses."""
+    step, growth = view.step, view.growth
     last = step.n_tokens - 1
     right = sum(
-        int(i) == j for i, j in zip(step.likeliest_ids, made.ids[1 : last + 1], strict=False)
+        int(i) == j for i, j in zip(step.likeliest_ids, growth.ids[1 : last + 1], strict=False)
     )
-    chosen = f"Row {last} alone chooses: “{isolated(made.pieces[last + 1])}”, with probability "
+    chosen = f"Row {last} alone chooses: “{isolated(growth.pieces[last + 1])}”, with probability "
     chosen += f"{float(step.likeliest[-1]):.3f}."
     if not last:
         return chosen
@@ -208,27 +217,27 @@ def agreement(look: Look) -> str:
     )
 
 
-def predictions(look: Look) -> pd.DataFrame:
+def predictions(view: View) -> pd.DataFrame:
     """What each row predicts next, and what does come next."""
-    step, made = look.step, look.made
+    step, growth = view.step, view.growth
     n = step.n_tokens
     return pd.DataFrame(
         {
             "position": range(n),
-            "token": made.labels[:n],
-            "predicts": names(made, step.likeliest_ids.numpy()),
+            "token": growth.labels[:n],
+            "predicts": names(growth, step.likeliest_ids.numpy()),
             "probability": step.likeliest.numpy(),
-            "comes next": made.pieces[1 : n + 1],
+            "comes next": growth.pieces[1 : n + 1],
             "used": ["no"] * (n - 1) + ["yes"],
         }
     )
 
 
-# ---- the way back from it
+# ---- from the last row of logits back to the queries, keys and values
 
 
-def way_back(look: Look) -> list[Panel]:
-    """What the last row of logits is made of, from the pass behind the cache."""
+def way_back(view: View) -> list[Panel]:
+    """What the last row of logits is computed from, in the pass that uses the cache."""
     from attention_core.experiments.kv_cache.what_is_recomputed import (
         CONTEXT,
         KEYS,
@@ -238,20 +247,22 @@ def way_back(look: Look) -> list[Panel]:
         WEIGHTS,
     )
 
-    step, made = look.step, look.made
-    now = step.cached.head(look.layer, look.head)
-    final = made.steps[-1].cached.head(look.layer, look.head)
-    n, size, window = step.n_tokens, made.config.d_head, slice(look.column, look.columns.stop)
-    labels = [str(column) for column in look.columns]
+    step, growth = view.step, view.growth
+    current = step.cached.head(view.layer, view.head)
+    final = growth.steps[-1].cached.head(view.layer, view.head)
+    n, size, window = step.n_tokens, growth.config.d_head, slice(view.column, view.columns.stop)
+    labels = [str(column) for column in view.columns]
 
-    def one(number: int, name: str, values: Tensor, columns: Sequence[str], note: str) -> Panel:
+    def row_panel(
+        number: int, name: str, values: Tensor, columns: Sequence[str], note: str
+    ) -> Panel:
         return Panel(
             f"{number}  {name}",
             values[-1:, window].numpy(),
             ("token", "column"),
-            rows=[look.labels[n - 1]],
+            rows=[view.labels[n - 1]],
             columns=columns,
-            positions=((n - 1,), look.columns),
+            positions=((n - 1,), view.columns),
             whole=(1, size),
             note=note,
         )
@@ -259,11 +270,11 @@ def way_back(look: Look) -> list[Panel]:
     def over_tokens(number: int, name: str, which: str, note: str) -> Panel:
         return Panel(
             f"{number}  {name}",
-            _grown(now[which][-1:], final[which][-1:]),
+            _grown(current[which][-1:], final[which][-1:]),
             ("token", "key"),
-            rows=[look.labels[n - 1]],
-            columns=look.keys,
-            positions=((n - 1,), range(made.n_rows)),
+            rows=[view.labels[n - 1]],
+            columns=view.keys,
+            positions=((n - 1,), range(growth.n_rows)),
             whole=(1, n),
             there=(1, n),
             note=note,
@@ -271,50 +282,53 @@ def way_back(look: Look) -> list[Panel]:
 
     def stored(number: int, name: str, which: str) -> Panel:
         source = "Boxed: from the cache. Below: new." if step.n_before else "All new."
-        return _rows(look, f"{number}  {name}", now[which], final[which], source, FROM_CACHE)
+        return _rows(view, f"{number}  {name}", current[which], final[which], source, FROM_CACHE)
 
     last = Panel(
         "1  last row of logits",
         step.cached_logits.numpy()[None],
         ("token", "next token"),
-        rows=[look.labels[n - 1]],
-        columns=names(made, step.top_ids.numpy()),
+        rows=[view.labels[n - 1]],
+        columns=names(growth, step.top_ids.numpy()),
         positions=((n - 1,), range(len(step.top_ids))),
-        whole=(1, made.config.vocab_size),
+        whole=(1, growth.config.vocab_size),
         note="From the last row of every layer, and so from 2.",
     )
     return [
         last,
-        one(2, "one context row", now[CONTEXT], labels, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
-        over_tokens(3, "one row of weights", WEIGHTS, f"= softmax of 4 × {look.scale:.4g}"),
+        row_panel(
+            2, "one context row", current[CONTEXT], labels, f"= 3 · 6: (1, {n}) · ({n}, {size})"
+        ),
+        over_tokens(3, "one row of weights", WEIGHTS, f"= softmax of 4 × {view.scale:.4g}"),
         over_tokens(4, "one row of scores", SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
-        one(5, "one query, new", now[QUERIES], labels, "The token's state times W_Q."),
+        row_panel(5, "one query, new", current[QUERIES], labels, "The token's state times W_Q."),
         stored(6, "values", VALUES),
         stored(7, "keys", KEYS),
     ]
 
 
-def checks(look: Look) -> pd.DataFrame:
-    """The pass behind the cache against the last rows of the pass without one."""
-    step = look.step
-    full = step.full.head(look.layer, look.head)
-    cached = step.cached.head(look.layer, look.head)
+def checks(view: View) -> pd.DataFrame:
+    """A table that compares the pass with the cache to the last rows of the pass without one."""
+    step = view.step
+    full = step.full.head(view.layer, view.head)
+    cached = step.cached.head(view.layer, view.head)
     rows = [
         {
             "compared": "last row of logits",
-            "numbers": look.made.config.vocab_size,
+            "numbers": view.growth.config.vocab_size,
             "largest difference": step.cache_difference,
             "largest value": step.largest_logit,
         }
     ]
     for name in reversed(cached):
-        one, other = cached[name], full[name][-cached[name].shape[0] :]
+        with_cache, without_cache = cached[name], full[name][-cached[name].shape[0] :]
+        n_rows = len(with_cache)
         rows.append(
             {
-                "compared": f"{name}, {'1 row' if len(one) == 1 else f'{len(one)} rows'}",
-                "numbers": one.numel(),
-                "largest difference": float((one - other).abs().max()),
-                "largest value": float(other.abs().max()),
+                "compared": f"{name}, {'1 row' if n_rows == 1 else f'{n_rows} rows'}",
+                "numbers": with_cache.numel(),
+                "largest difference": float((with_cache - without_cache).abs().max()),
+                "largest value": float(without_cache.abs().max()),
             }
         )
     return pd.DataFrame(rows)

@@ -1,6 +1,6 @@
-"""A growing text whose every step was run without a cache and with one: made once, then kept.
+"""A growing text whose steps are run without a cache and with one; the result is kept.
 
-It is made on the page's own run (`ui.widgets.progress`).
+The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a visitor asked for."""
+    """The model, the prompt and the number of new tokens that a visitor has chosen."""
 
     model: str
     prompt: str
@@ -41,7 +41,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Moved:
-    """The largest absolute difference between a matrix and the same one a step ago, and where."""
+    """How far a matrix moved from one step to the next, and in which head it moved most.
+
+    most: the largest absolute difference of the entries that both steps computed.
+    """
 
     most: float
     layer: int
@@ -50,9 +53,11 @@ class Moved:
 
 @dataclass(frozen=True)
 class Growth:
-    """All steps of a text. ids, labels, pieces: of its P + n tokens; the last was never run.
+    """All steps of a growing text.
 
-    moved: for each step but the first, by matrix, over all layers and heads. seconds: of the run.
+    ids, labels, pieces: one entry for each of its P + n tokens; the last token was never run.
+    moved: for each step but the first, how far each matrix moved, over all layers and heads.
+    seconds: how long the model ran.
     """
 
     settings: Settings
@@ -91,7 +96,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
     `report` is called now and then with the number of finished steps, and may abandon the run by
-    raising.
+    raising an error.
     Raises: OverLimit for a prompt that is too long to be drawn, a number of tokens out of range or
     a model whose matrices take too much memory; ValueError for a prompt without a token or a model
     that keeps no keys and values.
@@ -146,27 +151,28 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     )
 
 
-def names(made: Growth, token_ids: np.ndarray) -> list[str]:
-    """How any tokens of the vocabulary are written, as on the axis of a picture."""
-    tokenizer = models.get(made.settings.model).tokenizer
+def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
+    """The short texts of tokens of the vocabulary, as they stand on the axes of the pictures."""
+    tokenizer = models.get(growth.settings.model).tokenizer
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
-def _moved(before: GrownStep, now: GrownStep) -> dict[str, Moved]:
+def _moved(before: GrownStep, after: GrownStep) -> dict[str, Moved]:
     from attention_core.experiments.kv_cache.what_is_recomputed import repeated
 
-    found = {}
+    largest_moves = {}
     for name, matrix in before.full.named.items():
-        by_head = repeated(matrix, now.full.named[name], name)
+        by_head = repeated(matrix, after.full.named[name], name)
         layer, head = divmod(int(by_head.argmax()), by_head.shape[1])
-        found[name] = Moved(float(by_head.max()), layer, head)
-    return found
+        largest_moves[name] = Moved(float(by_head.max()), layer, head)
+    return largest_moves
 
 
 def watched(settings: Settings) -> Growth | None:
-    """The steps, made here with progress and a Stop button if they are not kept; None once stopped.
+    """The steps for these settings; None if the visitor stopped the run.
 
-    Raises: as `growth`, and what loading a model raises.
+    Unless they are kept already, they are computed now, with a progress bar and a Stop button.
+    Raises: the errors of `growth` and of loading a model.
     """
     return with_progress(
         "what_is_recomputed",
@@ -175,22 +181,22 @@ def watched(settings: Settings) -> Growth | None:
         kept=growth.is_kept(settings),
         total=settings.n_new,
         unit="steps",
-        done=lambda made: (
-            f"{len(made.steps)} steps, each run without and with the cache, in "
-            f"{made.seconds:.2f} s. {made.note}"
+        done=lambda result: (
+            f"{len(result.steps)} steps, each run without and with the cache, in "
+            f"{result.seconds:.2f} s. {result.note}"
         ),
     )
 
 
-def anywhere(made: Growth, now: int) -> str:
-    """How far any boxed number of the model moved in a step. Markdown: of numbers only."""
-    if not now:
+def anywhere(growth: Growth, step_index: int) -> str:
+    """A Markdown sentence: how far the numbers in the boxes of all layers and heads moved."""
+    if not step_index:
         return "In the first step nothing is boxed: nothing was there before."
-    name, moved = max(made.moved[now - 1].items(), key=lambda item: item[1].most)
+    name, moved = max(growth.moved[step_index - 1].items(), key=lambda item: item[1].most)
     if moved.most == 0:
         return "Over all layers and heads, every boxed number is the same to the last bit."
     return (
         f"Over all layers and heads, no boxed number moved by more than {moved.most:.1e} "
         f"({name}, {HeadId(moved.layer, moved.head)}); the largest of these {name} is "
-        f"{float(made.steps[now - 1].full.named[name].abs().max()):.0f}."
+        f"{float(growth.steps[step_index - 1].full.named[name].abs().max()):.0f}."
     )

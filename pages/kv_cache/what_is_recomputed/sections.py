@@ -11,19 +11,19 @@ from ui.widgets import messages
 CORE = "attention_core/experiments/kv_cache/what_is_recomputed.py"
 
 
-def queries(look: pictures.Look, tall: int) -> None:
+def queries(view: pictures.View, tall: int) -> None:
     """Which rows later steps read, and what changes where old rows are overwritten."""
     st.subheader("Why not cache the queries?")
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**How many later steps, so far, read each row in this head**")
         st.dataframe(
-            counts.read_counts(look), hide_index=True, height=tall, key="what_is_recomputed_reads"
+            counts.read_counts(view), hide_index=True, height=tall, key="what_is_recomputed_reads"
         )
     with right:
         st.markdown("**Old rows overwritten: what becomes of the last context row**")
         st.dataframe(
-            counts.spoiled(look),
+            counts.spoiled(view),
             hide_index=True,
             height="content",
             key="what_is_recomputed_spoiled",
@@ -31,16 +31,16 @@ def queries(look: pictures.Look, tall: int) -> None:
         source.step(CORE, "rows_read", "found[name] =")
 
 
-def all_steps(look: pictures.Look) -> None:
+def all_steps(view: pictures.View) -> None:
     """The counts of every step so far, as a chart and as a table."""
     st.subheader("All steps so far")
     left, right = st.columns(2, gap="large")
-    totals = counts.totals(look.made)
+    totals = counts.totals(view.growth)
     with left:
         rows = charts.rows_so_far(totals)
-        show(charts.totals_chart, rows, look.now, key="what_is_recomputed_totals")
+        show(charts.totals_chart, rows, view.step_index, key="what_is_recomputed_totals")
     with right:
-        st.markdown(counts.totals_summary(look, totals))
+        st.markdown(counts.totals_summary(view, totals))
         tables.download(
             "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
         )
@@ -53,17 +53,17 @@ def all_steps(look: pictures.Look) -> None:
     )
 
 
-def encoder(made: run.Growth) -> counts.Contrast | None:
+def encoder(growth: run.Growth) -> counts.Contrast | None:
     """What a new token changes in an encoder and in a decoder; None where a model is missing."""
     st.subheader("Why an encoder cannot do this")
     contrast = None
     try:
-        contrast = counts.contrast(made)
+        contrast = counts.contrast(growth)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
-        st.text(counts.contrast_summary(made, contrast))
-        numbers = counts.contrast_table(made, contrast)
+        st.text(counts.contrast_summary(growth, contrast))
+        numbers = counts.contrast_table(growth, contrast)
         show(charts.contrast_chart, numbers, key="what_is_recomputed_contrast")
         with st.expander("These numbers as a table"):
             st.dataframe(

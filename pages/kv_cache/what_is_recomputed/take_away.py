@@ -9,75 +9,75 @@ import numpy as np
 
 from pages.kv_cache.what_is_recomputed import charts, counts
 from pages.kv_cache.what_is_recomputed.counts import Contrast
-from pages.kv_cache.what_is_recomputed.pictures import Look
+from pages.kv_cache.what_is_recomputed.pictures import View
 from ui.export import take_away
 from ui.export.take_away import File
 
 
-def show(look: Look, scope: str, contrast: Contrast | None) -> None:
-    """Buttons, the code and the link."""
-    made = look.made
-    stem = f"{made.settings.model}_recomputed"
-    place = f"step{look.now + 1}_layer{look.layer}_head{look.head}"
+def show(view: View, scope: str, contrast: Contrast | None) -> None:
+    """The buttons that save files, the code, and the link to this page."""
+    growth = view.growth
+    stem = f"{growth.settings.model}_recomputed"
+    place = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
     take_away.panel(
         [
-            take_away.pictures(drawn(look, contrast), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(view, contrast), f"{stem}_charts.zip"),
             File(
-                "Counts of this step (CSV)", partial(_csv, look, scope), f"{stem}.csv", "text/csv"
+                "Counts of this step (CSV)", partial(_csv, view, scope), f"{stem}.csv", "text/csv"
             ),
             take_away.arrays(
-                "This head's matrices (NPZ)", partial(arrays, look), f"{stem}_{place}.npz"
+                "This head's matrices (NPZ)", partial(arrays, view), f"{stem}_{place}.npz"
             ),
         ],
-        snippet(look),
+        snippet(view),
         prefix="what_is_recomputed",
         note="The NPZ holds every column of the head: this step without a cache, with it, and the "
         "step before. All steps have a CSV of their own above.",
     )
 
 
-def drawn(look: Look, contrast: Contrast | None) -> take_away.Charts:
+def drawn(view: View, contrast: Contrast | None) -> take_away.Charts:
     """The charts of the page by the names of their files."""
-    rows = charts.rows_so_far(counts.totals(look.made))
+    rows = charts.rows_so_far(counts.totals(view.growth))
     pictures: dict[str, partial[Any]] = {
-        "rows_so_far": partial(charts.totals_chart, rows, look.now)
+        "rows_so_far": partial(charts.totals_chart, rows, view.step_index)
     }
     if contrast is not None:
-        table = counts.contrast_table(look.made, contrast)
+        table = counts.contrast_table(view.growth, contrast)
         pictures["decoder_and_encoder"] = partial(charts.contrast_chart, table)
     return pictures
 
 
-def _csv(look: Look, scope: str) -> bytes:
-    return str(counts.step_table(look, scope).to_csv(index=False)).encode()
+def _csv(view: View, scope: str) -> bytes:
+    return str(counts.step_table(view, scope).to_csv(index=False)).encode()
 
 
-def arrays(look: Look) -> dict[str, Any]:
+def arrays(view: View) -> dict[str, Any]:
     """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
-    step, made = look.step, look.made
-    tensors = {"token_ids": np.array(made.ids[: step.n_tokens])}
+    step, growth = view.step, view.growth
+    tensors = {"token_ids": np.array(growth.ids[: step.n_tokens])}
     sources = {"": step.full, "cached_": step.cached}
     if step.n_before:
-        sources["before_"] = made.steps[look.now - 1].full
+        sources["before_"] = growth.steps[view.step_index - 1].full
     for prefix, matrices in sources.items():
-        for name, matrix in matrices.head(look.layer, look.head).items():
+        for name, matrix in matrices.head(view.layer, view.head).items():
             tensors[prefix + name] = matrix.numpy()
     return tensors
 
 
-def snippet(look: Look) -> str:
+def snippet(view: View) -> str:
     """Python that prints how far the boxed parts moved."""
-    settings, now = look.made.settings, look.now
+    settings, step_index = view.growth.settings, view.step_index
     lines = [
         "import pretrained",
         "from attention_core.experiments.kv_cache.what_is_recomputed import grow, parts, repeated",
         "",
         f"model = pretrained.load({settings.model!r})",
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
-        f"steps = list(grow(model.core, ids, n_steps={max(now, 1) + 1}))",
-        f"before, now = steps[{max(now, 1) - 1}], steps[{max(now, 1)}]",
-        f"old = before.full.head({look.layer}, {look.head})",
-        f"new = now.full.head({look.layer}, {look.head})",
+        f"steps = list(grow(model.core, ids, n_steps={max(step_index, 1) + 1}))",
+        f"before, now = steps[{max(step_index, 1) - 1}], steps[{max(step_index, 1)}]",
+        f"old = before.full.head({view.layer}, {view.head})",
+        f"new = now.full.head({view.layer}, {view.head})",
         "for name in new:",
         "    print(name, tuple(new[name].shape), float(repeated(old[name], new[name], name)))",
         "for part in parts(model.core.config, now.n_tokens, now.n_before):",

@@ -97,7 +97,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
     ids, n_prompt, weights, _ = expected
     made = run.generation(run.Settings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
-    shown = step.show(made, step.Look(step.ONE, LAYER, HEAD, False))
+    shown = step.show(made, step.View(step.ONE, LAYER, HEAD, False))
     rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
     read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
@@ -107,7 +107,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
-        shown = step.show(made, step.Look(which, LAYER, HEAD, without))
+        shown = step.show(made, step.View(which, LAYER, HEAD, without))
         names: dict[str, Any] = {}
         exec(step.snippet(shown, STEP - 1), names)
         np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)

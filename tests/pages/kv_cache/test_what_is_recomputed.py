@@ -171,7 +171,7 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
     made = run.growth(run.Settings(DECODER, PROMPT, N_NEW))
-    look = pictures.Look(made, STEP - 1, LAYER, HEAD, COLUMN)
+    look = pictures.View(made, STEP - 1, LAYER, HEAD, COLUMN)
     stored = take_away.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
