@@ -188,7 +188,7 @@ class KVCache:
         Stored earlier, rows that a pass which fails half-way would need again were lost.
         """
         first, n_kept = self._first_seen(), min(k.shape[2], self._n_rows)
-        seen = tuple(
+        visible = tuple(
             torch.cat((self._rows(buffer, first), new.to(buffer.dtype)), dim=2)
             for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
         )
@@ -206,7 +206,7 @@ class KVCache:
                     buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
             self._pending = []
             self._length, self._first = end, max(self._first, end - self._n_rows)
-        return seen[0], seen[1]
+        return visible[0], visible[1]
 
 
 @torch.inference_mode(False)  # a buffer made in inference mode could not be written outside it

@@ -68,7 +68,7 @@ def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differe
     states = (*ours.hidden_states[:-1], ours.hidden)
     entering, *leaving = map(largest_difference, states, theirs.hidden_states)
     logits = getattr(theirs, "logits", None)
-    both = ours.logits is not None and logits is not None
+    both_predict = ours.logits is not None and logits is not None
     return Differences(
         reference=reference,
         embedding=entering,
@@ -78,7 +78,7 @@ def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differe
         ),
         hidden=tuple(leaving),
         hidden_sizes=tuple(float(state.abs().max()) for state in states[1:]),
-        logits=largest_difference(ours.logits, logits) if both else None,  # type: ignore[arg-type]
+        logits=largest_difference(ours.logits, logits) if both_predict else None,  # type: ignore[arg-type]
     )
 
 

@@ -166,18 +166,18 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
     Raises ValueError when a folder with a known model's name holds another model: its title would
     be a lie.
     """
-    found = spec_from_config(name, config)
+    read_spec = spec_from_config(name, config)
     known = spec_of(name)
     if known is None:
-        return found
+        return read_spec
 
     def shape(spec: ModelSpec) -> tuple[str, int, int, int]:
         return spec.architecture, spec.n_layers, spec.n_heads, spec.n_kv_heads
 
-    if shape(known) != shape(found):
+    if shape(known) != shape(read_spec):
         raise ValueError(
-            f"The folder for {known.title} holds another model: {found.architecture} with "
-            f"{found.n_layers} layers of {found.n_heads} heads. Give it a name of its own."
+            f"The folder for {known.title} holds another model: {read_spec.architecture} with "
+            f"{read_spec.n_layers} layers of {read_spec.n_heads} heads. Give it a name of its own."
         )
     return known
 

@@ -46,10 +46,10 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     stored = _read(model)
     parts = {}
     for part, names in _PARTS.items():
-        found = next((stored[name] for name in names if name in stored), None)
-        if found is None:
+        tensor = next((stored[name] for name in names if name in stored), None)
+        if tensor is None:
             raise ValueError(f"The checkpoint has no weight '{_PREFIX}{names[0]}'.")
-        parts[part] = found.to(model.device, model.dtype)
+        parts[part] = tensor.to(model.device, model.dtype)
     output: Tensor | None = model.core.embedding
     if model.config.get("tie_word_embeddings") is False:
         if "decoder.weight" not in stored:
@@ -65,13 +65,13 @@ def _read(model: Pretrained) -> dict[str, Tensor]:
     """The head's tensors by their names after the prefix."""
     from safetensors import SafetensorError, safe_open
 
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for file in checkpoint.weight_files(model.folder):
         try:
             with safe_open(file, framework="pt", device="cpu") as opened:
                 for name in opened.keys():  # noqa: SIM118 (not a mapping)
                     if name.startswith(_PREFIX):
-                        found[name.removeprefix(_PREFIX)] = opened.get_tensor(name)
+                        tensors[name.removeprefix(_PREFIX)] = opened.get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{file.name} is truncated or damaged ({error}).") from error
-    return found
+    return tensors

@@ -133,5 +133,5 @@ def _told(layers: nn.ModuleList, before_layer: Callable[[int], None] | None) -> 
     try:
         yield
     finally:
-        for one in hooks:
-            one.remove()
+        for handle in hooks:
+            handle.remove()

@@ -139,12 +139,12 @@ def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> P
 def package_folder(package: str) -> Path | None:
     """The folder of an installed top-level package, found without importing it; None if absent."""
     try:
-        found = importlib.util.find_spec(package)
+        module_spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
         return None
-    if found is None or not found.submodule_search_locations:
+    if module_spec is None or not module_spec.submodule_search_locations:
         return None
-    folder = Path(next(iter(found.submodule_search_locations)))
+    folder = Path(next(iter(module_spec.submodule_search_locations)))
     return folder if folder.is_dir() else None
 
 

@@ -67,8 +67,8 @@ class Total:
         The value that was used at `newest`, for which room is made, stays.
         """
         while self.nbytes > self.max_bytes:
-            others = [cache for cache in self._caches if cache.oldest < newest]
-            min(others, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
+            older_caches = [cache for cache in self._caches if cache.oldest < newest]
+            min(older_caches, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
 
     def clear_all(self) -> None:
         """Forget every value of every cache (tests)."""
@@ -152,8 +152,8 @@ class Kept(Generic[P, Value]):
         with self._changed:
             if key not in self._cache:
                 return None
-            found: Value = self._cache[key]  # which counts as a use of it
-            return found
+            value: Value = self._cache[key]  # which counts as a use of it
+            return value
 
     @property
     def nbytes(self) -> int:
@@ -222,20 +222,20 @@ def size_of(value: object) -> int:
     return _size_of(value, set())
 
 
-def _size_of(value: object, seen: set[int]) -> int:
-    if id(value) in seen or value is None:
+def _size_of(value: object, counted: set[int]) -> int:
+    if id(value) in counted or value is None:
         return 0
-    seen.add(id(value))
+    counted.add(id(value))
     if hasattr(value, "untyped_storage"):
         storage = value.untyped_storage()
         memory = storage.data_ptr()  # the same for all views of it
-        new = memory not in seen
-        seen.add(memory)
+        new = memory not in counted
+        counted.add(memory)
         return int(storage.nbytes()) if new else 0
     if hasattr(value, "memory_usage"):  # a data frame: the strings of its columns too
         return int(value.memory_usage(deep=True).sum())
     if hasattr(value, "parameters"):
-        return sum(_size_of(parameter, seen) for parameter in value.parameters())
+        return sum(_size_of(parameter, counted) for parameter in value.parameters())
     nbytes = getattr(value, "nbytes", None)
     if isinstance(nbytes, int):
         return nbytes
@@ -246,4 +246,4 @@ def _size_of(value: object, seen: set[int]) -> int:
         parts = list(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = list(vars(value).values())
-    return sys.getsizeof(value) + sum(_size_of(part, seen) for part in parts)
+    return sys.getsizeof(value) + sum(_size_of(part, counted) for part in parts)

@@ -22,10 +22,10 @@ class HeadId:
 
         Raises: ValueError for any other text.
         """
-        found = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
-        if found is None:
+        match = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
+        if match is None:
             raise ValueError(f"{name!r} is no head; write one as L3H1.")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
 
 def all_heads(n_layers: int, n_heads: int) -> list[str]:

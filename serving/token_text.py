@@ -15,9 +15,10 @@ END_OF_TEXT = "(end of text)"
 
 def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
     """The bytes of each token; those that end a text are named instead."""
+    ends = tokenizer.end_ids
     return [
-        END_OF_TEXT.encode() if one in tokenizer.end_ids else tokenizer.decode_bytes([one])
-        for one in ids
+        END_OF_TEXT.encode() if token_id in ends else tokenizer.decode_bytes([token_id])
+        for token_id in ids
     ]
 
 

@@ -131,8 +131,9 @@ def _latent_products(
     if latent.absorbed:  # queries over to the latents, contexts back, and long products between
         carried = heads * rank * (nope + value)
         return n_new * (projections + carried + n_keys * heads * (2 * rank + rope))
-    made = n_keys * rank * heads * (nope + value)  # keys and values of every token, old ones too
-    return n_new * (projections + n_keys * heads * (nope + rope + value)) + made
+    # keys and values of every token, those of earlier tokens too
+    expanded = n_keys * rank * heads * (nope + value)
+    return n_new * (projections + n_keys * heads * (nope + rope + value)) + expanded
 
 
 def _check(**sizes: int) -> None:

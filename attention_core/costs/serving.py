@@ -113,8 +113,8 @@ def longest_context(
         return within
     # the windows are full: from here on only the layers without one grow
     full = cache_bytes(model, model.window, **settings)
-    each = cache_bytes(model, model.window + 1, **settings) - full
-    return model.window + (n_free - full) // each if each else None
+    per_token = cache_bytes(model, model.window + 1, **settings) - full
+    return model.window + (n_free - full) // per_token if per_token else None
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ def token_cost(
         multiplied = 2 * model.latent_size + model.rope_size
     else:
         multiplied = 2 * model.head_size
-    kept = sum(part.n_layers * part.n_tokens for part in parts)
-    read = min(model.n_parameters, batch_size * model.active_parameters)
+    kept_tokens = sum(part.n_layers * part.n_tokens for part in parts)
+    parameters_read = min(model.n_parameters, batch_size * model.active_parameters)
     return TokenCost(
         n_tokens=n_tokens,
         weight_operations=2 * model.active_parameters,
-        attention_operations=2 * kept * model.n_heads * multiplied,
-        weight_bytes=weight_bytes(read, weight_bits) / batch_size,
+        attention_operations=2 * kept_tokens * model.n_heads * multiplied,
+        weight_bytes=weight_bytes(parameters_read, weight_bits) / batch_size,
         cache_bytes=sum(part.n_bytes for part in parts),
     )
 

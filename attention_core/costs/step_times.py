@@ -62,11 +62,11 @@ def _turns(
             names = list(running)
             first = (repeat + number) % len(names)
             for name in names[first:] + names[:first]:
-                taken = next(running[name], None)
-                if taken is None:
+                next_step = next(running[name], None)
+                if next_step is None:
                     del running[name]
                 else:
-                    yield Turn(repeat, name, taken)
+                    yield Turn(repeat, name, next_step)
             if not running:
                 break
 
@@ -113,12 +113,14 @@ def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
     y = torch.tensor(seconds, dtype=torch.float64)
     scale = float(n.abs().max())  # powers of numbers up to 1 keep the problem well conditioned
     powers = (n / scale)[:, None] ** torch.arange(3)
-    found = torch.linalg.lstsq(powers, y).solution
-    variance = (y - powers @ found).square().sum() / max(1, len(y) - 3)
+    coefficients = torch.linalg.lstsq(powers, y).solution
+    variance = (y - powers @ coefficients).square().sum() / max(1, len(y) - 3)
     errors = (variance * torch.linalg.inv(powers.T @ powers).diagonal()).sqrt()
     terms = [
         Term(value / scale**power, error / scale**power)
-        for power, (value, error) in enumerate(zip(found.tolist(), errors.tolist(), strict=True))
+        for power, (value, error) in enumerate(
+            zip(coefficients.tolist(), errors.tolist(), strict=True)
+        )
     ]
     return Fit(*terms)
 
@@ -131,10 +133,10 @@ def flops_terms(config: TransformerConfig, *, cached: bool) -> tuple[int, int, i
     """
     if config.window is not None:
         raise ValueError(f"with a window of {config.window} a step's cost is no polynomial")
-    one, two, three = (forward_flops(config, 1 if cached else n, n) for n in (1, 2, 3))
-    quadratic = (three - 2 * two + one) // 2
-    linear = two - one - 3 * quadratic
-    return one - linear - quadratic, linear, quadratic
+    at_1, at_2, at_3 = (forward_flops(config, 1 if cached else n, n) for n in (1, 2, 3))
+    quadratic = (at_3 - 2 * at_2 + at_1) // 2
+    linear = at_2 - at_1 - 3 * quadratic
+    return at_1 - linear - quadratic, linear, quadratic
 
 
 def totals(step_seconds: Sequence[float]) -> tuple[float, ...]:
@@ -150,9 +152,9 @@ def pays_from(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
     if len(cached) != len(uncached):
         raise ValueError(f"{len(cached)} cached steps beside {len(uncached)} uncached ones")
     pays = None
-    both = zip(totals(cached), totals(uncached), strict=True)
-    for number, (one, other) in enumerate(both, start=1):
-        if one >= other:
+    pairs = zip(totals(cached), totals(uncached), strict=True)
+    for number, (with_cache, without_cache) in enumerate(pairs, start=1):
+        if with_cache >= without_cache:
             pays = None
         elif pays is None:
             pays = number

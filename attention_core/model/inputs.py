@@ -96,8 +96,8 @@ def check_cache(config: TransformerConfig, cache: KVCache) -> None:
 
 def _check_ids(name: str, ids: Tensor, n_values: int, offset: int) -> None:
     if not isinstance(ids, Tensor) or ids.dtype not in _ID_TYPES:
-        got = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"{name} must be a tensor of whole numbers (int64), got {got}")
+        given_type = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
+        raise ValueError(f"{name} must be a tensor of whole numbers (int64), got {given_type}")
     if ids.dim() != 2 or not ids.numel():
         raise ValueError(
             f"{name} must be (batch, tokens) with at least one token, got shape {tuple(ids.shape)}"

@@ -26,9 +26,9 @@ def with_weights(
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         model = Transformer(config)
     model.load_state_dict(dict(weights), strict=True, assign=True)
-    wanted = {name: parameter.requires_grad for name, parameter in like.named_parameters()}
+    needs_gradient = {name: parameter.requires_grad for name, parameter in like.named_parameters()}
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(wanted.get(name, any(wanted.values())))
+        parameter.requires_grad_(needs_gradient.get(name, any(needs_gradient.values())))
     return model.train(like.training)
 
 

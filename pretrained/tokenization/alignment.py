@@ -181,29 +181,29 @@ class _Sets:
         self._above[high] = low
 
     def join_all(self, members: Sequence[int]) -> None:
-        for other in members[1:]:
-            self.join(members[0], other)
+        for member in members[1:]:
+            self.join(members[0], member)
 
     def groups(self) -> Groups:
-        found: dict[int, list[int]] = {}
+        members_of: dict[int, list[int]] = {}
         for i in range(len(self._above)):
-            found.setdefault(self.find(i), []).append(i)
-        return tuple(map(tuple, found.values()))
+            members_of.setdefault(self.find(i), []).append(i)
+        return tuple(map(tuple, members_of.values()))
 
 
 def _by_set(held: Sequence[Sequence[int]], characters: _Sets) -> dict[int, tuple[int, ...]]:
     """The tokens of each set of characters; tokens without characters are in none."""
-    found: dict[int, list[int]] = {}
+    tokens_of: dict[int, list[int]] = {}
     for token, places in enumerate(held):
         if places:
-            found.setdefault(characters.find(places[0]), []).append(token)
-    return {root: tuple(tokens) for root, tokens in found.items()}
+            tokens_of.setdefault(characters.find(places[0]), []).append(token)
+    return {root: tuple(tokens) for root, tokens in tokens_of.items()}
 
 
-def _rest(n_tokens: int, taken: set[int], groups: Iterable[tuple[int, ...]]) -> Groups:
+def _rest(n_tokens: int, paired: set[int], groups: Iterable[tuple[int, ...]]) -> Groups:
     """Groups without a partner, added tokens each by itself, in the order of the text."""
-    loose = [group for group in groups if group[0] not in taken]
-    grouped = taken.union(*loose)
+    loose = [group for group in groups if group[0] not in paired]
+    grouped = paired.union(*loose)
     return tuple(sorted([*loose, *((n,) for n in range(n_tokens) if n not in grouped)]))
 
 
@@ -315,9 +315,9 @@ def _same_characters(a: str, b: str) -> dict[int, int]:
     same: dict[int, int] = {}
     for block in matcher.get_matching_blocks():
         for i in range(block.size):
-            (start, end), (other, other_end) = words_a[block.a + i], words_b[block.b + i]
-            if end - start == other_end - other:
-                same.update(zip(range(other, other_end), range(start, end), strict=True))
+            (start, end), (other_start, other_end) = words_a[block.a + i], words_b[block.b + i]
+            if end - start == other_end - other_start:
+                same.update(zip(range(other_start, other_end), range(start, end), strict=True))
     return same
 
 

@@ -39,14 +39,14 @@ def merge_steps(
     parts = [piece[i : i + 1] for i in range(len(piece))]
     steps = [MergeStep(tuple(parts))]
     while True:
-        found = [
+        candidates = [
             (ranks[pair], place)
             for place, pair in enumerate(zip(parts, parts[1:], strict=False))
             if pair in ranks
         ]
-        if not found:
+        if not candidates:
             return tuple(steps)
-        rank, place = min(found)
+        rank, place = min(candidates)
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
         steps.append(MergeStep(tuple(parts), place, rank))
 

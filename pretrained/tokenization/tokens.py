@@ -98,20 +98,20 @@ def printable(piece: str | bytes) -> str:
     """
     if isinstance(piece, bytes):
         piece = piece.decode("utf-8", "surrogateescape")
-    shown = []
+    visible = []
     for char in piece[: MAX_LABEL_CHARS + 1]:
         if char in _VISIBLE:
-            shown.append(_VISIBLE[char])
+            visible.append(_VISIBLE[char])
         elif "\udc80" <= char <= "\udcff":  # how surrogateescape keeps such a byte
-            shown.append(f"<{ord(char) - 0xDC00:02X}>")
+            visible.append(f"<{ord(char) - 0xDC00:02X}>")
         elif unicodedata.category(char) in _ESCAPED:
             code = ord(char)
-            shown.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")
+            visible.append(f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}")
         else:
-            shown.append(char)
-    if shown and unicodedata.combining(piece[0]):
-        shown.insert(0, "◌")  # a mark alone would sit on the axis' neighbouring character
-    label = "".join(shown)
+            visible.append(char)
+    if visible and unicodedata.combining(piece[0]):
+        visible.insert(0, "◌")  # a mark alone would sit on the axis' neighbouring character
+    label = "".join(visible)
     if len(label) > MAX_LABEL_CHARS:
         label = label[: MAX_LABEL_CHARS - 1] + "…"
     return label or "∅"
@@ -140,8 +140,8 @@ def byte_spans(text: str, token_bytes: Sequence[bytes]) -> tuple[tuple[int, int]
         if piece:
             spans.append((char_of[start], char_of[end - 1] + 1))
         else:
-            here = char_of[start] if start < len(char_of) else len(text)
-            spans.append((here, here))
+            place = char_of[start] if start < len(char_of) else len(text)
+            spans.append((place, place))
         start = end
     return tuple(spans)
 
@@ -158,10 +158,10 @@ def place_added(
 ) -> tuple[tuple[int, int], ...]:
     """Spans in which an added token is empty and sits where the token before it ended."""
     spans = []
-    here = 0
+    last_end = 0
     for (start, end), is_added in zip(offsets, added, strict=True):
-        spans.append((here, here) if is_added else (start, end))
-        here = here if is_added else end
+        spans.append((last_end, last_end) if is_added else (start, end))
+        last_end = last_end if is_added else end
     if spans and added[-1]:
         spans[-1] = (n_chars, n_chars)
     return tuple(spans)

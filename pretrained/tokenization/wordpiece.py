@@ -80,12 +80,12 @@ class WordPiece:
         """
         names = (token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         pattern = "|".join(map(re.escape, names))
-        found: list[str] = []
+        words: list[str] = []
         for part in re.split(pattern, clean(text)) if pattern else [clean(text)]:
             if self._tokenizer.normalizer is not None:
                 part = self._tokenizer.normalizer.normalize_str(part)
-            found += [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(part)]
-        return tuple(found)
+            words += [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(part)]
+        return tuple(words)
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece as the vocabulary spells it; None if it is no token."""

@@ -49,7 +49,7 @@ def panels() -> list:
     axes = ("batch", "token", "column")
     cells = np.arange(24).reshape(2, 3, 4) % 6
     return [
-        Panel(HOSTILE, values, axes, **labels, cells=cells, note=note, there=(3, 3), box=(2, 3)),
+        Panel(HOSTILE, values, axes, **labels, cells=cells, note=note, filled=(3, 3), box=(2, 3)),
         Panel("vector", np.array([0.5, np.nan, -np.inf, 2.0, 7.25]), ("column",)),
     ]
 

@@ -40,7 +40,7 @@ def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
         "p",
         np.zeros((4, 5)),
         ("token", "column"),
-        there=(3, 5),
+        filled=(3, 5),
         box=(2, 5),
         box_note="computed before",
     )
@@ -64,7 +64,7 @@ def test_labels_may_differ_from_block_to_block():
     [
         ({"values": np.zeros((1, 1, 1, 1, 1))}, "5 dimensions"),
         ({"axes": ("token",)}, "2 dimensions but 1 axes"),
-        ({"there": (3, 1)}, r"is \(2, 3\): it has no part of \(3, 1\)"),
+        ({"filled": (3, 1)}, r"is \(2, 3\): it has no part of \(3, 1\)"),
         ({"box": (2, -1)}, r"is \(2, 3\): it has no part of \(2, -1\)"),
         ({"cells": np.zeros((3, 2))}, r"is \(2, 3\) but its identities are \(3, 2\)"),
         ({"rows": ["one"]}, "1 labels for an axis of 2"),

@@ -70,9 +70,9 @@ def specification(
 def _coloured(described: Specification, ink: str, paper: str) -> Specification:
     """The same chart with the shared look; what is changed in it later stays out of the cache."""
     # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
-    look = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
-    look["config"] = _merged(style.config(ink, paper), look.get("config", {}))
-    return {**described, **look}
+    description = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
+    description["config"] = _merged(style.config(ink, paper), description.get("config", {}))
+    return {**described, **description}
 
 
 def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]:
@@ -112,7 +112,7 @@ def _put_rows(part: Specification, tables: dict[str, list[Any]]) -> None:
 
 def _merged(below: Specification, above: Specification) -> Specification:
     """Both descriptions; where they meet, `above` holds."""
-    both = dict(below)
+    merged = dict(below)
     for name, value in above.items():
-        both[name] = _merged(below.get(name, {}), value) if isinstance(value, dict) else value
-    return both
+        merged[name] = _merged(below.get(name, {}), value) if isinstance(value, dict) else value
+    return merged

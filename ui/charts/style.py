@@ -46,11 +46,11 @@ def decades(values: Sequence[float]) -> dict[str, Any]:
     """
     low = math.floor(math.log10(min(values)))
     high = max(math.ceil(math.log10(max(values))), low + 1)
-    every = math.ceil((high - low) / 7)
+    powers_apart = math.ceil((high - low) / 7)
     return {
         "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
         "axis": {
-            "values": [10.0**power for power in range(high, low - 1, -every)],
+            "values": [10.0**power for power in range(high, low - 1, -powers_apart)],
             "format": "~g",
         },
     }

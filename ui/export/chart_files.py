@@ -33,7 +33,7 @@ def archive(charts: Mapping[str, Mapping[str, Any]]) -> bytes:
     ready = {name: {"width": WIDTH, **_clean(chart)} for name, chart in charts.items()}
     with _gate:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-I", __file__],
                 input=json.dumps(ready).encode(),
                 capture_output=True,
@@ -42,10 +42,10 @@ def archive(charts: Mapping[str, Mapping[str, Any]]) -> bytes:
             )
         except subprocess.TimeoutExpired as error:
             raise ValueError(f"no pictures of {', '.join(ready)} in {MOST_SECONDS} s") from error
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-1000:]
-        raise ValueError(f"no pictures of {', '.join(ready)}: {said}")
-    return done.stdout
+    if process.returncode:
+        message = process.stderr.decode("utf-8", "replace").strip()[-1000:]
+        raise ValueError(f"no pictures of {', '.join(ready)}: {message}")
+    return process.stdout
 
 
 def _clean(part: Any) -> Any:

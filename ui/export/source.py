@@ -74,7 +74,7 @@ def read(file: str, name: str, containing: str | None = None) -> Source:
 
 def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, int]:
     """First and last line of the one statement that contains a text; a docstring is none."""
-    found = {
+    spans = {
         (part.lineno, part.end_lineno or part.lineno)
         for part in ast.walk(node)
         if isinstance(part, ast.stmt)
@@ -82,9 +82,9 @@ def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, i
         and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
         and containing in "\n".join(lines[part.lineno - 1 : part.end_lineno])
     }
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} statements contain {containing!r}, not 1")
-    return found.pop()
+    if len(spans) != 1:
+        raise LookupError(f"{len(spans)} statements contain {containing!r}, not 1")
+    return spans.pop()
 
 
 def _definition(scope: ast.AST, path: list[str]) -> ast.FunctionDef | ast.ClassDef:

@@ -19,22 +19,22 @@ MANY_TOKENS = 49
 
 
 def colour_scale(
-    shown: Sequence[tuple[Run, HeadChoice]], how: str = controls.AUTOMATIC
+    heads: Sequence[tuple[Run, HeadChoice]], how: str = controls.AUTOMATIC
 ) -> ColourScale:
     """The one scale of all heads shown together, as chosen with `controls.colours`."""
-    many = max(len(run.tokens) for run, _ in shown) >= MANY_TOKENS
+    many = max(len(run.tokens) for run, _ in heads) >= MANY_TOKENS
     square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
     if how == controls.WHOLE:
         return ColourScale(1.0)
-    largest = max(float(run.weights[head.layer, head.head].max()) for run, head in shown)
+    largest = max(float(run.weights[head.layer, head.head].max()) for run, head in heads)
     return ColourScale(largest, square_root)
 
 
 def one_head(run: Run, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
     """The heatmap of one head."""
     weights = run.weights[choice.layer, choice.head]
-    drawn = Map(weights, run.tokens.labels, title=choice.title, causal=run.causal, scale=scale)
-    heatmap(drawn, key=key)
+    picture = Map(weights, run.tokens.labels, title=choice.title, causal=run.causal, scale=scale)
+    heatmap(picture, key=key)
 
 
 def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:

@@ -19,15 +19,16 @@ def linked(
     """
     _keys.add(key)
     # later the address follows the widget, so only the first look at it can hold nonsense
-    asked = [] if key in st.session_state else st.query_params.get_all(key)
+    address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
         value = options["default"]  # Streamlit clears even these for an empty parameter
     # a list is one parameter an element, and an empty parameter when it is empty
     if isinstance(value, list):
-        refused = bool(asked) and [one for one in asked if one] != [str(one) for one in value]
+        in_address = [text for text in address_values if text]
+        refused = bool(address_values) and in_address != [str(element) for element in value]
     else:
-        refused = bool(asked) and not says(asked[-1], value)
+        refused = bool(address_values) and not says(address_values[-1], value)
     if refused:
         st.toast(
             f"The link gives “{label}” a value that it cannot take here; it is left out.",
@@ -37,16 +38,16 @@ def linked(
     return value
 
 
-def says(asked: str, value: object) -> bool:
+def says(text: str, value: object) -> bool:
     """Whether the text of an address parameter means this value of a widget."""
     if isinstance(value, bool):
-        return asked.lower() == str(value).lower()
+        return text.lower() == str(value).lower()
     if isinstance(value, int | float):
         try:
-            return float(asked) == value
+            return float(text) == value
         except ValueError:
             return False
-    return asked == ("" if value is None else str(value))
+    return text == ("" if value is None else str(value))
 
 
 def address(prefix: str) -> list[tuple[str, str]]:
@@ -58,8 +59,8 @@ def address(prefix: str) -> list[tuple[str, str]]:
     for key in sorted(_keys):
         if key.startswith(f"{prefix}_") and key in st.session_state:
             value = st.session_state[key]
-            for one in (value or [""]) if isinstance(value, list) else [value]:
-                parameters.append((key, _written(one)))
+            for element in (value or [""]) if isinstance(value, list) else [value]:
+                parameters.append((key, _written(element)))
     return parameters
 
 

@@ -1,7 +1,8 @@
-"""A run on the page's own run: a line with its progress and a Stop button, always as high.
+"""Work that takes seconds, done while the page runs: a line with its progress and a Stop button.
 
-A change of any control, or the button, abandons it between two layers, because every report of
-progress lets Streamlit end the run.
+The line has the same height before, during and after the work. A change of any control, or the Stop
+button, ends the work between two layers of the model: every report of progress is a place at which
+Streamlit can end the run of the page.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _REPORT_SECONDS = 0.15  # between two reports inside one unit
 
 def watched(
     prefix: str,
-    wanted: Hashable,
+    request: Hashable,
     make: Callable[[Report], Result],
     *,
     kept: bool,
@@ -28,25 +29,27 @@ def watched(
     done: Callable[[Result], str],
     verb: str = "Run",
 ) -> Result | None:
-    """What `make` returns, made here with progress if it is not kept; None once stopped.
+    """Return what `make` returns, with a line of progress while it runs; None once it is stopped.
 
-    wanted: stands for what is made; a stopped one stays stopped until the visitor asks for it or
-    for another. make: gets a function that reports how many of `total` units are done. done: the
-    line below a finished run. verb: what the button says that takes it up again. The line
-    is as high before, during and after a run.
+    request: what is to be computed, as a value that can be compared. A request that the visitor
+    has stopped stays stopped until the button or another request starts a run. make: computes it;
+    it gets a function that reports how many of `total` units are done. kept: whether the result is
+    in a cache, so that nothing has to run. done: makes the line below a finished run. verb: the
+    label of the button that starts a stopped run again. The line is as high before, during and
+    after a run, so that nothing below it moves.
     Raises: what `make` raises.
     """
     stopped = f"{prefix}_stopped"
 
     def stop() -> None:
-        st.session_state[stopped] = wanted
+        st.session_state[stopped] = request
 
     def go_on() -> None:
         st.session_state.pop(stopped, None)
 
     with st.container(horizontal=True, vertical_alignment="center"):
         button, status = st.empty(), st.empty()
-    if not kept and st.session_state.get(stopped) == wanted:
+    if not kept and st.session_state.get(stopped) == request:
         button.button(verb, icon=":material/play_arrow:", key=f"{prefix}_start", on_click=go_on)
         status.progress(0.0, text=f"Stopped. Press {verb}, or change a setting.")
         return None
@@ -59,12 +62,12 @@ def watched(
         status.progress(min(count / total, 1.0), text=f"{count} of {total} {unit} …")
 
     try:
-        made = make(report)
+        result = make(report)
     finally:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)
         status.progress(0.0, text="Nothing was run.")
-    status.progress(1.0, text=done(made))
-    return made
+    status.progress(1.0, text=done(result))
+    return result
 
 
 class Reporter:

@@ -97,8 +97,10 @@ def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
     def apply(layer: int, record: AttentionRecord) -> AttentionRecord:
         if layer not in layers:
             return record
-        here = [[change for change in changes if change.layer == layer] for changes in rows]
-        return changed(record, here)
+        layer_changes = [
+            [change for change in changes if change.layer == layer] for changes in rows
+        ]
+        return changed(record, layer_changes)
 
     return apply
 

@@ -40,9 +40,11 @@ class MaskedWordHead:
             "output_bias": (vocabulary,),
         }
         for name, shape in expected.items():
-            got = tuple(getattr(self, name).shape)
-            if got != shape:
-                raise ValueError(f"{name} of the masked-word head needs shape {shape}, got {got}")
+            actual = tuple(getattr(self, name).shape)
+            if actual != shape:
+                raise ValueError(
+                    f"{name} of the masked-word head needs shape {shape}, got {actual}"
+                )
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """The logits of every token: (..., C) -> (..., V)."""

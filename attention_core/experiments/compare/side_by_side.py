@@ -39,8 +39,8 @@ def visible_groups(query_groups: Groups, key_groups: Groups, *, causal: bool) ->
         raise ValueError("a group without a token can see nothing and be seen by none")
     last = torch.tensor([max(group) for group in query_groups], dtype=torch.long)
     first = torch.tensor([min(group) for group in key_groups], dtype=torch.long)
-    seen = first <= last[:, None]
-    return seen if causal else torch.ones_like(seen)
+    visible = first <= last[:, None]
+    return visible if causal else torch.ones_like(visible)
 
 
 def renormalised(weights: Tensor, kept: Tensor) -> Tensor:
@@ -64,18 +64,18 @@ def difference(left: Tensor, right: Tensor, comparable: Tensor) -> Tensor:
     return (left - right).masked_fill(~comparable, torch.nan)
 
 
-def _membership(groups: Groups, size: int, what: str, like: Tensor) -> Tensor:
+def _membership(groups: Groups, size: int, kind: str, like: Tensor) -> Tensor:
     """(groups, size): 1 where a token is in a group."""
     members = like.new_zeros(len(groups), size)
-    seen: set[int] = set()
+    grouped: set[int] = set()
     for number, group in enumerate(groups):
         if not group:
-            raise ValueError(f"{what} group {number} is empty")
+            raise ValueError(f"{kind} group {number} is empty")
         for token in group:
             if not 0 <= token < size:
-                raise ValueError(f"{what} group {number} holds token {token} of {size}")
-            if token in seen:
-                raise ValueError(f"token {token} is in two {what} groups")
-            seen.add(token)
+                raise ValueError(f"{kind} group {number} holds token {token} of {size}")
+            if token in grouped:
+                raise ValueError(f"token {token} is in two {kind} groups")
+            grouped.add(token)
             members[number, token] = 1
     return members

@@ -30,14 +30,14 @@ def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Ten
     return weights[..., list(query), :].mean(-2) @ _members(units, n_keys).to(weights).mT
 
 
-def rank_of_unit(taken: Tensor, unit: int) -> Tensor:
+def rank_of_unit(shares: Tensor, unit: int) -> Tensor:
     """Which place a unit has among all, 1 for the largest: (..., units) -> (...) of int64.
 
     Units that are taken from alike share the better place.
     Raises: ValueError for a unit that is not there.
     """
-    _check_index(unit, taken.shape[-1])
-    return (taken > taken[..., unit, None]).sum(-1) + 1
+    _check_index(unit, shares.shape[-1])
+    return (shares > shares[..., unit, None]).sum(-1) + 1
 
 
 def strongest_head(weights: Tensor, units: Sequence[Unit]) -> Tensor:

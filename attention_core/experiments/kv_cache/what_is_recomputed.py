@@ -235,13 +235,13 @@ def old_rows_by_layer(
         raise ValueError(f"the two texts do not begin with the same {n_rows} tokens")
     with torch.inference_mode():
         device = next(model.parameters()).device
-        both = [
+        passes = [
             model(torch.tensor([list(text)], device=device), record=True).records
             for text in (before_ids, ids)
         ]
         old, new = (
             torch.stack([torch.cat((r.k, r.v), -1)[0, :, :n_rows] for r in records]).float().cpu()
-            for records in both
+            for records in passes
         )
     return (new - old).abs().amax(dim=(1, 2, 3)), old.abs().amax(dim=(1, 2, 3))
 
@@ -255,9 +255,9 @@ def last_context(
     weight of 0 would still read them.
     """
     n = q.shape[-2]
-    seen = n if window is None else min(window, n)
-    mask = causal_mask(n, n, window=window, device=q.device)[:, -seen:]
-    k, v = k[..., -seen:, :], v[..., -seen:, :]
+    n_seen = n if window is None else min(window, n)
+    mask = causal_mask(n, n, window=window, device=q.device)[:, -n_seen:]
+    k, v = k[..., -n_seen:, :], v[..., -n_seen:, :]
     return attend(q, k, v, mask=mask, scale=scale).context[..., -1, :]
 
 
@@ -269,15 +269,15 @@ def rows_read(
     Whatever is computed from NaN is NaN: row i was read if the last context row is NaN once row i
     of the matrix is. q, k, v: (T, D) of one head. Each result: (T) of bool.
     """
-    found = {}
+    read_rows = {}
     for name, spoiled in ((QUERIES, q), (KEYS, k), (VALUES, v)):
         n = spoiled.shape[0]
         copies = spoiled.repeat(n, 1, 1)  # (T, T, D): in copy i, row i is spoiled
         copies[torch.arange(n), torch.arange(n)] = torch.nan
         inputs = {part: x.expand(n, *x.shape) for part, x in zip("qkv", (q, k, v), strict=True)}
         inputs[name[0]] = copies
-        found[name] = last_context(**inputs, scale=scale, window=window).isnan().any(-1)
-    return found
+        read_rows[name] = last_context(**inputs, scale=scale, window=window).isnan().any(-1)
+    return read_rows
 
 
 def spoil(matrix: Tensor, n_old: int, fill: float) -> Tensor:
@@ -352,7 +352,7 @@ def parts(
             n_new * n_tokens * products * of,
         )
 
-    found = [
+    step_parts = [
         rows(QUERIES, heads * size, heads * size * width),
         rows(KEYS, kv_heads * size, kv_heads * size * width),
         rows(VALUES, kv_heads * size, kv_heads * size * width),
@@ -362,11 +362,11 @@ def parts(
     ]
     if scope != "head":
         inner = (3 if config.gated else 2) * width * config.d_ff
-        found += [rows(OUT, width, heads * size * width), rows(FEED_FORWARD, width, inner)]
+        step_parts += [rows(OUT, width, heads * size * width), rows(FEED_FORWARD, width, inner)]
     if scope == "model":
         times = 1
-        found.append(rows(LOGITS, config.vocab_size, width * config.vocab_size))
-    return tuple(found)
+        step_parts.append(rows(LOGITS, config.vocab_size, width * config.vocab_size))
+    return tuple(step_parts)
 
 
 def _check_kind(config: TransformerConfig) -> None:

@@ -228,9 +228,9 @@ def compare(ours: MultiHeadAttention, x: Tensor) -> Comparison:
     return Comparison(x, outputs, averaged, torch_module.weights(x))
 
 
-def largest_difference(one: Tensor, other: Tensor) -> float:
+def largest_difference(left: Tensor, right: Tensor) -> float:
     """The largest absolute difference of two tensors of one shape."""
-    difference = (one - other).abs().max()
+    difference = (left - right).abs().max()
     return difference.item()
 
 
@@ -368,7 +368,7 @@ def random_input(batch_size: int, n_tokens: int, width: int, *, seed: int) -> Te
     return torch.randn(batch_size, n_tokens, width, generator=generator)
 
 
-def _stacked(ours: MultiHeadAttention, what: str) -> Tensor:
+def _stacked(ours: MultiHeadAttention, attribute: str) -> Tensor:
     """Weights (3C, C) or biases (3C) of queries, keys and values, in PyTorch's order."""
-    parts = [getattr(linear, what) for linear in (ours.W_query, ours.W_key, ours.W_value)]
+    parts = [getattr(linear, attribute) for linear in (ours.W_query, ours.W_key, ours.W_value)]
     return torch.cat(parts)

@@ -294,8 +294,8 @@ def _parameters(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def _largest(one: Tensor, other: Tensor) -> float:
-    return float((one - other).abs().max())
+def _largest(left: Tensor, right: Tensor) -> float:
+    return float((left - right).abs().max())
 
 
 def _loop_difference(x: Tensor) -> float:

@@ -138,7 +138,7 @@ st.markdown(
     "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
     "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
 )
-source.step(CORE, "token_cost", "kept = sum(", "read = min(")
+source.step(CORE, "token_cost", "kept_tokens = sum(", "parameters_read = min(")
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -61,7 +61,7 @@ st.header("MLA: one latent instead of keys and values")
 sections.latent_shapes(look)
 left, right = st.columns(2, gap="large")
 with left:
-    source.step(LATENT, "LatentAttention._expanded", "made = ", "k_nope, v = ", "k = torch.cat")
+    source.step(LATENT, "LatentAttention._expanded", "keys_and_values = ", "k_nope, v = ", "k =")
 with right:
     source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
 

@@ -28,7 +28,7 @@ def queries(view: pictures.View, tall: int) -> None:
             height="content",
             key="what_is_recomputed_spoiled",
         )
-        source.step(CORE, "rows_read", "found[name] =")
+        source.step(CORE, "rows_read", "read_rows[name] =")
 
 
 def all_steps(view: pictures.View) -> None:

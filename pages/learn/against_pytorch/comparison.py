@@ -143,10 +143,10 @@ def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
 
     Its cells carry their place, so that the same place lights up in the panels beside it.
     """
-    shown = values[:WINDOW, :WINDOW].copy()
-    places = np.arange(shown.size).reshape(shown.shape)
-    window = tuple(range(size) for size in shown.shape)
-    return Panel(name, shown, axes, cells=places, positions=window, whole=values.shape)
+    corner = values[:WINDOW, :WINDOW].copy()
+    places = np.arange(corner.size).reshape(corner.shape)
+    window = tuple(range(size) for size in corner.shape)
+    return Panel(name, corner, axes, cells=places, positions=window, whole=values.shape)
 
 
 @dataclass(frozen=True)

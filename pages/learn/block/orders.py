@@ -81,17 +81,19 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 
     order = token_order.reordered(len(labels), how, seed)
     with turns.turn(), torch.inference_mode():
-        found = token_order.exchanges(layer, tokens, order, embed, rotation)
+        exchanges = token_order.exchanges(layer, tokens, order, embed, rotation)
     rows = [labels[i] for i in order]
     return Reordered(
         labels=labels,
         order=tuple(order),
         table=pd.DataFrame(
             {
-                "part": list(found),
-                "largest difference": [f"{e.difference:.1e}" for e in found.values()],
-                "largest value": [f"{e.largest:.2f}" for e in found.values()],
-                "order does not matter": [e.difference < 1e-4 * e.largest for e in found.values()],
+                "part": list(exchanges),
+                "largest difference": [f"{e.difference:.1e}" for e in exchanges.values()],
+                "largest value": [f"{e.largest:.2f}" for e in exchanges.values()],
+                "order does not matter": [
+                    e.difference < 1e-4 * e.largest for e in exchanges.values()
+                ],
             }
         ),
         windows={
@@ -99,9 +101,9 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
                 _rows("first the part, then the new order", e.function_first, rows),
                 _rows("first the new order, then the part", e.order_first, rows),
             )
-            for name, e in found.items()
+            for name, e in exchanges.items()
         },
-        differences={name: e.difference for name, e in found.items()},
+        differences={name: e.difference for name, e in exchanges.items()},
     )
 
 

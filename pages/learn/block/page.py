@@ -85,10 +85,10 @@ def parameter_counts(text: str) -> None:
 
 def residual_stream(text: str) -> None:
     """The residual stream."""
-    name, done = sections.run(None, text)
-    at = sections.position(done)
-    show(charts.stream_chart, stream.stream_rows(done, at), key="block_stream_chart")
-    table = stream.stream_table(done)
+    name, text_stream = sections.run(None, text)
+    at = sections.position(text_stream)
+    show(charts.stream_chart, stream.stream_rows(text_stream, at), key="block_stream_chart")
+    table = stream.stream_table(text_stream)
     st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
     tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
     source.show(LENS, "token_norms")
@@ -96,8 +96,8 @@ def residual_stream(text: str) -> None:
 
 def logit_lens(text: str) -> None:
     """The logit lens."""
-    name, done = sections.run("decoder", text)
-    lens = prediction.lens(name, text, sections.position(done))
+    name, text_stream = sections.run("decoder", text)
+    lens = prediction.lens(name, text, sections.position(text_stream))
     st.text(
         f"In the end “{isolated(lens.final)}” is the likeliest next token: first after "
         f"{lens.first_named} layers, and always from {lens.settled} on."
@@ -111,7 +111,7 @@ def logit_lens(text: str) -> None:
 
 def next_token(text: str) -> None:
     """The last row."""
-    name, done = sections.run("decoder", text)
+    name, text_stream = sections.run("decoder", text)
     end = prediction.next_token(name, text)
     tokens = labelled(end.tokens, end.probabilities)
     show(bars, tokens, "probability of the next token", largest=1.0, key="block_next")

@@ -56,27 +56,27 @@ def lens(name: str, text: str, position: int) -> LensTable:
 
     from attention_core.experiments.learn.block.residual_stream import lens_at, logit_lens
 
-    done, model = run(name, text), models.get(name)
-    states = done.run.tensors.states[:, position].to(model.device, model.dtype)
+    stream, model = run(name, text), models.get(name)
+    states = stream.run.tensors.states[:, position].to(model.device, model.dtype)
     with turns.turn(), torch.inference_mode():
-        found: Lens = lens_at(logit_lens(model.core, states), 5)
-    table: dict[str, Any] = {"layers passed": range(len(found.ids))}
-    for rank in range(found.ids.shape[1]):
+        predictions: Lens = lens_at(logit_lens(model.core, states), 5)
+    table: dict[str, Any] = {"layers passed": range(len(predictions.ids))}
+    for rank in range(predictions.ids.shape[1]):
         table[f"{rank + 1}."] = [
             f"{_token_text(model, int(token))} {probability:.3f}"
             for token, probability in zip(
-                found.ids[:, rank], found.probabilities[:, rank].tolist(), strict=True
+                predictions.ids[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
             )
         ]
-    table["rank of the final token"] = (found.final_rank + 1).tolist()
-    probability = found.final_probability.float().cpu().numpy()
+    table["rank of the final token"] = (predictions.final_rank + 1).tolist()
+    probability = predictions.final_probability.float().cpu().numpy()
     table["its probability"] = probability
     return LensTable(
         table=pd.DataFrame(table),
-        final=_token_text(model, found.final),
+        final=_token_text(model, predictions.final),
         probability=probability,
-        first_named=found.first_named,
-        settled=found.settled,
+        first_named=predictions.first_named,
+        settled=predictions.settled,
     )
 
 
@@ -88,19 +88,19 @@ def next_token(name: str, text: str) -> NextToken:
     from attention_core import forward_flops
     from attention_core.experiments.learn.block.residual_stream import last_row_alone, logit_lens
 
-    done, model = run(name, text), models.get(name)
+    stream, model = run(name, text), models.get(name)
     core = model.core
     if core.unembedding is None:
         raise ValueError(f"{name} has no output matrix and predicts no token.")
-    last = done.run.state(core.config.n_layers)  # behind the last layer: only its norm is left
-    places = torch.arange(len(done.labels), device=last.device)
+    last = stream.run.state(core.config.n_layers)  # behind the last layer: only its norm is left
+    places = torch.arange(len(stream.labels), device=last.device)
     with turns.turn(), torch.inference_mode():
         hidden, _ = core.run_layers(last, core.new_pass(last, places), first=core.config.n_layers)
         logits = logit_lens(core, last)[0]
         alone = last_row_alone(core, hidden[0])
         difference = float((alone - logits[-1]).abs().max())
         top = alone.float().softmax(dim=-1).topk(10)
-    n, config = len(done.labels), model.core.config
+    n, config = len(stream.labels), model.core.config
     flops = {
         "every row, every row's logits": forward_flops(config, n, n, n_logits=n),
         "every row, the last row's logits": forward_flops(config, n, n),

@@ -17,21 +17,21 @@ def questions() -> list[Question]:
 
 
 def _share_question() -> Question:
-    found = counts(BASE_2017)
-    share = found.parts["feed-forward"] / found.total
+    base_counts = counts(BASE_2017)
+    share = base_counts.parts["feed-forward"] / base_counts.total
     return Question(
         ask="Which share of the 2017 base model's parameters is in its feed-forward networks?",
         right=f"{share:.0%}",
         wrong=tuple(f"{share * factor:.0%}" for factor in (0.25, 0.5, 1.75)),
-        because=f"{found.parts['feed-forward']:,} of {found.total:,}: two matrices of 512 × 2048 "
-        "and their biases in each of 12 layers.",
+        because=f"{base_counts.parts['feed-forward']:,} of {base_counts.total:,}: two matrices of "
+        "512 × 2048 and their biases in each of 12 layers.",
     )
 
 
 def _order_question() -> Question:
-    found = reordered(ENCODER_2017, PARIS, "reversed", 0).differences
+    differences = reordered(ENCODER_2017, PARIS, "reversed", 0).differences
     free, causal = (
-        found[f"attention, {kind}"] for kind in ("no mask, no positions", "causal mask")
+        differences[f"attention, {kind}"] for kind in ("no mask, no positions", "causal mask")
     )
     moves = "The same rows, in reverse order", "Other rows"
     return Question(
@@ -49,20 +49,20 @@ def _lens_question() -> Question | None:
     if name is None:
         return None
     try:
-        done = run(name, PARIS)
-        found = lens(name, PARIS, len(done.labels) - 1)
+        stream = run(name, PARIS)
+        lens_table = lens(name, PARIS, len(stream.labels) - 1)
     except models.LOAD_ERRORS:  # the page itself says so where it needs the model
         return None
-    n_layers = len(done.norms) - 1
-    right = found.first_named
-    others = [n for n in (0, n_layers // 4, n_layers // 2, n_layers) if n != right][-3:]
+    n_layers = len(stream.norms) - 1
+    right = lens_table.first_named
+    other_layers = [n for n in (0, n_layers // 4, n_layers // 2, n_layers) if n != right][-3:]
     return Question(
-        ask=f"“{PARIS}”: after how many of the {n_layers} layers of {done.title} is its final "
+        ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
         "choice first the likeliest token?",
         right=str(right),
-        wrong=tuple(map(str, others)),
-        because=f"Its probability is {found.probability[right]:.2f} after {right} layers"
-        + (f", and {found.probability[right - 1]:.2f} one layer before." if right else "."),
+        wrong=tuple(map(str, other_layers)),
+        because=f"Its probability is {lens_table.probability[right]:.2f} after {right} layers"
+        + (f", and {lens_table.probability[right - 1]:.2f} one layer before." if right else "."),
     )
 
 

@@ -101,9 +101,9 @@ def run(role: str | None, text: str) -> tuple[str, stream.Stream]:
     return name, stream.run(name, text)
 
 
-def position(done: stream.Stream) -> int:
+def position(text_stream: stream.Stream) -> int:
     """A token, counted from the last."""
-    n = len(done.labels)
+    n = len(text_stream.labels)
     back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
-    st.text(f"Position {n - 1 - back}: “{isolated(done.labels[n - 1 - back])}”")
+    st.text(f"Position {n - 1 - back}: “{isolated(text_stream.labels[n - 1 - back])}”")
     return n - 1 - back

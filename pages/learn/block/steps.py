@@ -147,7 +147,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     layer = untrained_layer(kind, n_heads, d_ff)
     with torch.inference_mode():
         x = layer_input(words, WIDTH_2017)[None]
-        encoded, shown, where = None, words, _POST_NORM
+        encoded, layer_words, where = None, words, _POST_NORM
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
             memory = encoder(x, Pass()).output
@@ -158,14 +158,14 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
                 ("pages/learn/block/steps.py", "layer_2017", "memory = encoder("),
                 (),
             )
-            shown, where = words[: (len(words) + 1) // 2], _DECODER
-            steps = layer.steps(x[:, : len(shown)], memory)
+            layer_words, where = words[: (len(words) + 1) // 2], _DECODER
+            steps = layer.steps(x[:, : len(layer_words)], memory)
         else:
             steps = layer_steps(layer(x, Pass()), config)
     origin = (_2017, "layer_input", "return word_vectors(")
     return Layer(
         title=f"{kind}, untrained weights",
-        labels=unique_labels(shown),
+        labels=unique_labels(layer_words),
         steps=_steps(steps, where, origin, pre_norm=False),
         n_heads=n_heads,
         head_size=WIDTH_2017 // n_heads,
@@ -181,15 +181,15 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
 
     from attention_core.experiments.learn.block.layers_of_2017 import layer_steps
 
-    done, config = run(name, text), models.get(name).core.config
+    stream, config = run(name, text), models.get(name).core.config
     with torch.inference_mode():
-        steps = layer_steps(done.run.layer(layer), config)
+        steps = layer_steps(stream.run.layer(layer), config)
     pre = config.norm_order == "pre"
     embedded = (_MODEL, "Transformer.forward", "embedding = self.embed(")
     passed_on = (_MODEL, "Transformer.run_layers", "x = layer.output")
     return Layer(
-        title=f"{done.title}, layer {layer}",
-        labels=done.labels,
+        title=f"{stream.title}, layer {layer}",
+        labels=stream.labels,
         steps=_steps(
             steps,
             _PRE_NORM if pre else _POST_NORM,

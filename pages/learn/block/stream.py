@@ -34,27 +34,27 @@ def run(name: str, text: str) -> Stream:
     """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
-    done = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
-    tensors = done.tensors
+    model_run = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
+    tensors = model_run.tensors
     return Stream(
-        run=done,
-        title=done.title,
-        labels=done.tokens.labels,
+        run=model_run,
+        title=model_run.title,
+        labels=model_run.tokens.labels,
         norms=token_norms(tensors.states).numpy(),
         attention=tensors.attention_norms.numpy(),
         feed_forward=tensors.mlp_norms.numpy(),
     )
 
 
-def stream_table(done: Stream) -> pd.DataFrame:
+def stream_table(stream: Stream) -> pd.DataFrame:
     """Norms by layer: mean and range over the tokens of the stream, and means of what is added."""
-    added = {ATTENTION: done.attention, FEED_FORWARD: done.feed_forward}
+    added = {ATTENTION: stream.attention, FEED_FORWARD: stream.feed_forward}
     table = pd.DataFrame(
         {
-            "layers passed": range(len(done.norms)),
-            "stream, mean": done.norms.mean(axis=1),
-            "stream, smallest": done.norms.min(axis=1),
-            "stream, largest": done.norms.max(axis=1),
+            "layers passed": range(len(stream.norms)),
+            "stream, mean": stream.norms.mean(axis=1),
+            "stream, smallest": stream.norms.min(axis=1),
+            "stream, largest": stream.norms.max(axis=1),
         }
     )
     for name, norms in added.items():

@@ -18,10 +18,10 @@ def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
     At the concatenation the cells of the first heads keep their identity: the window shows, for
     every word, the head outputs side by side.
     """
-    shown = [layer.named(name) for name in step.made_of] + [step]
+    tensors = [layer.named(name) for name in step.made_of] + [step]
     if step.axes[-1] == AXES["J"]:
-        return [*_concatenation(layer, *shown)], True
-    windows = [_window(part, layer.labels) for part in shown]
+        return [*_concatenation(layer, *tensors)], True
+    windows = [_window(part, layer.labels) for part in tensors]
     if layer.memory is not None and step.name == "outputs of the cross-attention heads":
         windows.insert(1, _window(layer.memory, layer.memory_labels))
     return windows, False

@@ -95,10 +95,10 @@ def editor(key: str, default: str) -> np.ndarray | None:
         values = parse(typed)
     except ValueError as error:
         messages.problem(error)
-    number, base, made = st.session_state.get(state, (0, parse(default), None))
-    if values is not None and typed != made:
-        number, base, made = number + 1, values, typed
-        st.session_state[state] = number, base, made
+    number, base, table_text = st.session_state.get(state, (0, parse(default), None))
+    if values is not None and typed != table_text:
+        number, base, table_text = number + 1, values, typed
+        st.session_state[state] = number, base, table_text
     frame = pd.DataFrame(base, columns=[str(column) for column in range(base.shape[1])])
     table_key = f"{key}_table_{number}"
 

@@ -72,8 +72,8 @@ if sentence is not None:
         messages.problem(error)
 if rung is not None and sentence is not None:
     st.header(f"Rung {stages.RUNGS.index(name) + 1} of {len(stages.RUNGS)}: {name}")
-    what, check = st.columns([3, 2])
-    what.markdown(f"**New:** {stages.NEW[name]}\n\n**Check:** equal to {stages.CHECKS[name]}.")
+    novelty, check = st.columns([3, 2])
+    novelty.markdown(f"**New:** {stages.NEW[name]}\n\n**Check:** equal to {stages.CHECKS[name]}.")
     difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
     check.metric("Largest difference in the check", difference)
 
@@ -110,20 +110,20 @@ if rung is not None and sentence is not None:
         f"“{asking}” asks with its query. The keys that answer, best match first, and the values "
         "they hand over:"
     )
-    found = stages.search(rung, head, i, sentence.labels)
-    st.dataframe(found, hide_index=True, height=35 * (count + 1) + 3)
+    matches = stages.search(rung, head, i, sentence.labels)
+    st.dataframe(matches, hide_index=True, height=35 * (count + 1) + 3)
 
     st.header("One score by hand")
     table, total, cell = stages.by_hand(rung, head, i, j)
-    terms, both = st.columns(2, gap="large")
+    terms, both_ways = st.columns(2, gap="large")
     with terms:
         st.dataframe(table, height=213)
         st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
-    with both:
+    with both_ways:
         pair = stages.asymmetry(rung, head, i, j)
         st.markdown(
-            f"Token {i} for token {j}: **{pair.there:.4f}**. Token {j} for token {i}: "
-            f"**{pair.back:.4f}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
+            f"Token {i} for token {j}: **{pair.i_to_j:.4f}**. Token {j} for token {i}: "
+            f"**{pair.j_to_i:.4f}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
             f"the identity, hence symmetric; here |M − Mᵀ| reaches **{pair.largest:.4f}**."
         )
         tensors([pair.matrix], key="ladder_between")

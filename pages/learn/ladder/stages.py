@@ -155,52 +155,54 @@ def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> lis
             title, tensor, "key", rows=labels, columns=labels, mark=framed, note=note, query=True
         )
 
-    made = _PROJECTED[name]
+    statements = _PROJECTED[name]
     x = by_token("x", rung.x)
     qkv = (by_token("q", record.q), by_token("k", record.k), by_token("v", record.v))
     scaled_note = f"times {record.scale:.4f}"
-    found = [
-        Stage((x, *_matrices(rung), *qkv), made),
+    all_stages = [
+        Stage((x, *_matrices(rung), *qkv), statements),
         Stage(
             (square("scores", record.scores),),
             (ATTEND, "attend", "scores = "),
         ),
     ]
     if bool((record.masked_scores != record.scores).any()):
-        found.append(
+        all_stages.append(
             Stage(
                 (square("masked", record.masked_scores),),
                 (ATTEND, "mask_scores", "masked_fill"),
             )
         )
     if record.scale != 1.0:
-        found.append(
+        all_stages.append(
             Stage(
                 (square("scaled", record.scaled_scores, scaled_note),),
                 (ATTEND, "attend", "scaled = masked"),
             )
         )
-    found.append(
+    all_stages.append(
         Stage(
             (square("weights" if name != "dropout" else "attention", record.attention),),
             (ATTEND, "attention_weights", "weights = torch.softmax"),
         )
     )
     if name == "dropout":
-        found.append(
+        all_stages.append(
             Stage(
                 (square("weights", record.weights),),
                 (ATTEND, "attend", "nn.functional.dropout"),
             )
         )
-    found.append(Stage((by_token("context", record.context),), (ATTEND, "attend", "context = ")))
+    all_stages.append(
+        Stage((by_token("context", record.context),), (ATTEND, "attend", "context = "))
+    )
     if name == "wrapper":
         code = (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
-        found.append(Stage((by_token("output", rung.output),), code))
+        all_stages.append(Stage((by_token("output", rung.output),), code))
     if name == "splits":
         code = (LADDER, "MultiHeadAttention.forward", "out_proj")
-        found.append(Stage((by_token("output", rung.output),), code))
-    return found
+        all_stages.append(Stage((by_token("output", rung.output),), code))
+    return all_stages
 
 
 def _matrices(rung: Rung) -> list[Panel]:
@@ -208,8 +210,8 @@ def _matrices(rung: Rung) -> list[Panel]:
     panels = []
     for name, values in rung.matrices.items():
         whole = values.numpy()
-        shown = whole[:DRAWN, :DRAWN] if whole.ndim == 2 else whole[:DRAWN]
-        panels.append(Panel(name, shown, axes[-whole.ndim :], note=_cut(whole, shown)))
+        corner = whole[:DRAWN, :DRAWN] if whole.ndim == 2 else whole[:DRAWN]
+        panels.append(Panel(name, corner, axes[-whole.ndim :], note=_cut(whole, corner)))
     return panels
 
 
@@ -226,13 +228,13 @@ def _panel(
 ) -> Panel:
     whole = tensor.numpy()
     # a square of tokens is always drawn in full, columns of features are not
-    shown = whole if query else whole[..., :DRAWN]
+    corner = whole if query else whole[..., :DRAWN]
     axes = (*(("head",) if whole.ndim == 3 else ()), "query" if query else "token", last)
-    return Panel(title, shown, axes, rows, columns, mark=mark, note=note or _cut(whole, shown))
+    return Panel(title, corner, axes, rows, columns, mark=mark, note=note or _cut(whole, corner))
 
 
-def _cut(whole: np.ndarray, shown: np.ndarray) -> str:
-    if whole.shape == shown.shape:
+def _cut(whole: np.ndarray, corner: np.ndarray) -> str:
+    if whole.shape == corner.shape:
         return ""
     sizes = " × ".join(str(size) for size in whole.shape)
     return f"The first {DRAWN} of {sizes}; all are used."
@@ -276,12 +278,12 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
 class Asymmetry:
     """The scores of two tokens both ways, and the matrix between them.
 
-    there, back: scores[i, j] and scores[j, i]. matrix: W_q W_k^T, (d_in, d_in), its first rows and
-    columns. largest: the largest |M - M^T| of all of it.
+    i_to_j, j_to_i: scores[i, j] and scores[j, i]. matrix: the first rows and columns of W_q W_k^T,
+    which is (d_in, d_in). largest: the largest |M - M^T| of all of it.
     """
 
-    there: float
-    back: float
+    i_to_j: float
+    j_to_i: float
     matrix: Panel
     largest: float
 
@@ -292,11 +294,11 @@ def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
 
     scores = rung.head(rung.record.scores, head)
     between = score_matrix(*projections(rung, head))
-    drawn = between[:DRAWN, :DRAWN].numpy()
+    corner = between[:DRAWN, :DRAWN].numpy()
     return Asymmetry(
-        there=float(scores[i, j]),
-        back=float(scores[j, i]),
-        matrix=Panel("M", drawn, ("input", "input"), note=_cut(between.numpy(), drawn)),
+        i_to_j=float(scores[i, j]),
+        j_to_i=float(scores[j, i]),
+        matrix=Panel("M", corner, ("input", "input"), note=_cut(between.numpy(), corner)),
         largest=float((between - between.T).abs().max()),
     )
 
@@ -327,14 +329,14 @@ def three_ways(
         }
     )
     # the table would leave such cells empty
-    shown = table.copy()
-    for column in shown.columns[1:]:
-        shown[column] = [f"{value:.4g}" for value in table[column]]
+    formatted = table.copy()
+    for column in formatted.columns[1:]:
+        formatted[column] = [f"{value:.4g}" for value in table[column]]
     broken = int(naive.isnan().sum())
     if broken:
-        return shown, f"exp overflowed: {broken} of {len(table)} naive weights are nan."
+        return formatted, f"exp overflowed: {broken} of {len(table)} naive weights are nan."
     difference = float((naive - stable_softmax(scores)).abs().max())
-    return shown, f"Naive and stable agree to {difference:.1e}."
+    return formatted, f"Naive and stable agree to {difference:.1e}."
 
 
 def questions() -> list[Question]:
@@ -349,8 +351,10 @@ def questions() -> list[Question]:
     simple, v1 = climb("simplified", x), climb(V1, x)
     weights = simple.record.weights[2]
     best = int(weights.argmax())
-    one, two = simple.record.scores, v1.record.scores
-    equal = [bool(torch.allclose(scores, scores.T, atol=1e-6)) for scores in (one, two)]
+    simple_scores, v1_scores = simple.record.scores, v1.record.scores
+    equal = [
+        bool(torch.allclose(scores, scores.T, atol=1e-6)) for scores in (simple_scores, v1_scores)
+    ]
     names = {
         (True, True): "on simplified and on v1",
         (True, False): "on simplified only",
@@ -358,7 +362,7 @@ def questions() -> list[Question]:
         (False, False): "on neither",
     }
     factor = _first_overflow(x)
-    broken = bool(naive_softmax(one[1] * factor).isnan().any())
+    broken = bool(naive_softmax(simple_scores[1] * factor).isnan().any())
     return [
         Question(
             ask="Simplified, six tokens: to which token does “starts” give its largest weight?",
@@ -370,16 +374,16 @@ def questions() -> list[Question]:
         Question(
             ask="On which rung is the score of “journey” for “with” that of “with” for “journey”?",
             right=names[equal[0], equal[1]],
-            wrong=tuple(name for both, name in names.items() if both != tuple(equal)),
-            because=f"Simplified: {one[1, 3]:.4f} and {one[3, 1]:.4f}. "
-            f"v1: {two[1, 3]:.4f} and {two[3, 1]:.4f}.",
+            wrong=tuple(name for symmetric, name in names.items() if symmetric != tuple(equal)),
+            because=f"Simplified: {simple_scores[1, 3]:.4f} and {simple_scores[3, 1]:.4f}. "
+            f"v1: {v1_scores[1, 3]:.4f} and {v1_scores[3, 1]:.4f}.",
         ),
         Question(
             ask=f"The scores of “journey”, times {factor}: what does naive softmax give?",
             right="some nan" if broken else "numbers that sum to 1",
             wrong=("numbers that sum to 1" if broken else "some nan", "all zeros"),
-            because=f"The largest score becomes {one[1].max() * factor:.1f}, and float32 holds exp "
-            f"only up to {np.log(np.finfo(np.float32).max):.1f}.",
+            because=f"The largest score becomes {simple_scores[1].max() * factor:.1f}, and float32 "
+            f"holds exp only up to {np.log(np.finfo(np.float32).max):.1f}.",
         ),
     ]
 

@@ -93,35 +93,35 @@ def sight(labels: Sequence[str]) -> pd.DataFrame:
             "position": range(len(labels)),
             "token": list(labels),
             "may see": [
-                " ".join(label for label, seen in zip(labels, row, strict=True) if seen)
+                " ".join(label for label, visible in zip(labels, row, strict=True) if visible)
                 for row in mask
             ],
         }
     )
 
 
-def sums(found: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
     """The sums of the rows, whichever way they were masked, and the difference of the two ways."""
-    difference = (found.renormalised - found.before).abs().max(dim=-1).values
+    difference = (masked.renormalised - masked.before).abs().max(dim=-1).values
     return pd.DataFrame(
         {
             "query": list(labels),
-            "sum after zeroing": found.zeroed.sum(dim=-1).numpy(),
-            "renormalised": found.renormalised.sum(dim=-1).numpy(),
-            "−∞ before": found.before.sum(dim=-1).numpy(),
+            "sum after zeroing": masked.zeroed.sum(dim=-1).numpy(),
+            "renormalised": masked.renormalised.sum(dim=-1).numpy(),
+            "−∞ before": masked.before.sum(dim=-1).numpy(),
             "largest difference": [f"{value:.1e}" for value in difference.tolist()],
         }
     )
 
 
-def leaks(found: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
     """What each query gives to the future."""
     ahead = range(len(labels) - 1, -1, -1)
     return pd.DataFrame(
         {
             "query": list(labels),
             "keys ahead": list(ahead),
-            "leaked": found.leaked.double().numpy(),
+            "leaked": masked.leaked.double().numpy(),
         }
     )
 
@@ -148,13 +148,13 @@ def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
 
     from attention_core.experiments.learn.masking.dropout_draws import deviations
 
-    found = deviations(torch.frombuffer(bytearray(weights), dtype=torch.float32), p, seed, DRAWS)
+    averages = deviations(torch.frombuffer(bytearray(weights), dtype=torch.float32), p, seed, DRAWS)
     return pd.DataFrame(
         {
-            "draws": found.draws,
-            LARGEST: found.largest.numpy(),
-            MEAN: found.mean.numpy(),
-            EXPECTED: found.expected.numpy(),
+            "draws": averages.draws,
+            LARGEST: averages.largest.numpy(),
+            MEAN: averages.mean.numpy(),
+            EXPECTED: averages.expected.numpy(),
         }
     )
 
@@ -183,11 +183,11 @@ def questions() -> list[Question]:
     dropped = draw(None, 0.5, 123)
     before, after = float(dropped.before[0, 0]), float(dropped.after[0, 0])
     n = len(nine.labels)
-    seen = int(causal_mask(n, n)[0].sum())
+    n_visible = int(causal_mask(n, n)[0].sum())
     unchanged, shrink = "nothing: not a bit", "they shrink to make room"
     return [
         Question(
-            ask=f"“Boy” is the first of {n} tokens, and may see {seen}. With 0.0 as the "
+            ask=f"“Boy” is the first of {n} tokens, and may see {n_visible}. With 0.0 as the "
             "mask, how much of its weight goes to the future?",
             right=f"{first:.0%}",
             wrong=tuple(
@@ -195,7 +195,7 @@ def questions() -> list[Question]:
                     guess for guess in ("0%", f"{1 / n:.0%}", "50%") if guess != f"{first:.0%}"
                 )
             ),
-            because=f"{n - seen} forbidden keys get exp(0) = 1 each; the allowed one gets "
+            because=f"{n - n_visible} forbidden keys get exp(0) = 1 each; the allowed one gets "
             f"exp({nine.values[0, 0]:.4f}). Leaked: {first:.4f}.",
         ),
         Question(

@@ -85,15 +85,15 @@ def show_all(scores: numbers.Scores) -> None:
 
     st.header("Two orders, one result")
     st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
-    found = numbers.ways(scores)
+    masked = numbers.ways(scores)
     panels = (
-        numbers.square("softmax over all", found.unmasked, labels),
-        numbers.square("future set to 0", found.zeroed, labels),
-        numbers.square("divided by the row's sum", found.renormalised, labels),
-        numbers.square("−∞ before the softmax", found.before, labels),
+        numbers.square("softmax over all", masked.unmasked, labels),
+        numbers.square("future set to 0", masked.zeroed, labels),
+        numbers.square("divided by the row's sum", masked.renormalised, labels),
+        numbers.square("−∞ before the softmax", masked.before, labels),
     )
     tensors(panels, key="masking_orders")
-    st.metric("Largest difference of the last two", f"{found.difference:.1e}")
+    st.metric("Largest difference of the last two", f"{masked.difference:.1e}")
     for column, step in zip(
         st.columns(2),
         (
@@ -105,28 +105,28 @@ def show_all(scores: numbers.Scores) -> None:
         with column:
             source.step(*step)
     with st.expander("The sums of the rows"):
-        st.dataframe(numbers.sums(found, labels), hide_index=True)
+        st.dataframe(numbers.sums(masked, labels), hide_index=True)
 
     st.header("What another number lets through")
     st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
     fill = linked(
         st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
     )
-    found = numbers.ways(scores, float(fill))
+    masked = numbers.ways(scores, float(fill))
     tensors(
         [
-            numbers.square("scores, filled", found.filled_scores, labels),
-            numbers.square("weights", found.filled, labels),
-            Panel("leaked", found.leaked[:, None].numpy(), ("query", "sum"), labels, ["Σ"]),
+            numbers.square("scores, filled", masked.filled_scores, labels),
+            numbers.square("weights", masked.filled, labels),
+            Panel("leaked", masked.leaked[:, None].numpy(), ("query", "sum"), labels, ["Σ"]),
         ],
         key="masking_leak",
     )
-    st.metric("Weight given to the future, all rows", f"{float(found.leaked.sum()):.4g}")
-    table = numbers.leaks(found, labels)
+    st.metric("Weight given to the future, all rows", f"{float(masked.leaked.sum()):.4g}")
+    table = numbers.leaks(masked, labels)
     with st.expander("The leak as a table"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
-    show_dropout(found.before.numpy(), labels)
+    show_dropout(masked.before.numpy(), labels)
 
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
@@ -134,7 +134,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.header("Dropout")
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:
-        what = linked(
+        matrix = linked(
             st.segmented_control,
             "Drop from",
             [WEIGHTS, MATRIX],
@@ -147,10 +147,10 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     with right:
         seed = controls.seed("Seed", "masking_seed", 123)
     button.button("Draw again", on_click=redraw, key="masking_redraw")
-    dropped = numbers.draw(weights if what == WEIGHTS else None, p, seed)
-    names = labels if what == WEIGHTS else None
+    dropped = numbers.draw(weights if matrix == WEIGHTS else None, p, seed)
+    names = labels if matrix == WEIGHTS else None
     keys = [str(key) for key in range(dropped.before.shape[1])]
-    axes = ("query", "key") if what == WEIGHTS else ("row", "column")
+    axes = ("query", "key") if matrix == WEIGHTS else ("row", "column")
     tensors(
         [
             Panel("before", dropped.before.numpy(), axes, names, keys),

@@ -66,13 +66,14 @@ def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
     from attention_core.experiments.learn.scaling.divisors import entropy, jacobian_norm
 
     labels = run.tokens.labels
-    seen = np.arange(1, len(original) + 1) if run.causal else np.full(len(original), len(original))
-    uniform = np.sqrt(seen - 1) / seen
+    n = len(original)
+    n_keys = np.arange(1, n + 1) if run.causal else np.full(n, n)
+    uniform = np.sqrt(n_keys - 1) / n_keys
     columns: dict[str, Any] = {
         "position": np.arange(len(original)),
         "query": labels,
-        "keys": seen,
-        "log keys": np.log(seen),
+        "keys": n_keys,
+        "log keys": np.log(n_keys),
     }
     for name, values in (("original", original), ("changed", changed)):
         weights = torch.from_numpy(values)

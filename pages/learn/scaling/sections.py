@@ -48,12 +48,12 @@ def rescaled_head() -> None:
         scale = ColourScale(float(max(head.original.max(), head.changed.max())))
         titles = [f"{choice.title}: q·k × {size:.4g}" for size in head.scales]
         maps = {"original": head.original, "changed": head.changed}
-        for column, title, which in zip(st.columns(2, gap="large"), titles, maps, strict=True):
+        for column, title, map_name in zip(st.columns(2, gap="large"), titles, maps, strict=True):
             with column:
                 weights = Map(
-                    maps[which], head.labels, title=title, causal=head.causal, scale=scale
+                    maps[map_name], head.labels, title=title, causal=head.causal, scale=scale
                 )
-                heatmap(weights, key=f"scaling_{which}_map")
+                heatmap(weights, key=f"scaling_{map_name}_map")
         st.table(head.summary, border="horizontal", hide_index=True)
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=320)

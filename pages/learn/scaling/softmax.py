@@ -55,8 +55,8 @@ def parse(text: str) -> list[float]:
     """
     words = re.split(r"[\s,;]+", text.strip(" \t\n,;[]"))
     if len(words) < 2 or len(words) > MAX_LOGITS:
-        given = len(words) if words != [""] else 0
-        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”; these are {given}.")
+        n_given = len(words) if words != [""] else 0
+        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”; these are {n_given}.")
     return [_number(word) for word in words]
 
 

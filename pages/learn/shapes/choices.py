@@ -94,7 +94,7 @@ ORIGIN, VALUE = "where a number comes from", "its value"  # what a colour may sh
 
 def picture(panels: list[Panel], walk: Walk, colour: str, key: str) -> None:
     """Panels that light up together with all others of the page."""
-    followed = any(one.cells is not None or one.groups is not None for one in panels)
+    followed = any(panel.cells is not None or panel.groups is not None for panel in panels)
     tensors(
         panels,
         key=key,

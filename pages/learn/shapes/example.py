@@ -12,15 +12,15 @@ MOST_HEADS, MOST_WIDTH = 8, 16
 
 def words(text: str) -> tuple[str, ...]:
     """A sentence split at blanks. OverLimit if there are more words than can be drawn."""
-    found = tuple(text.split())
-    if len(found) > MAX_SMALL_TOKENS:
+    split_words = tuple(text.split())
+    if len(split_words) > MAX_SMALL_TOKENS:
         raise OverLimit(
-            f"The sentence has {len(found)} words, {len(found) - MAX_SMALL_TOKENS} over the limit "
-            f"of {MAX_SMALL_TOKENS}. Shorten it; what you typed is still in the box."
+            f"The sentence has {len(split_words)} words, {len(split_words) - MAX_SMALL_TOKENS} "
+            f"over the limit of {MAX_SMALL_TOKENS}. Shorten it; what you typed is still in the box."
         )
-    if not found:
+    if not split_words:
         raise ValueError("There is no word in this sentence: type one or more.")
-    return found
+    return split_words
 
 
 def walk(

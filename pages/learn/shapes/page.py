@@ -41,10 +41,10 @@ if walk is not None:
     with right:
         colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
     step = walk.steps[number - 1]
-    overview, what = st.columns(2, gap="medium")
+    overview, step_column = st.columns(2, gap="medium")
     with overview:
         st.code(walk.overview(number), language=None)
-    with what:
+    with step_column:
         st.header(f"{number}. {step.title}")
         st.markdown(step.why)
         source.step(*walk.code(number))
@@ -79,14 +79,14 @@ if walk is not None:
         source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
-        said = mistakes.without_contiguous(walk)
+        error_text = mistakes.without_contiguous(walk)
         st.markdown(
             "`view` right after `transpose`. torch says:"
-            if said
+            if error_text
             else "Here nothing had to move (one head, token or column): no error."
         )
-        if said:
-            st.code(said, language=None, wrap_lines=True)
+        if error_text:
+            st.code(error_text, language=None, wrap_lines=True)
         source.show("attention_core/experiments/learn/shapes.py", "view_without_contiguous_error")
 
     with st.expander("The numbers of this step"):

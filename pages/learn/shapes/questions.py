@@ -22,7 +22,7 @@ def questions() -> tuple[Question, ...]:
 
     tokens, cut = JOURNEY.tokens[:4], 2
     places = torch.arange(len(tokens) * 6).view(1, len(tokens), 6)
-    found = int(view_without_transpose(places, cut)[0, 1, 0, 0]) // 6
+    held_token = int(view_without_transpose(places, cut)[0, 1, 0, 0]) // 6
 
     config = PRESETS["gpt2-xl"]
     return (
@@ -40,10 +40,10 @@ def questions() -> tuple[Question, ...]:
         Question(
             f"“{' '.join(tokens)}”, six columns, {cut} heads, and someone writes "
             "`view(B, H, T, D)` at once. Whose numbers are in row 0 of head 1?",
-            tokens[found],
-            tuple(token for token in tokens if token != tokens[found]),
+            tokens[held_token],
+            tuple(token for token in tokens if token != tokens[held_token]),
             f"Head 0 takes the first {len(tokens)} pieces in memory, {cut} of each token; the next "
-            f"piece belongs to token {found}, though the row should hold token 0.",
+            f"piece belongs to token {held_token}, though the row should hold token 0.",
         ),
         Question(
             f"GPT-2 XL is {config.d_model} wide and has {config.n_heads} heads. How many numbers "

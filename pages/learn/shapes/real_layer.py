@@ -28,7 +28,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
         steps = layer_steps(core, run.layer(number), number)
     heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
     group = config.n_heads // config.kv_heads
-    shown = {
+    indices = {
         "token": list(range(min(len(labels), WINDOW_TOKENS))),
         "head": heads,
         "key/value head": sorted({head // group for head in heads}),
@@ -36,7 +36,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
         "wide column": list(range(min(config.d_model, WINDOW_COLUMNS))),
     }
     rotary = config.positions == "rotary"
-    return Walk(steps, (labels,), shown, shared=group > 1, layer=True, rotary=rotary)
+    return Walk(steps, (labels,), indices, shared=group > 1, layer=True, rotary=rotary)
 
 
 def first_heads(name: str) -> range:

@@ -24,7 +24,7 @@ LAST = 11
 class Walk:
     """The eleven steps and what is drawn of them.
 
-    labels: the tokens of each sentence. shown: indices drawn along the axes "token", "head",
+    labels: the tokens of each sentence. indices: those drawn along the axes "token", "head",
     "key/value head", "column" (of a head) and "wide column" (of the input or output); None draws
     everything. shared: whether keys have fewer heads than queries. layer: whether the steps are
     those of a real layer.
@@ -32,7 +32,7 @@ class Walk:
 
     steps: tuple[ShapeStep, ...]
     labels: tuple[tuple[str, ...], ...]
-    shown: dict[str, list[int]] | None = None
+    indices: dict[str, list[int]] | None = None
     shared: bool = False
     layer: bool = False
     rotary: bool = False
@@ -51,20 +51,20 @@ class Walk:
     @property
     def _tokens(self) -> list[int]:
         everything = range(len(self.labels[0]))
-        return list(everything) if self.shown is None else self.shown["token"]
+        return list(everything) if self.indices is None else self.indices["token"]
 
     @property
     def _columns(self) -> list[int]:
         """The columns of the numbering that are drawn."""
         width = self.steps[0].width
-        if self.shown is None:
+        if self.indices is None:
             return list(range(width))
         head_dim = self.steps[1].tensors[0].shape[1]
         n_heads = self.steps[1].tensors[0].shape[0]
-        starts = [head * head_dim for head in self.shown["head"]]
+        starts = [head * head_dim for head in self.indices["head"]]
         if self.shared:
-            starts += [(n_heads + head) * head_dim for head in self.shown["key/value head"]]
-        return [start + i for start in starts for i in self.shown["column"]] + [width - 1]
+            starts += [(n_heads + head) * head_dim for head in self.indices["key/value head"]]
+        return [start + i for start in starts for i in self.indices["column"]] + [width - 1]
 
     def before(self, number: int) -> list[Panel]:
         """The tensors that a step reads, as they were made."""
@@ -72,20 +72,22 @@ class Walk:
 
     def after(self, number: int) -> list[Panel]:
         """The tensors that a step makes."""
-        return [self.panel(number, one.name) for one in self.steps[number - 1].tensors]
+        return [self.panel(number, tensor.name) for tensor in self.steps[number - 1].tensors]
 
     def way(self) -> list[Panel]:
         """One number's way through steps 4 to 11: as a query, in what it asks, in the output."""
         ways = ((step.number, step.tensors[-1 if step.number == 8 else 0]) for step in self.steps)
-        return [self.drawn(one, f"{number} {one.name}") for number, one in ways if number >= 4]
+        return [
+            self.drawn(tensor, f"{number} {tensor.name}") for number, tensor in ways if number >= 4
+        ]
 
     def panel(self, number: int, name: str) -> Panel:
         """One tensor of a step, or the window of it that is drawn."""
         return self.drawn(self.steps[number - 1][name], f"step {number}: {name}")
 
-    def drawn(self, one: Named, title: str) -> Panel:
+    def drawn(self, tensor: Named, title: str) -> Panel:
         """A tensor under a title, or the window of it that is drawn."""
-        picked = self.picked_from(one)
+        picked = self.picked_from(tensor)
         window = np.ix_(*picked)
         names = {axis: self._words() for axis in ("token", "query", "key")}
         heads = tuple(f"head {head}" for head in picked[-2])
@@ -95,31 +97,31 @@ class Walk:
 
         return Panel(
             title,
-            array(one.tensor)[window],
-            one.axes,
-            rows=heads if one.axes[-2] == "head" else names.get(one.axes[-2]),
-            columns=names.get(one.axes[-1]),
-            blocks=names.get(one.axes[-3]) if len(one.axes) == 4 else None,
-            cells=numbered(one.cells),
-            groups=numbered(one.groups),
-            positions=None if self.shown is None else tuple(picked),
-            whole=one.shape,
+            array(tensor.tensor)[window],
+            tensor.axes,
+            rows=heads if tensor.axes[-2] == "head" else names.get(tensor.axes[-2]),
+            columns=names.get(tensor.axes[-1]),
+            blocks=names.get(tensor.axes[-3]) if len(tensor.axes) == 4 else None,
+            cells=numbered(tensor.cells),
+            groups=numbered(tensor.groups),
+            positions=None if self.indices is None else tuple(picked),
+            whole=tensor.shape,
         )
 
     def _words(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)
 
-    def picked_from(self, one: Named) -> list[list[int]]:
+    def picked_from(self, tensor: Named) -> list[list[int]]:
         """The indices along each axis of a tensor that are drawn."""
-        if self.shown is None:
-            return [list(range(size)) for size in one.shape]
-        of_keys = one.name.split(",")[0] in ("keys", "values", "W_key", "W_value")
-        heads = self.shown["key/value head" if of_keys else "head"]
+        if self.indices is None:
+            return [list(range(size)) for size in tensor.shape]
+        of_keys = tensor.name.split(",")[0] in ("keys", "values", "W_key", "W_value")
+        heads = self.indices["key/value head" if of_keys else "head"]
         head_dim = self.steps[1].tensors[0].shape[1]
-        flat = [head * head_dim + i for head in heads for i in self.shown["column"]]
-        columns = self.shown["column"]
-        if len(one.axes) == 3:
-            columns = self.shown["wide column"] if one.name in ("input", "output") else flat
+        flat = [head * head_dim + i for head in heads for i in self.indices["column"]]
+        columns = self.indices["column"]
+        if len(tensor.axes) == 3:
+            columns = self.indices["wide column"] if tensor.name in ("input", "output") else flat
         picks = {
             "batch": [0],
             "token": self._tokens,
@@ -127,10 +129,10 @@ class Walk:
             "key": self._tokens,
             "head": heads,
             "column": columns,
-            "input column": self.shown["wide column"],
+            "input column": self.indices["wide column"],
             "output column": flat,
         }
-        return [picks[axis] for axis in one.axes]
+        return [picks[axis] for axis in tensor.axes]
 
     def _numbered(self, places: np.ndarray) -> np.ndarray:
         """Places in the numbering of the steps as identities of what is drawn; -1 for the rest."""
@@ -140,8 +142,8 @@ class Walk:
         new_token = _ranks(self._tokens, n_tokens)[token]
         new_column = _ranks(self._columns, self.steps[0].width)[column]
         width = len(self._columns)
-        found = (batch * len(self._tokens) + new_token) * width + new_column
-        return np.where((new_token < 0) | (new_column < 0), -1, found)
+        identities = (batch * len(self._tokens) + new_token) * width + new_column
+        return np.where((new_token < 0) | (new_column < 0), -1, identities)
 
     def overview(self, current: int) -> str:
         """All steps with their shapes, one a line, the current one marked."""
@@ -154,36 +156,36 @@ class Walk:
 
     def window(self) -> str:
         """In words, which part of the tensors is drawn; empty if all of it is."""
-        if self.shown is None:
+        if self.indices is None:
             return ""
         n_heads, head_dim = self.steps[1].tensors[0].shape
         _, n_tokens, width = self.steps[0].tensors[0].shape
-        heads = f"heads {_listed(self.shown['head'])} of {n_heads}"
+        heads = f"heads {_listed(self.indices['head'])} of {n_heads}"
         if self.shared:
             kv_heads = self.steps[5]["keys"].shape[1]
-            heads += f" (key/value heads {_listed(self.shown['key/value head'])} of {kv_heads})"
+            heads += f" (key/value heads {_listed(self.indices['key/value head'])} of {kv_heads})"
         return (
             f"Drawn: tokens {_listed(self._tokens)} of {n_tokens}; {heads}; columns "
-            f"{_listed(self.shown['column'])} of each head's {head_dim}; columns "
-            f"{_listed(self.shown['wide column'])} of {width} of input and output. "
+            f"{_listed(self.indices['column'])} of each head's {head_dim}; columns "
+            f"{_listed(self.indices['wide column'])} of {width} of input and output. "
             "Computed: all of them."
         )
 
     def numbers(self, number: int) -> pd.DataFrame:
         """What is drawn of a step, one number a row."""
         tables = []
-        for one in self.steps[number - 1].tensors:
-            picked = self.picked_from(one)
+        for tensor in self.steps[number - 1].tensors:
+            picked = self.picked_from(tensor)
             grid = np.meshgrid(*picked, indexing="ij")
-            index = {axis: part.ravel() for axis, part in zip(one.axes, grid, strict=True)}
-            values = array(one.tensor)[np.ix_(*picked)].ravel()
-            tables.append(pd.DataFrame({"tensor": one.name, **index, "value": values}))
+            index = {axis: part.ravel() for axis, part in zip(tensor.axes, grid, strict=True)}
+            values = array(tensor.tensor)[np.ix_(*picked)].ravel()
+            tables.append(pd.DataFrame({"tensor": tensor.name, **index, "value": values}))
         return pd.concat(tables, ignore_index=True)
 
 
 def decimals(panels: Sequence[Panel]) -> int:
     """How many decimals to write: none where all numbers are whole."""
-    return 2 if any((one.values != np.round(one.values)).any() for one in panels) else 0
+    return 2 if any((panel.values != np.round(panel.values)).any() for panel in panels) else 0
 
 
 def array(tensor: torch.Tensor) -> np.ndarray:

@@ -109,14 +109,14 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
     steps = [Step(_rest(word, 0), f"Start: {len(word)} characters, nothing matched.")]
     rows: list[dict[str, object]] = []
     for number, match in enumerate(matches, start=1):
-        done = matches[:number]
+        matches_so_far = matches[:number]
         chips = [
             Chip(
                 visible(m.piece),
                 f"id {m.id}, characters {m.start} to {m.end} of the word",
                 chosen=m is match,
             )
-            for m in done
+            for m in matches_so_far
         ]
         tried = len(match.tried)
         sentence = (
@@ -150,11 +150,11 @@ def _rest(word: str, start: int) -> list[Chip]:
     return [Chip(visible(char), detail, quiet=True) for char in word[start:]]
 
 
-def word_chips(found: Sequence[str], chosen: int) -> list[Chip]:
+def word_chips(split_words: Sequence[str], chosen: int) -> list[Chip]:
     """The words of a text, the chosen one framed."""
     from pretrained.tokenization.tokens import printable as visible
 
     return [
         Chip(visible(word), f"word {i}: {len(word.encode())} bytes", chosen=i == chosen)
-        for i, word in enumerate(found)
+        for i, word in enumerate(split_words)
     ]

@@ -46,10 +46,10 @@ except OverLimit as error:
 for method, problem in readings.problems.items():
     messages.problem(f"{method}: {problem}", icon=":material/download:")
 
-if readings.found:
+if readings.by_method:
     st.header("Three vocabularies, one text")
-    columns = st.columns(len(readings.found), gap="medium")
-    for column, (method, reading) in zip(columns, readings.found.items(), strict=True):
+    columns = st.columns(len(readings.by_method), gap="medium")
+    for column, (method, reading) in zip(columns, readings.by_method.items(), strict=True):
         with column:
             chips(
                 reading.chips,
@@ -57,8 +57,8 @@ if readings.found:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-    columns = st.columns(len(readings.found), gap="medium")
-    for column, reading in zip(columns, readings.found.values(), strict=True):
+    columns = st.columns(len(readings.by_method), gap="medium")
+    for column, reading in zip(columns, readings.by_method.values(), strict=True):
         with column:
             st.dataframe(reading.table, hide_index=True, height=280)
     st.table(readings.summary(text).set_index("tokenizer"))
@@ -66,9 +66,9 @@ if readings.found:
     st.header("How one word is cut")
     left, middle, right = st.columns([2, 1, 2], gap="medium")
     with left:
-        methods = list(readings.found)
+        methods = list(readings.by_method)
         method = linked(st.radio, "Tokenizer", methods, key="tokens_method", horizontal=True)
-    reading = readings.found[method]
+    reading = readings.by_method[method]
     cut = None
     try:
         words = cuts.words(reading)

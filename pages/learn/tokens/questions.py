@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pretrained.tokenization.gpt2 import Gpt2Bpe
 
 
-def questions(found: Readings) -> tuple[Question, ...]:
+def questions(readings: Readings) -> tuple[Question, ...]:
     """Three questions that a tokenizer which is here answers; none without any tokenizer."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
 
-    for reading in found.found.values():
+    for reading in readings.by_method.values():
         if isinstance(reading.tokenizer, Gpt2Bpe | FastBpe):
             return _questions(reading.method, reading.tokenizer)
     return ()

@@ -99,14 +99,14 @@ def own_bytes(tokens: Tokens, index: int) -> bytes:
 class Readings:
     """The text through every tokenizer that is here, and what went wrong with the others."""
 
-    found: dict[str, Reading]
+    by_method: dict[str, Reading]
     problems: dict[str, str]
 
     def summary(self, text: str) -> pd.DataFrame:
         """How many tokens each needs. A word is what stands between spaces."""
         n_words = len(text.split())
         rows = []
-        for method, reading in self.found.items():
+        for method, reading in self.by_method.items():
             own = sum(start != end for start, end in reading.tokens.spans)
             rows.append(
                 {
@@ -133,15 +133,15 @@ def read(text: str) -> Readings:
             f"this page's limit of {MAX_TOKENIZER_CHARACTERS}. Shorten it; what you typed is still "
             "in the box."
         )
-    found, problems = {}, {}
+    readings, problems = {}, {}
     for method in METHODS:
         try:
             tokenizer = tokenizer_of(method)
         except models.LOAD_ERRORS as error:
             problems[method] = str(error)
         else:
-            found[method] = Reading(method, tokenizer, tokenizer.encode(text))
-    return Readings(found, problems)
+            readings[method] = Reading(method, tokenizer, tokenizer.encode(text))
+    return Readings(readings, problems)
 
 
 def tokenizer_of(method: str) -> Tokenizer:

@@ -98,11 +98,11 @@ else:
 
 st.header("2. What can be read back from the state?")
 left, right = st.columns(2, gap="large")
-read = reading.reading(width, state, hold, seed)
+parts_read = reading.reading(width, state, hold, seed)
 with left:
-    show(charts.reading_chart, reading.by_position(read), key="why_attention_reading")
+    show(charts.reading_chart, reading.by_position(parts_read), key="why_attention_reading")
 with right:
-    back = reading.recovered(read, width)
+    back = reading.recovered(parts_read, width)
     everything = reading.READ_TOKENS * width
     st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
     st.markdown(

@@ -68,12 +68,12 @@ SECTIONS = {
 for heading, pages in SECTIONS.items():
     st.header(heading)
     for first in range(0, len(pages), 4):
-        for column, (page, what) in zip(
+        for column, (page, description) in zip(
             st.columns(4), list(pages.items())[first : first + 4], strict=False
         ):
             with column, st.container(border=True, height="stretch"):
                 st.page_link(sections.script(page))
-                st.write(what)
+                st.write(description)
 
 st.header("Weights on this machine")
 head_picture.weights_table()

@@ -47,10 +47,10 @@ def panel() -> None:
         for entry in pretrained.catalog()
         if entry.state == "downloadable"
     }
-    other = "Another model, by its hub id"
+    by_hub_id = "Another model, by its hub id"
     chosen = st.selectbox(
         "Model to download",
-        [*missing, other],
+        [*missing, by_hub_id],
         format_func=lambda name: (
             f"{missing[name].title}, {missing[name].download_bytes / 1e9:.2f} GB"
             if name in missing
@@ -64,11 +64,11 @@ def panel() -> None:
         placeholder="organisation/model",
         max_chars=100,
         key="models_hub_id",
-        disabled=chosen != other,
+        disabled=chosen != by_hub_id,
         help="Models of the GPT-2, BERT and Llama architectures with safetensors weights are "
         "accepted; the size is checked before anything is fetched.",
     )
-    if chosen == other:
+    if chosen == by_hub_id:
         hub_id, revision = typed.strip(), "main"
     else:
         hub_id, revision = missing[chosen].hub_id, missing[chosen].revision
@@ -94,10 +94,10 @@ def _start(hub_id: str, revision: str) -> None:
 
 def _watch(download: downloads.Download, timed: bool) -> None:
     state = download.state
-    done, total = download.progress()
+    arrived, total = download.progress()
     if state == "running":
-        share = min(done / total, 1.0) if total else 0.0
-        size = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking for the size"
+        share = min(arrived / total, 1.0) if total else 0.0
+        size = f"{arrived / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking for the size"
         st.progress(share, text=f"{download.hub_id}: {size}")
         st.button("Cancel", icon=":material/stop:", key="models_cancel", on_click=download.cancel)
     elif state == "done":

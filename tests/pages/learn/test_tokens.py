@@ -117,7 +117,7 @@ def test_presets_fill_the_box(site: AppTest):
 @pytest.mark.parametrize("text", ["unbelievably Zürich 2024", tokenizers.PRESETS["Emoji"]])
 def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, text: str):
     readings = tokenizers.read(text)
-    reading = readings.found[method]
+    reading = readings.by_method[method]
     found = cuts.words(reading)
     ids = []
     for word in found:
@@ -150,7 +150,9 @@ def test_stepping_through_sunny(site: AppTest):
     assert not site.exception
     assert (
         site.select_slider("tokens_step").value
-        == len(cuts.cut(tokenizers.read(tokenizers.NEXT_DAY).found[tokenizers.GPT2], " is").steps)
+        == len(
+            cuts.cut(tokenizers.read(tokenizers.NEXT_DAY).by_method[tokenizers.GPT2], " is").steps
+        )
         - 1
     )
 

@@ -107,18 +107,20 @@ class Map:
         if self.link is not None:
             named += [("row units", self.link.rows, rows)]
             named += [("column units", self.link.columns, columns)]
-        for what, given, wanted in named:
-            if given is not None and len(given) != wanted:
-                raise ValueError(f"{len(given)} {what} for a map of {rows} rows, {columns} columns")
+        for kind, labels, size in named:
+            if labels is not None and len(labels) != size:
+                raise ValueError(
+                    f"{len(labels)} {kind} for a map of {rows} rows, {columns} columns"
+                )
 
 
-def heatmap(drawn: Map, *, key: str, on_cell: Callable[[], None] | None = None) -> None:
+def heatmap(picture: Map, *, key: str, on_cell: Callable[[], None] | None = None) -> None:
     """Draw a map.
 
     on_cell: a callback for a click or Enter on a cell; `picked(key)` says which one it was.
     """
     callbacks = {} if on_cell is None else {"on_cell_change": on_cell}
-    canvas.draw(pack(drawn, picks=on_cell is not None), key=key, **callbacks)
+    canvas.draw(pack(picture, picks=on_cell is not None), key=key, **callbacks)
 
 
 def picked(key: str) -> tuple[int, int] | None:
@@ -134,34 +136,35 @@ def picked(key: str) -> tuple[int, int] | None:
     return int(cell[0]), int(cell[1])
 
 
-def pack(drawn: Map, *, picks: bool = False) -> bytes:
+def pack(picture: Map, *, picks: bool = False) -> bytes:
     """What the browser receives: a header, then float32 values row by row."""
-    (rows, columns), scale, link = drawn.weights.shape, drawn.scale, drawn.link
+    (rows, columns), scale, link = picture.weights.shape, picture.scale, picture.link
     header = {
         "rows": rows,
         "columns": columns,
-        "labels": list(drawn.labels),
-        "rowLabels": list(drawn.labels if drawn.row_labels is None else drawn.row_labels),
-        "title": drawn.title,
-        "causal": drawn.causal,
+        "labels": list(picture.labels),
+        "rowLabels": list(picture.labels if picture.row_labels is None else picture.row_labels),
+        "title": picture.title,
+        "causal": picture.causal,
         "lowest": -scale.largest if isinstance(scale, DivergingScale) else scale.lowest,
         "largest": scale.largest,
         "squareRoot": isinstance(scale, ColourScale) and scale.square_root,
         "diverging": isinstance(scale, DivergingScale),
-        "valueName": drawn.value_name,
-        "hiddenText": drawn.hidden_text,
-        "mayHide": drawn.hidden_text != _NOTHING,  # then the legend keeps room for saying so
+        "valueName": picture.value_name,
+        "hiddenText": picture.hidden_text,
+        "mayHide": picture.hidden_text != _NOTHING,  # then the legend keeps room for saying so
         "link": link and link.group,
         "rowUnits": link and [int(unit) for unit in link.rows],
         "columnUnits": link and [int(unit) for unit in link.columns],
         "merges": link is not None and link.merges,
-        "chosen": drawn.chosen,
+        "chosen": picture.chosen,
         "picks": picks,
-        "captions": list(drawn.captions),
-        "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in drawn.axes],
-        "numbered": drawn.axes[1] != "key",  # columns that are no tokens go by their numbers alone
-        "rowHeight": drawn.row_height,
-        "framedRows": list(drawn.framed_rows),
-        "roomFor": list(drawn.room_for),
+        "captions": list(picture.captions),
+        "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in picture.axes],
+        # columns that are no tokens are named by their numbers alone
+        "numbered": picture.axes[1] != "key",
+        "rowHeight": picture.row_height,
+        "framedRows": list(picture.framed_rows),
+        "roomFor": list(picture.room_for),
     }
-    return pack_arrays(header, drawn.weights.astype("<f4"))
+    return pack_arrays(header, picture.weights.astype("<f4"))

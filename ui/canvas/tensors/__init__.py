@@ -39,12 +39,12 @@ class Panel:
     where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
     where the panel is a window of a larger tensor, the indices in it along each axis; they are
     written instead of the window's own. whole: the shape of that tensor. note: a sentence below it.
-    there: of a tensor that grows, how many rows and columns are there; the others keep their place
-    and stay empty. box: how many of its first rows and columns are framed as one and hatched;
-    box_note says what they are to whoever points at one.
+    filled: of a tensor that grows, how many of its first rows and columns have been computed; the
+    others keep their place and stay empty. box: how many of its first rows and columns are hatched
+    and framed together; box_note is read out to whoever points at one of their cells.
 
     Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
-    dimensions, or more rows or columns there, or in the box, than the tensor has.
+    dimensions, or more filled rows or columns, or more in the box, than the tensor has.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Panel:
     positions: tuple[Sequence[int], ...] | None = None
     whole: tuple[int, ...] | None = None
     note: str = ""
-    there: tuple[int, int] | None = None
+    filled: tuple[int, int] | None = None
     box: tuple[int, int] | None = None
     box_note: str = ""
 
@@ -70,14 +70,16 @@ class Panel:
             raise ValueError(f"{self.name} has {len(shape)} dimensions, 1 to 4 can be drawn")
         if len(self.axes) != len(shape):
             raise ValueError(f"{self.name} has {len(shape)} dimensions but {len(self.axes)} axes")
-        for what in (self.cells, self.groups):
-            if what is not None and what.shape != shape:
-                raise ValueError(f"{self.name} is {shape} but its identities are {what.shape}")
+        for identities in (self.cells, self.groups):
+            if identities is not None and identities.shape != shape:
+                raise ValueError(
+                    f"{self.name} is {shape} but its identities are {identities.shape}"
+                )
         if self.positions is not None and tuple(map(len, self.positions)) != shape:
             raise ValueError(
                 f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
             )
-        for part in (self.there, self.box):
+        for part in (self.filled, self.box):
             sizes = (1, *shape)[-2:]
             if part is not None and not all(map(lambda n, of: 0 <= n <= of, part, sizes)):
                 raise ValueError(f"{self.name} is {shape}: it has no part of {part}")
@@ -92,18 +94,18 @@ class Panel:
             nested = len(labels) > 0 and not isinstance(labels[0], str)
             if nested and len(labels) != shape[0]:
                 raise ValueError(f"{self.name} has labels for {len(labels)} of {shape[0]} blocks")
-            for one in labels if nested else [labels]:
-                if len(one) != size:
-                    raise ValueError(f"{self.name} has {len(one)} labels for an axis of {size}")
+            for names in labels if nested else [labels]:
+                if len(names) != size:
+                    raise ValueError(f"{self.name} has {len(names)} labels for an axis of {size}")
 
     @property
     def shape_text(self) -> str:
         """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
         whole = self.values.shape if self.whole is None else self.whole
         sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, whole, strict=True))
-        part = self.values.shape if self.there is None else self.there
-        drawn = "" if whole == part else f", drawn: {part}"
-        return f"({sizes}){drawn}"
+        part = self.values.shape if self.filled is None else self.filled
+        drawn_part = "" if whole == part else f", drawn: {part}"
+        return f"({sizes}){drawn_part}"
 
 
 def tensors(
@@ -155,7 +157,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "mark": panel.mark,
                 "positions": panel.positions and [list(axis) for axis in panel.positions],
                 "note": panel.note,
-                "there": panel.there,
+                "there": panel.filled,
                 "box": panel.box,
                 "boxNote": panel.box_note,
                 "shapeText": panel.shape_text,
@@ -167,4 +169,4 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
 def _listed(labels: Labels | None) -> list[Any] | None:
     if labels is None:
         return None
-    return [one if isinstance(one, str) else list(one) for one in labels]
+    return [label if isinstance(label, str) else list(label) for label in labels]

@@ -64,15 +64,17 @@ def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:
     script = f"const FACTORIES = [\n{factories}\n];\n{_asset('page.js')}"
     blocks, described = [], []
     for i, part in enumerate(parts):
-        every = {"": part.data, **{str(value): data for value, data in part.variants.items()}}
-        blocks += [_inert(f"data-{i}-{j}", _bytes(data)) for j, data in enumerate(every.values())]
+        variants = {"": part.data, **{str(value): data for value, data in part.variants.items()}}
+        blocks += [
+            _inert(f"data-{i}-{j}", _bytes(data)) for j, data in enumerate(variants.values())
+        ]
         described.append(
             {
                 "html": part.html,
                 "css": part.css,
                 "factory": scripts.index(part.js),
-                "values": list(every),
-                "json": [not isinstance(data, bytes) for data in every.values()],
+                "values": list(variants),
+                "json": [not isinstance(data, bytes) for data in variants.values()],
                 "follows": part.follows,
                 "missing": part.missing,
             }

@@ -142,23 +142,27 @@ class Outcome:
         return int(self.received.topk(min(2, len(self.received))).indices[-1])
 
 
-def variants(token_ids: Sequence[int], others: Sequence[tuple[str, int]]) -> list[Variant]:
+def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) -> list[Variant]:
     """A text, and the same with other beginnings, to see whether a sink follows token or place.
 
-    The first token is replaced by each of `others` (a name and an id), one of them is put before
-    it, it is dropped, and it is hidden from all queries. With rotary positions, which are
-    relative, the last two are the same computation for every token that remains.
-    Raises: ValueError for fewer than 3 tokens, of which 2 would remain, or without others.
+    `beginnings` are other first tokens, each a name and an id. The first token is replaced by each
+    of them; the first of them is put before it; it is dropped; and it is hidden from all queries.
+    With rotary positions, which are relative, the last two are the same computation for every token
+    that remains.
+    Raises: ValueError for fewer than 3 tokens, of which 2 would remain, or no beginnings.
     """
     ids = tuple(token_ids)
     if len(ids) < 3:
         raise ValueError(f"{len(ids)} tokens: at least 3 are needed to drop one")
-    if not others:
+    if not beginnings:
         raise ValueError("no other token to begin with")
     return [
         Variant("as it is", ids),
-        *(Variant(f"first token replaced by {name}", (other, *ids[1:])) for name, other in others),
-        Variant(f"{others[0][0]} put before it", (others[0][1], *ids)),
+        *(
+            Variant(f"first token replaced by {name}", (token_id, *ids[1:]))
+            for name, token_id in beginnings
+        ),
+        Variant(f"{beginnings[0][0]} put before it", (beginnings[0][1], *ids)),
         Variant("first token dropped", ids[1:]),
         Variant("first token hidden from all queries", ids, hidden=True),
     ]
@@ -166,23 +170,23 @@ def variants(token_ids: Sequence[int], others: Sequence[tuple[str, int]]) -> lis
 
 def run_variants(
     model: Transformer,
-    wanted: Sequence[Variant],
+    text_variants: Sequence[Variant],
 ) -> Iterator[Outcome]:
-    """Run each variant through the whole model, one for each outcome that is taken.
+    """Run each variant through the whole model, when its outcome is asked for.
 
     Raises: ValueError as `measure` does, and for a model without an output matrix.
     """
-    for variant in wanted:
+    for variant in text_variants:
         _check(model, variant.token_ids)
         with torch.inference_mode():
             ids = _batch(model, variant.token_ids)
-            seen = torch.ones_like(ids)
-            seen[0, 0] = not variant.hidden
+            key_mask = torch.ones_like(ids)
+            key_mask[0, 0] = not variant.hidden
             output = model(
                 ids,
                 record=True,
                 last_only=True,
-                attention_mask=seen if variant.hidden else None,
+                attention_mask=key_mask if variant.hidden else None,
             )
             if output.logits is None:
                 raise ValueError("a model without an output matrix predicts no next token")

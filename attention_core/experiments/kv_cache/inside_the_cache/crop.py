@@ -74,7 +74,7 @@ def crop_and_continue(
     weight = next(model.parameters())
     for layer in range(cache.n_layers):
         keys, values = (
-            one[layer, None, :, :n_before].to(weight.device, weight.dtype) for one in rows
+            buffer[layer, None, :, :n_before].to(weight.device, weight.dtype) for buffer in rows
         )
         cache.update(layer, keys, values)
     before, used = cache.contents(), [cache.nbytes_used]
@@ -86,7 +86,9 @@ def crop_and_continue(
         new = torch.tensor([list(new_ids)], device=weight.device)
         reused = model(new, cache=cache, hooks=hooks).logits
         fresh = model(torch.tensor([whole], device=weight.device), hooks=hooks).logits
-    one, other = (logits[0, -len(new_ids) :].float().cpu() for logits in (reused, fresh))
+    cached_logits, fresh_logits = (
+        logits[0, -len(new_ids) :].float().cpu() for logits in (reused, fresh)
+    )
     return Continued(
         before=before,
         cropped=cropped,
@@ -97,9 +99,9 @@ def crop_and_continue(
         nbytes=cache.nbytes,
         used=(used[0], used[1], cache.nbytes_used),
         access=cache.accesses[-1],
-        difference=float((one - other).abs().max()),
-        next_id=int(one[-1].argmax()),
-        fresh_id=int(other[-1].argmax()),
+        difference=float((cached_logits - fresh_logits).abs().max()),
+        next_id=int(cached_logits[-1].argmax()),
+        fresh_id=int(fresh_logits[-1].argmax()),
         flops=forward_flops(model.config, len(new_ids), len(whole), n_logits=len(new_ids)),
         fresh_flops=forward_flops(model.config, len(whole), len(whole), n_logits=len(whole)),
     )

@@ -57,7 +57,7 @@ class Drift:
 
 def drift(logits: Tensor, reference: Tensor) -> Drift:
     """Compare logits (V) with those of the full context (V)."""
-    log_p, log_q = (torch.log_softmax(one.double(), -1) for one in (reference, logits))
+    log_p, log_q = (torch.log_softmax(row.double(), -1) for row in (reference, logits))
     token_id = int(logits.argmax())
     return Drift(
         largest=float((logits - reference).abs().max()),

@@ -93,12 +93,12 @@ def ladder(base: TransformerConfig) -> tuple[Variant, ...]:
             f"the ladder begins with a key/value head for each of {base.n_heads} query heads, "
             f"got {base.cache_shapes[0][0]}"
         )
-    found = [Variant(MHA, replace(base, n_kv_heads=None))]
+    variants = [Variant(MHA, replace(base, n_kv_heads=None))]
     for groups in divisors(base.n_heads)[1:]:
         name = MQA if groups == 1 else f"GQA {groups}"
-        found.append(Variant(name, replace(base, n_kv_heads=groups)))
+        variants.append(Variant(name, replace(base, n_kv_heads=groups)))
     latent = replace(base, n_kv_heads=None, head_size=None, latent=latent_sizes(base.d_head))
-    return (*found, Variant(MLA, latent))
+    return (*variants, Variant(MLA, latent))
 
 
 def windowed(variant: Variant, window: int) -> Variant:
@@ -166,9 +166,10 @@ def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | No
     distances = (weights[:, None] - weights[None]).abs().sum(-1).mean(-1) / 2  # (H, H)
     group = torch.arange(n_heads) // group_size
     same = (group[:, None] == group[None]).to(weights.device)
-    others = ~torch.eye(n_heads, dtype=torch.bool, device=weights.device)
+    off_diagonal = ~torch.eye(n_heads, dtype=torch.bool, device=weights.device)
     across = distances[~same]
-    return float(distances[same & others].mean()), float(across.mean()) if len(across) else None
+    within = float(distances[same & off_diagonal].mean())
+    return within, float(across.mean()) if len(across) else None
 
 
 def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:

@@ -55,9 +55,9 @@ def _mean_of_groups(heads: Tensor, n_groups: int) -> Tensor:
 def _pooled_columns(weight: Tensor, attention: Attention, n_kv_heads: int) -> Tensor:
     """Columns of queries, keys and values side by side, those of keys and values pooled."""
     widths = (attention.q_width, attention.kv_width, attention.kv_width)
-    queries, *others = weight.split(widths, dim=-1)
+    queries, *keys_and_values = weight.split(widths, dim=-1)
     pooled = [
         _mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads).flatten(-2)
-        for columns in others
+        for columns in keys_and_values
     ]
     return torch.cat((queries, *pooled), dim=-1)

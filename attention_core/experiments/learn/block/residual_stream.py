@@ -99,8 +99,8 @@ class Lens:
     @property
     def settled(self) -> int:
         """The number of layers from which on the final token stays the likeliest."""
-        other = (self.ids[:, 0] != self.final).nonzero()
-        return int(other[-1]) + 1 if len(other) else 0
+        differing = (self.ids[:, 0] != self.final).nonzero()
+        return int(differing[-1]) + 1 if len(differing) else 0
 
 
 def lens_at(logits: Tensor, k: int) -> Lens:

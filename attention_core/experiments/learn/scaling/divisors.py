@@ -65,10 +65,10 @@ def jacobian_norm(weights: Tensor) -> Tensor:
     squares = weights.square()
     largest = weights.argmax(dim=-1, keepdim=True)
     # 1 - p and S2 - p^2 of the largest weight from the others: no cancellation where p is near 1
-    others = weights.scatter(-1, largest, 0.0)
-    rest = (1.0 - weights).scatter(-1, largest, others.sum(dim=-1, keepdim=True))
+    smaller = weights.scatter(-1, largest, 0.0)
+    rest = (1.0 - weights).scatter(-1, largest, smaller.sum(dim=-1, keepdim=True))
     total = squares.sum(dim=-1, keepdim=True)
-    off = (total - squares).scatter(-1, largest, others.square().sum(dim=-1, keepdim=True))
+    off = (total - squares).scatter(-1, largest, smaller.square().sum(dim=-1, keepdim=True))
     return (squares * (rest.square() + off)).sum(dim=-1).sqrt()
 
 
@@ -128,10 +128,10 @@ def scaling_sweep(
     size = (n_draws, n_tokens, d_ks[-1])
     q, k = torch.randn(size, generator=generator), torch.randn(size, generator=generator)
     results: dict[str, list[ScaledScores]] = {name: [] for name in DIVISORS}
-    scores, done = torch.zeros(n_draws, n_tokens, n_tokens), 0
+    scores, n_summed = torch.zeros(n_draws, n_tokens, n_tokens), 0
     for d_k in d_ks:
-        scores = scores + attention_scores(q[..., done:d_k], k[..., done:d_k])
-        done = d_k
+        scores = scores + attention_scores(q[..., n_summed:d_k], k[..., n_summed:d_k])
+        n_summed = d_k
         for name, exponent in DIVISORS.items():
             results[name].append(_measure(scores, d_k, d_k**exponent))
     return results
