@@ -98,7 +98,7 @@ if readings.by_method:
         if method == tokenizers.WORDPIECE:
             source.step("pretrained/tokenization/step_by_step.py", "match_steps", "index = ")
         else:
-            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "min(found)")
+            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "min(candidates)")
 
 st.header("From id to input embedding")
 if not models.ready():
