@@ -183,9 +183,9 @@ class KVCache:
         return torch.cat((buffer[:, :, start:], buffer[:, :, : end - self._n_rows]), dim=2)
 
     def _update_ring(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rows in sight and the new ones; store when the last layer has its own.
+        """Return the visible rows and the new ones; store only when the last layer has its rows.
 
-        Stored earlier, rows that a pass which fails half-way would need again were lost.
+        A pass that fails half-way may be run again, and then needs the rows it would write over.
         """
         first, n_kept = self._first_seen(), min(k.shape[2], self._n_rows)
         visible = tuple(

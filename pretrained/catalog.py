@@ -1,4 +1,4 @@
-"""What can be offered: the known models and whatever else lies on this machine.
+"""The models that the site can offer: the known ones, and any others on this machine.
 
 Cheap and offline: a few directory look-ups, no weight file is opened, no torch is imported.
 """

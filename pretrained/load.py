@@ -183,7 +183,7 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
 
 
 def _not_found(name: str) -> Exception:
-    """Why there is no source: the local folder is unusable, the weights are absent, or no idea."""
+    """The error for a name without a source: unusable folder, absent weights or unknown name."""
     for folder in local_folders(name):
         try:
             checkpoint.read_config(folder)

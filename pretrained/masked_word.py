@@ -1,4 +1,4 @@
-"""The masked-word head of a BERT checkpoint, which the core's layers do without."""
+"""Loading the masked-word head of a BERT checkpoint, which is no part of the core's model."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _timed(
     """Logits (V) of the last position, float32 on the CPU, and the seconds of the model's call."""
     from attention_core.costs.stopwatch import synchronize
 
-    with _told(_layers(reference), before_layer):
+    with _with_layer_hook(_layers(reference), before_layer):
         synchronize(ids.device)
         begin = time.perf_counter()
         output = reference(
@@ -110,7 +110,7 @@ def _layers(reference: Any) -> nn.ModuleList:
 
 @contextmanager
 def _implementation(reference: Any, attention: str) -> Iterator[None]:
-    """Attention of this kind for one pass; others use the same model, with the kind it had."""
+    """Inside, the model uses this kind of attention; afterwards it has its earlier kind again."""
     before = reference.config._attn_implementation
     reference.set_attn_implementation(attention)
     try:
@@ -120,8 +120,10 @@ def _implementation(reference: Any, attention: str) -> Iterator[None]:
 
 
 @contextmanager
-def _told(layers: nn.ModuleList, before_layer: Callable[[int], None] | None) -> Iterator[None]:
-    """`before_layer` hears of each layer before it runs."""
+def _with_layer_hook(
+    layers: nn.ModuleList, before_layer: Callable[[int], None] | None
+) -> Iterator[None]:
+    """Inside, `before_layer` is called before each layer of the model runs."""
     if before_layer is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""What is known of a model before anything of it is read: the catalogue's table of models."""
+"""The known models and their sizes: a table that is there before any file of a model is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Architecture = Literal["gpt2", "bert", "llama"]
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What is known of a model before anything is read.
+    """The name, kind and sizes of a model, known before any of its files is read.
 
     `download_bytes` is about what a download moves (0 when there is none to make); `package` is
     the import name of the package that carries the weights, if one does; `hub_id` is empty for a

@@ -133,7 +133,7 @@ def _of(hf_config: Config, table: dict[str, Callable[..., Any]]) -> Callable[...
 
 
 def _size(hf: Config, option: str) -> int:
-    """A size that has to be there: a whole number of at least 1, else ValueError."""
+    """A size that the configuration must have: a whole number of at least 1, else ValueError."""
     value = hf.get(option)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{option} has to be a whole number of at least 1, not {value!r}")

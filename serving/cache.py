@@ -168,7 +168,7 @@ class Kept(Generic[P, Value]):
 
     @contextmanager
     def nothing_kept(self) -> Iterator[None]:
-        """Every call computes meanwhile; afterwards what was kept before is there again (tests)."""
+        """Inside, every call computes anew; afterwards the earlier values are back (for tests)."""
         nothing = _Cache(0, lambda _: 1, self._cache.total, last_to_go=False)
         before = self._cache, self._call
         self._cache = nothing

@@ -1,4 +1,4 @@
-"""How a head is written: L3H1 is layer 3, head 1, both counted from 0."""
+"""The name of a head: L3H1 is head 1 of layer 3, both counted from 0."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _machine_bytes() -> int:
 
 
 def _group_limits(groups: Path, root: Path) -> list[int]:
-    """The limits of all groups of this process: of version 2, or of version 1's memory."""
+    """The memory limits of all groups of this process, from control groups of version 2 or 1."""
     files = {root / "memory.max", root / "memory" / "memory.limit_in_bytes"}
     for line in _text(groups).splitlines():
         number, _, rest = line.partition(":")

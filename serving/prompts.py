@@ -17,7 +17,7 @@ NO_TOKEN_IN_PROMPT = "There is no token in this prompt: type a word or more."
 
 
 class Reader(Protocol):
-    """What reads a text: a trained model, or one with random weights."""
+    """A model that reads text: a trained one, or one with random weights."""
 
     @property
     def core(self) -> Transformer:

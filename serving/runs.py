@@ -26,7 +26,7 @@ RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
 
 @dataclass(frozen=True)
 class RunTensors:
-    """What is kept of one forward pass over T tokens: float32, on the CPU, never changed.
+    """The tensors kept of one forward pass over T tokens: float32, on the CPU, never changed.
 
     L layers, H query heads, H_kv key/value heads, S = T keys, D head size, C width. Queries and
     keys are rotated where the model does so.

@@ -45,7 +45,7 @@ def in_line() -> int:
 
 
 def each(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, each of them made in a turn of its own; between two of them others have theirs."""
+    """Yield the items, each computed in a turn of its own; between two, others get their turns."""
     iterator = iter(items)
     while True:
         with turn():

@@ -33,7 +33,7 @@ class CachePart:
 def cache_parts(
     model: PublicModel, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
 ) -> tuple[CachePart, ...]:
-    """The cache of `batch_size` sequences of `n_tokens`: the layers without a window, then others.
+    """The cache of `batch_size` sequences of `n_tokens`: first the layers without a window.
 
     Raises: ValueError, with the number, for an argument below 1.
     """

@@ -53,7 +53,7 @@ class Download:
 
     @property
     def state(self) -> State:
-        """What became of it: "running", "done", "failed" or "cancelled"."""
+        """The state of the download: "running", "done", "failed" or "cancelled"."""
         return self._state
 
     def progress(self) -> tuple[int, int]:

@@ -134,7 +134,7 @@ def check_room(cache: Path, needed: int) -> None:
 
 
 def remember(repository: Path, revision: str, commit: str) -> None:
-    """Let a branch or tag stand for a commit, as huggingface_hub does it: the file refs/<name>."""
+    """Note the commit of a branch or tag in the file refs/<name>, as huggingface_hub does."""
     if revision == commit:
         return
     ref = repository / "refs" / revision
@@ -154,7 +154,7 @@ def _size(file: Path) -> int | None:
 
 
 def sentence(error: Exception) -> str:
-    """One sentence for what huggingface_hub or the system raised."""
+    """An error of huggingface_hub or of the system as one sentence for the visitor."""
     from huggingface_hub import errors
 
     known: tuple[tuple[type[Exception], str], ...] = (
@@ -171,7 +171,7 @@ def sentence(error: Exception) -> str:
 
 
 def tell(**message: Any) -> None:
-    """One message to the parent."""
+    """Send one message to the parent process."""
     print(MESSAGE + json.dumps(message), flush=True)
 
 

@@ -201,7 +201,7 @@ def _by_set(held: Sequence[Sequence[int]], characters: _Sets) -> dict[int, tuple
 
 
 def _rest(n_tokens: int, paired: set[int], groups: Iterable[tuple[int, ...]]) -> Groups:
-    """Groups without a partner, added tokens each by itself, in the order of the text."""
+    """The groups of tokens without a partner, in the order of the text; added tokens are alone."""
     loose = [group for group in groups if group[0] not in paired]
     grouped = paired.union(*loose)
     return tuple(sorted([*loose, *((n,) for n in range(n_tokens) if n not in grouped)]))
@@ -225,13 +225,13 @@ def _added_pairs(
 
 
 def _leads(token: int, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a token that was added stands before all text; without any text, the first does."""
+    """Whether an added token stands before the text; in an empty text only the first token does."""
     text = [n for n, (start, end) in enumerate(spans) if end > start]
     return token < (text[0] if text else 1)
 
 
 def _covering(tokens: Tokens) -> list[tuple[int, int]]:
-    """The spans, each over the marks behind it that no token holds.
+    """The spans of all tokens, each made longer by the marks behind it that no token holds.
 
     An encoder that strips accents leaves the mark of a decomposed "é" to no token; it belongs to
     the token of its letter.

@@ -49,7 +49,7 @@ class FastBpe:
 
     @classmethod
     def from_folder(cls, path: Path, config: Mapping[str, Any]) -> FastBpe:
-        """From tokenizer.json, or vocab.json with merges.txt.
+        """Build the tokenizer from tokenizer.json, or from vocab.json with merges.txt.
 
         Raises ValueError when neither is there or the file is malformed.
         """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# Every step goes through all pairs: what a person steps through is shorter than this anyway.
+# Every step looks at all pairs, so its time grows with the length; words are shorter than this.
 MAX_STEP_BYTES = 96
 
 

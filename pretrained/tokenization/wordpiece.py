@@ -40,7 +40,7 @@ class WordPiece:
 
     @classmethod
     def from_folder(cls, path: Path) -> WordPiece:
-        """From tokenizer.json, or from vocab.txt if only that exists.
+        """Build the tokenizer from tokenizer.json, or from vocab.txt if only that exists.
 
         Raises ValueError when neither is there or the file is malformed.
         """

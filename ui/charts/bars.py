@@ -55,5 +55,5 @@ def bars(
 
 
 def labelled(labels: Iterable[str], values: Iterable[float]) -> pd.DataFrame:
-    """The table that `bars` takes."""
+    """A table of labels and their values, as `bars` takes it."""
     return pd.DataFrame({"label": list(labels), "value": [float(value) for value in values]})

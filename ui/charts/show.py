@@ -99,7 +99,7 @@ def _description(build: Build, *arguments: Any, **settings: Any) -> Specificatio
 
 
 def _put_rows(part: Specification, tables: dict[str, list[Any]]) -> None:
-    """Put the rows of each table where Altair has put its name.
+    """Put the rows of each table into the description, where Altair has left the table's name.
 
     Altair keeps tables apart while it checks a chart: checking every row takes 0.2 ms each.
     """
@@ -111,7 +111,7 @@ def _put_rows(part: Specification, tables: dict[str, list[Any]]) -> None:
 
 
 def _merged(below: Specification, above: Specification) -> Specification:
-    """Both descriptions; where they meet, `above` holds."""
+    """One description with the entries of both; an entry that both have is taken from `above`."""
     merged = dict(below)
     for name, value in above.items():
         merged[name] = _merged(below.get(name, {}), value) if isinstance(value, dict) else value

@@ -49,7 +49,7 @@ def archive(charts: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 
 def _clean(part: Any) -> Any:
-    """The same without characters that no SVG can hold; an address is an error."""
+    """The chart without characters that no SVG can hold; ValueError if it names an address."""
     if isinstance(part, str):
         return _NOT_XML.sub("\ufffd", part)
     if isinstance(part, Mapping):
@@ -62,7 +62,7 @@ def _clean(part: Any) -> Any:
 
 
 def _convert(charts: dict[str, dict[str, Any]]) -> bytes:
-    """What the process does."""
+    """Read charts from standard input and write the ZIP file: the main function of the process."""
     import vl_convert
 
     file = io.BytesIO()

@@ -37,7 +37,7 @@ def show(file: str, name: str) -> None:
 
 
 def step(file: str, name: str, *containing: str) -> None:
-    """The statements of a function that contain these texts, one each: what made a tensor."""
+    """Show the statements of a function that contain these texts, one statement for each text."""
     sources = [read(file, name, text) for text in containing]
     text = "\n".join(source.text for source in sources)
     _code(file, sources[0].first_line, sources[-1].last_line, text)

@@ -1,4 +1,4 @@
-"""The way on: at the end of a lesson, a link to the next one."""
+"""A link to the next lesson, at the end of a lesson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures and tables of a run that several pages show."""
+"""Pictures and tables of a model's run, for the pages that show one."""
 
 from __future__ import annotations
 

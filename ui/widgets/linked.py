@@ -7,7 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-_keys: set[str] = set()  # of all widgets that were ever linked: as many as the pages' code names
+_keys: set[str] = (
+    set()
+)  # the keys of all widgets that were ever linked: no more than the pages' code names
 
 
 def linked(

@@ -14,9 +14,9 @@ class Question:
     """A question with its choices.
 
     ask, because: Markdown of ours, the second with the computed numbers that settle it. right: the
-    choice that was computed to be true. wrong: the others.
+    choice that was computed to be true. wrong: the other choices.
 
-    Raises: ValueError if a choice is given twice, or there is none to be wrong about.
+    Raises: ValueError if a choice is given twice, or there is no wrong choice.
     """
 
     ask: str
@@ -25,7 +25,7 @@ class Question:
     because: str
 
     def __post_init__(self) -> None:
-        """Refuse a question that gives itself away."""
+        """Refuse a question with repeated choices, or with no wrong one."""
         if not self.wrong or len({self.right, *self.wrong}) != 1 + len(self.wrong):
             raise ValueError(f"the choices of {self.ask!r} are not distinct")
 

@@ -33,8 +33,8 @@ def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Ten
 def rank_of_unit(shares: Tensor, unit: int) -> Tensor:
     """Which place a unit has among all, 1 for the largest: (..., units) -> (...) of int64.
 
-    Units that are taken from alike share the better place.
-    Raises: ValueError for a unit that is not there.
+    shares: how much is taken from each unit. Units with equal shares get the same, better place.
+    Raises: ValueError for a unit that does not exist.
     """
     _check_index(unit, shares.shape[-1])
     return (shares > shares[..., unit, None]).sum(-1) + 1

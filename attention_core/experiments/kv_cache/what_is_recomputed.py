@@ -207,7 +207,7 @@ def matrices(records: Sequence[AttentionRecord]) -> Matrices:
 
 
 def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
-    """How far the boxed part has moved: the largest absolute difference, (..., rows, columns).
+    """How far a matrix's old part has moved: the largest absolute difference, (..., rows, columns).
 
     `before` is a matrix of the step before and `now` the same one in this step, with more rows (and
     columns, for scores and weights). The part of `now` that `before` has the shape of is compared;

@@ -243,7 +243,7 @@ def view_without_contiguous_error(x: Tensor) -> str:
 
 @dataclass(frozen=True)
 class _Follow:
-    """Where the numbers of a (B, T, H*D) tensor are after each step: the same moves, on places.
+    """Follows the numbers of a (B, T, H*D) tensor: each step moves their places as it moves them.
 
     first: the column of the numbering at which the tensor's columns begin.
     """

@@ -1,4 +1,4 @@
-"""Three ways to turn scores into weights: by their sum, by the bare formula, and the safe one.
+"""Three ways to turn scores into weights: over their sum, by the bare formula, and safely.
 
 Each maps (..., S) to (..., S). They are written out here to be compared; `attend` calls torch's own
 softmax, which is the safe one.

@@ -60,7 +60,7 @@ def encoder(width: int, state: int, seed: int, *, hold: float = 0.0) -> nn.GRU:
 
 
 def last_state(gru: nn.GRU, x: Tensor) -> Tensor:
-    """All that a decoder gets of a sentence: (B, T, d) -> (B, h)."""
+    """The last state, which is all that a decoder gets of a sentence: (B, T, d) -> (B, h)."""
     _, state = gru(x)
     return state[0]
 

@@ -17,7 +17,7 @@ EMPTY = "There is no word in this text: type one or more."
 
 
 def key(choice: str) -> tuple[str, ...]:
-    """A layer or model of 2017 by its name, a model by its name and weights."""
+    """A cache key: the name of a layer or model of 2017, or a model's name and weights."""
     untrained = choice in (ENCODER_2017, DECODER_2017, BASE_2017)
     return (choice,) if untrained else models.key(choice)
 

@@ -24,7 +24,7 @@ SAVE = "Download this table (CSV)"
 
 
 def one_layer(text: str) -> None:
-    """Every tensor of one layer."""
+    """Show every tensor of one layer, step by step."""
     layer = sections.layer(text)
     chosen = controls.number("Step", "block_step", len(layer.steps), 2)
     step = layer.steps[chosen]
@@ -46,7 +46,7 @@ def one_layer(text: str) -> None:
 
 
 def new_order(text: str) -> None:
-    """The same weights at every position."""
+    """Show what a new order of the tokens does to each part of a layer."""
     left, middle, right = st.columns(3, gap="medium")
     with left:
         choice = sections.choose_layer()
@@ -71,7 +71,7 @@ def new_order(text: str) -> None:
 
 
 def parameter_counts(text: str) -> None:
-    """Parameters per part."""
+    """Show how many parameters each part of a model has."""
     choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
     counts = parameters.counts(choice)
     parts = labelled(counts.parts.keys(), counts.parts.values())
@@ -84,7 +84,7 @@ def parameter_counts(text: str) -> None:
 
 
 def residual_stream(text: str) -> None:
-    """The residual stream."""
+    """Show how long the vectors of the residual stream are after each layer."""
     name, text_stream = sections.run(None, text)
     at = sections.position(text_stream)
     show(charts.stream_chart, stream.stream_rows(text_stream, at), key="block_stream_chart")
@@ -95,7 +95,7 @@ def residual_stream(text: str) -> None:
 
 
 def logit_lens(text: str) -> None:
-    """The logit lens."""
+    """Show the likeliest next tokens after each layer, read with the logit lens."""
     name, text_stream = sections.run("decoder", text)
     lens = prediction.lens(name, text, sections.position(text_stream))
     st.text(
@@ -110,7 +110,7 @@ def logit_lens(text: str) -> None:
 
 
 def next_token(text: str) -> None:
-    """The last row."""
+    """Show the prediction behind the text, which needs the last row of the logits alone."""
     name, text_stream = sections.run("decoder", text)
     end = prediction.next_token(name, text)
     tokens = labelled(end.tokens, end.probabilities)

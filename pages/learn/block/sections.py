@@ -50,13 +50,13 @@ READ = {
 
 
 def read(section: str) -> None:
-    """How to read a section."""
+    """Show an expander that explains how to read the section."""
     with st.expander("How to read this", expanded=True):
         st.markdown(READ[section])
 
 
 def choose_layer() -> str:
-    """A layer of 2017, or a model."""
+    """A picker for what to take apart: a layer of the 2017 Transformer, or a model."""
     names = [entry.spec.name for entry in models.ready()]
     options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
     chosen: str = linked(st.selectbox, "Layer of", options, key="block_layer_of")
@@ -64,7 +64,7 @@ def choose_layer() -> str:
 
 
 def layer(text: str) -> steps.Layer:
-    """A layer with its sizes, or its number in a model, on a text."""
+    """The chosen layer on a text: of 2017 with the chosen sizes, or of a model with its number."""
     left, middle, right = st.columns(3, gap="medium")
     with left:
         choice = choose_layer()
@@ -95,14 +95,14 @@ def layer(text: str) -> steps.Layer:
 
 
 def run(role: str | None, text: str) -> tuple[str, stream.Stream]:
-    """A model, or a decoder, and its run on a text."""
+    """The chosen model (a decoder, where the role says so) and its run on the text."""
     key = "block_decoder" if role else "block_model"
     name = controls.model(key, role, prefer="decoder").spec.name
     return name, stream.run(name, text)
 
 
 def position(text_stream: stream.Stream) -> int:
-    """A token, counted from the last."""
+    """The position of the chosen token, which the visitor counts back from the last one."""
     n = len(text_stream.labels)
     back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
     st.text(f"Position {n - 1 - back}: “{isolated(text_stream.labels[n - 1 - back])}”")

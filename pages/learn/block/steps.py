@@ -124,7 +124,7 @@ class Layer:
         return f"{self.title}: {order}-norm, {heads}.{memory}"
 
     def named(self, name: str) -> Step:
-        """The step of a name."""
+        """The step with this name."""
         return next(step for step in self.steps if step.name == name)
 
 

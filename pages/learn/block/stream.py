@@ -31,7 +31,7 @@ class Stream:
 
 
 def run(name: str, text: str) -> Stream:
-    """A model on a text, kept. Raises OverLimit, or ValueError for a text without a token."""
+    """Run a model on a text. Raises OverLimit, or ValueError for a text without a token."""
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
     model_run = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)

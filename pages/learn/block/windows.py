@@ -13,7 +13,7 @@ PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # a hue a head
 
 
 def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
-    """A window into a tensor and those it is made of; and whether colours are identities.
+    """Windows into a step's tensor and those it is made of; and whether colours are identities.
 
     At the concatenation the cells of the first heads keep their identity: the window shows, for
     every word, the head outputs side by side.

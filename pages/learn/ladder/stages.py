@@ -1,4 +1,4 @@
-"""The ladder page: what it shows of each rung, from the core's tensors."""
+"""The pictures and numbers of the page "Ladder" for each rung, taken from the core's tensors."""
 
 from __future__ import annotations
 

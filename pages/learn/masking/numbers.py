@@ -1,4 +1,4 @@
-"""The masking page: what it shows, from the core's tensors."""
+"""The numbers of the page "Masking and dropout", taken from the core's tensors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def sight(labels: Sequence[str]) -> pd.DataFrame:
 
 
 def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
-    """The sums of the rows, whichever way they were masked, and the difference of the two ways."""
+    """A table: each row's sum under three ways of masking, and where renormalised and −∞ differ."""
     difference = (masked.renormalised - masked.before).abs().max(dim=-1).values
     return pd.DataFrame(
         {
@@ -115,7 +115,7 @@ def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
-    """What each query gives to the future."""
+    """A table: how much weight each query gives to tokens that come after it."""
     ahead = range(len(labels) - 1, -1, -1)
     return pd.DataFrame(
         {

@@ -47,17 +47,17 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
 
 
 def next_token(count: int) -> None:
-    """One token more; after the last one, from the first again."""
+    """Show one token more; after the last token, begin with the first again."""
     st.session_state["masking_tokens"] = st.session_state["masking_tokens"] % count + 1
 
 
 def redraw() -> None:
-    """The next seed."""
+    """Draw again, with the next seed."""
     st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1.0) % (MAX_SEED + 1)
 
 
 def show_all(scores: numbers.Scores) -> None:
-    """The page below its input."""
+    """Show all sections of the page, for the scores that the visitor chose."""
     labels, count = scores.labels, len(scores.labels)
     st.header("The triangle grows")
     if st.session_state.get("masking_tokens", 1) > count:
@@ -130,7 +130,7 @@ def show_all(scores: numbers.Scores) -> None:
 
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
-    """Dropout of the masked weights, or of the article's matrix."""
+    """Show dropout on the masked weights, or on the article's matrix."""
     st.header("Dropout")
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:

@@ -42,7 +42,7 @@ def course(seed: int) -> dict[str, ScaledScores]:
 
 
 def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
-    """The sweep at one d_k."""
+    """What the sweep measured at one d_k, for each divisor."""
     return {name: sizes[D_KS.index(d_k)] for name, sizes in sweep(seed).items()}
 
 
@@ -96,7 +96,7 @@ def values(seed: int, measure: str) -> pd.DataFrame:
 
 
 def everything(seed: int) -> pd.DataFrame:
-    """The whole sweep, unrounded: the twin of both charts."""
+    """The whole sweep as a table, unrounded: the numbers behind both charts."""
     return pd.DataFrame(
         [
             {

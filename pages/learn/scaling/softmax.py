@@ -17,7 +17,7 @@ TEMPERATURES = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
 
 @dataclass(frozen=True)
 class Softmaxes:
-    """The logits (n,) through three softmaxes (n,); `by_sum` is None where the sum is zero."""
+    """Logits and their weights under three softmaxes, all (n,); `by_sum` is None for a sum of 0."""
 
     logits: np.ndarray
     temperature: float
@@ -75,7 +75,7 @@ def _number(word: str) -> float:
 
 
 def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
-    """The same logits plainly, at a temperature, and over their sum as in the article."""
+    """Three softmaxes of the same logits: plain, at a temperature, and of logits over their sum."""
     import torch
 
     from attention_core.experiments.learn.scaling.divisors import softmax_at, softmax_of_shares

@@ -66,7 +66,7 @@ def walk(
 
 
 def instead(d_out: int, n_heads: int) -> str:
-    """What to choose when the heads do not divide d_out; empty if they do."""
+    """A sentence with sizes that fit, if the heads do not divide d_out; empty if they do."""
     if d_out % n_heads == 0:
         return ""
     heads = [n for n in range(1, MOST_HEADS + 1) if d_out % n == 0]

@@ -41,7 +41,7 @@ def of_example(number: int) -> tuple[str, ...]:
 
 
 def of_layer(number: int, *, rotary: bool) -> tuple[str, ...]:
-    """The same of a model's layer, its positions rotary or not."""
+    """The same for a model's layer, whose positions are rotary or not."""
     if number == 7:
         return (_ATTEND, "attend", "scores = ")
     if number == 8:

@@ -86,7 +86,7 @@ class Walk:
         return self.drawn(self.steps[number - 1][name], f"step {number}: {name}")
 
     def drawn(self, tensor: Named, title: str) -> Panel:
-        """A tensor under a title, or the window of it that is drawn."""
+        """A panel of a tensor with this title, or of the window of it that is drawn."""
         picked = self.picked_from(tensor)
         window = np.ix_(*picked)
         names = {axis: self._words() for axis in ("token", "query", "key")}
@@ -172,7 +172,7 @@ class Walk:
         )
 
     def numbers(self, number: int) -> pd.DataFrame:
-        """What is drawn of a step, one number a row."""
+        """A table of the numbers that are drawn of a step, one number a row."""
         tables = []
         for tensor in self.steps[number - 1].tensors:
             picked = self.picked_from(tensor)
@@ -196,7 +196,7 @@ def array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def _ranks(chosen: list[int], size: int) -> np.ndarray:
-    """For each index below `size` its place among the chosen ones, -1 if it is none of them."""
+    """For each index below `size`, its place in `chosen`; -1 for an index that is not in it."""
     ranks = np.full(size, -1)
     ranks[chosen] = np.arange(len(chosen))
     return ranks

@@ -151,7 +151,7 @@ def _rest(word: str, start: int) -> list[Chip]:
 
 
 def word_chips(split_words: Sequence[str], chosen: int) -> list[Chip]:
-    """The words of a text, the chosen one framed."""
+    """The words of a text as chips, with a frame around the chosen word."""
     from pretrained.tokenization.tokens import printable as visible
 
     return [

@@ -23,7 +23,7 @@ COLUMNS = 12
 
 
 def token_chips(tokens: Tokens, chosen: int) -> list[Chip]:
-    """The tokens of a model, the chosen one framed."""
+    """The tokens of a text as chips, with a frame around the chosen token."""
     return [
         Chip(printable(tokens, i), f"token {i}: id {tokens.ids[i]}", chosen=i == chosen)
         for i in range(len(tokens))

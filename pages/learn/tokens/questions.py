@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def questions(readings: Readings) -> tuple[Question, ...]:
-    """Three questions that a tokenizer which is here answers; none without any tokenizer."""
+    """Three questions that an installed tokenizer answers; no questions without a tokenizer."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
 

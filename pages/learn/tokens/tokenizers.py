@@ -97,13 +97,13 @@ def own_bytes(tokens: Tokens, index: int) -> bytes:
 
 @dataclass(frozen=True)
 class Readings:
-    """The text through every tokenizer that is here, and what went wrong with the others."""
+    """A text as each installed tokenizer reads it, and why the other tokenizers cannot."""
 
     by_method: dict[str, Reading]
     problems: dict[str, str]
 
     def summary(self, text: str) -> pd.DataFrame:
-        """How many tokens each needs. A word is what stands between spaces."""
+        """How many tokens each tokenizer needs. A word is what stands between spaces."""
         n_words = len(text.split())
         rows = []
         for method, reading in self.by_method.items():

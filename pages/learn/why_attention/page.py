@@ -15,7 +15,7 @@ CORE = "attention_core/experiments/learn/why_attention.py"
 
 
 def again() -> None:
-    """Measure anew, with longer sentences."""
+    """Have the times measured anew, on longer sentences too."""
     st.session_state["why_attention_round"] = measure.fresh()
 
 

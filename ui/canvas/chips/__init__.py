@@ -19,10 +19,10 @@ _canvas = Canvas("chips")
 
 @dataclass(frozen=True)
 class Chip:
-    """One token: what stands on the chip, and what is said of it when it is pointed at.
+    """One token: the text on its chip, and the details that are shown when it is pointed at.
 
-    quiet: drawn without a colour (a token that was added). chosen: framed. line_after: the next
-    chip begins a new line.
+    quiet: drawn without a colour (a token that was added). chosen: drawn with a frame.
+    line_after: the next chip begins a new line.
     """
 
     label: str

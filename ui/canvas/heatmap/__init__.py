@@ -36,7 +36,7 @@ class ColourScale:
     lowest: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what has no square root."""
+        """Refuse a square root of values that may be negative."""
         if self.square_root and self.lowest:
             raise ValueError(f"a square-root scale begins at 0, not at {self.lowest}")
 
@@ -99,7 +99,7 @@ class Map:
     room_for: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit together."""
+        """Refuse labels, units and row heights that do not fit the values."""
         rows, columns = self.weights.shape
         if self.causal and self.row_height is not None:
             raise ValueError(f"a causal map has square cells, not rows of {self.row_height} pixels")

@@ -47,7 +47,7 @@ class Arrangement:
     large: bool = False
 
     def of(self, mosaic: str) -> dict[str, Any]:
-        """What the browser is told: all this, for the mosaic with that key."""
+        """The arrangement as the browser receives it, for the mosaic with this key."""
         return {"mosaic": mosaic, **asdict(self)}
 
 

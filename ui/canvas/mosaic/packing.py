@@ -87,7 +87,7 @@ def pack(
 
 
 def _fitting(shares: np.ndarray) -> tuple[int, bytes]:
-    """As many levels as fit the budget, and the deflated codes."""
+    """The largest number of levels whose codes fit the budget, and these codes, deflated."""
     budget = max(BUDGET_BYTES, shares.size * BUDGET_PER_CELL)
     levels = MOST_LEVELS
     while True:

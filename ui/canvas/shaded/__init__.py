@@ -22,9 +22,10 @@ _canvas = Canvas("shaded")
 class Shaded:
     """One token: its label, and what is known of it.
 
-    value: its number, None for a token without one. detail: what else is said of it when it is
-    read. framed: "asks" for the query, "chosen" for what came of it. later: not there yet: it keeps
-    its place and is not drawn. line_after: the next token begins a new line.
+    value: its number, None for a token without one. detail: a text that is shown with the number.
+    framed: "asks" for the query, "chosen" for the token that the query led to. later: the token
+    comes later in the generation; its place is kept free and nothing is drawn there. line_after:
+    the next token begins a new line.
     """
 
     label: str

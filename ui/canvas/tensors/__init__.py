@@ -64,7 +64,7 @@ class Panel:
     box_note: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
+        """Refuse a panel whose parts do not fit its tensor."""
         shape = self.values.shape
         if not 1 <= len(shape) <= 4:
             raise ValueError(f"{self.name} has {len(shape)} dimensions, 1 to 4 can be drawn")

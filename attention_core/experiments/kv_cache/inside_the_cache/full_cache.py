@@ -1,4 +1,4 @@
-"""A cache that is full: what it says, and three ways to run a text on all the same.
+"""A cache that is full: its error message, and three ways to go on with the text nevertheless.
 
 Each is run for real, a step a token of the same text, so that its logits can be compared with those
 of the full context. Dimension letters: S keys, V vocabulary.
@@ -70,7 +70,7 @@ def drift(logits: Tensor, reference: Tensor) -> Drift:
 def refusal(
     model: Transformer, token_ids: Sequence[int], room: int, *, hooks: Hooks = NO_HOOKS
 ) -> str:
-    """What the cache says when a text does not fit its `room` rows: the message of its error.
+    """The message of the error that a cache raises when a text does not fit its `room` rows.
 
     Raises: ValueError if all the tokens fit.
     """

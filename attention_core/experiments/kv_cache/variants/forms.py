@@ -46,7 +46,7 @@ class Variant:
 
 
 def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, the largest first: how many key/value heads so many heads can share.
+    """All divisors of a number of heads, largest first: the numbers of key/value heads it allows.
 
     Raises: ValueError for a number below 1.
     """
@@ -173,7 +173,7 @@ def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | No
 
 
 def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
-    """So many tokens, the given ones again and again: (1, n_tokens), where the model is.
+    """`n_tokens` tokens, the given ones repeated: (1, n_tokens), on the device of the model.
 
     Raises: ValueError for no token at all.
     """
