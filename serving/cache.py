@@ -70,12 +70,6 @@ class Total:
             older_caches = [cache for cache in self._caches if cache.oldest < newest]
             min(older_caches, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
 
-    def clear_all(self) -> None:
-        """Forget every value of every cache (tests)."""
-        with self.changed:
-            for cache in self._caches:
-                cache.clear()
-
 
 class _Cache(LRUCache[Hashable, Any]):
     """The values of one function, and when each was last used by the clock of all caches."""
@@ -202,11 +196,6 @@ def kept(
         return Kept(make, _Cache(bound, size or size_of, total, last_to_go=last_to_go), key)
 
     return decorate
-
-
-def clear_all() -> None:
-    """Forget every value of every cache (tests)."""
-    _total.clear_all()
 
 
 def nbytes() -> int:

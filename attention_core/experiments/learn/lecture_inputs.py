@@ -39,8 +39,6 @@ BOY = Example(
     ("Boy", "is", "crying", "because", "he", "wants", "an", "ice", "cream"),
     (*_JOURNEY_ROWS, (0.02, 0.30, 0.47), (0.47, 0.67, 0.64), (0.77, 0.33, 0.70)),
 )
-# Three tokens: the lecture on weight splits, which gives their sizes but not their numbers.
-CAT_TOKENS = ("The", "cat", "sleeps")
 
 # Seeds that the lectures set before they draw their matrices.
 SEED_V1, SEED_V2, SEED_ARTICLE = 123, 789, 123

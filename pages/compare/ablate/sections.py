@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -17,7 +18,7 @@ from serving.limits import OverLimit
 from serving.queues import GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.widgets import messages
+from ui.widgets import job_view, messages
 
 SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no progress for it
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
@@ -38,7 +39,7 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
             job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(asked, kind)
     if ranked is None and job is not None and job.live:
-        st.fragment(_running, run_every=0.25)(job, heads)
+        job_view.follow(job, partial(_running, heads), live=True, every=0.25)
         return
     spec = models.spec(asked.model)
     left, right = st.columns([1, 2], vertical_alignment="center")
@@ -60,8 +61,8 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
             st.text(f"Stopped at {job.progress:.0%}; what was measured is below.")
         else:
             st.text(f"Tokens: {len(asked.ids)}. This takes some seconds, and you can stop it.")
-    partial = job.ranking if job is not None else Ranking(*_nothing(asked))
-    _results(asked, ranked or partial, heads, pick=ranked is not None)
+    so_far = job.ranking if job is not None else Ranking(*_nothing(asked))
+    _results(asked, ranked or so_far, heads, pick=ranked is not None)
 
 
 def _nothing(asked: Question) -> tuple[np.ndarray, np.ndarray]:
@@ -92,18 +93,15 @@ def refused() -> None:
         messages.problem(message)
 
 
-def _running(job: RankJob, heads: Sequence[str]) -> None:
-    was_live = job.live  # read first: what is painted below is then at least that fresh
-    job.watch()
+def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
     left, right = st.columns([1, 2], vertical_alignment="center")
-    left.button("Stop", icon=":material/stop:", key="ablate_stop", on_click=job.stop)
+    with left:
+        job_view.stop_button(job, live=was_live, key="ablate_stop")
     ahead = GENERATIONS.ahead(job)
     with right:
         note = f"Waiting: {ahead} ahead of you." if ahead else f"{job.progress:.0%} done"
         st.progress(job.progress, text=note)
     _results(job.asked, job.ranking, heads, pick=False)
-    if not was_live:
-        st.rerun()  # the job is over: the page shows its result without a timer
 
 
 def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bool) -> None:

@@ -15,6 +15,7 @@ from serving import models, turns
 from serving.jobs import JobQueue, Work
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
 from serving.prompts import prepare
+from serving.step_times import StepTime
 from serving.token_text import END_OF_TEXT
 
 if TYPE_CHECKING:
@@ -52,20 +53,6 @@ class Request:
         from attention_core import Sampling
 
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """What is kept of a step: everything but its logits."""
-
-    kind: str
-    token_id: int
-    logprob: float
-    seconds: float
-    n_new: int
-    n_keys: int
-    cache_length: int
-    flops: int
 
 
 @dataclass
@@ -227,21 +214,8 @@ class Job(Work):
             if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
                 self.largest_difference = max(difference, self.largest_difference or 0.0)
         # the uncached list first: a reader that finds a cached step finds its partner too
-        self.uncached.steps.append(_without_logits(other))
-        self.cached.steps.append(_without_logits(one))
-
-
-def _without_logits(step: Step) -> StepTime:
-    return StepTime(
-        kind=step.kind,
-        token_id=step.token_id,
-        logprob=step.logprob,
-        seconds=step.seconds,
-        n_new=step.n_new,
-        n_keys=step.n_keys,
-        cache_length=step.cache_length,
-        flops=step.flops,
-    )
+        self.uncached.steps.append(StepTime.of(other))
+        self.cached.steps.append(StepTime.of(one))
 
 
 def submit(queue: JobQueue, request: Request, *, instead_of: Job | None = None) -> Job:

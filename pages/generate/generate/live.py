@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -14,7 +15,7 @@ from serving.limits import OverLimit
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.widgets import messages
+from ui.widgets import job_view, messages
 
 _JOB = "generate_job"
 
@@ -31,30 +32,18 @@ def show(queue: JobQueue) -> None:
     """The visitor's job, if there is one; repainted four times a second while it lives."""
     job: Job | None = st.session_state.get(_JOB)
     if job is not None:
-        timed = job.live
-        st.fragment(_view, run_every=0.25 if timed else None)(queue, job, timed)
+        job_view.follow(job, partial(_view, queue), live=job.live, every=0.25)
 
 
-def _view(queue: JobQueue, job: Job, timed: bool) -> None:
-    was_live = job.live  # read first: what is painted below is then at least that fresh
-    job.watch()
+def _view(queue: JobQueue, job: Job, was_live: bool) -> None:
     _status(queue, job)
-    # it stays when the job is over, so that nothing below moves
-    st.button(
-        "Stop",
-        icon=":material/stop:",
-        key="generate_stop",
-        on_click=job.stop,
-        disabled=not was_live,
-    )
+    job_view.stop_button(job, live=was_live, key="generate_stop")
     _texts(job)
     if job.cached.steps:
         _numbers(job)
         show_live(_chart(job), key="generate_chart")
     if not was_live and job.cached.steps:
         _data(job)
-    if timed and not was_live:
-        st.rerun()  # the job is over: the next run of the page makes this view without a timer
 
 
 def _status(queue: JobQueue, job: Job) -> None:

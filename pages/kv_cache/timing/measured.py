@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.timing.subjects import PAIRS, Question
+from serving.step_times import StepTime
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core import Step
     from attention_core.costs.step_times import Fit, Turn
     from attention_core.costs.stopwatch import Samples
 
@@ -25,23 +25,11 @@ LECTURE_TOKENS = 100
 MIN_STEPS = 8  # of a run that was stopped: fewer say nothing
 
 
-@dataclass(frozen=True)
-class Took:
-    """What is kept of a step: everything but its logits."""
-
-    token_id: int
-    seconds: float
-    n_new: int
-    n_keys: int
-    cache_length: int
-    flops: int
-
-
 class Recorder:
     """Steps in the order in which they were run. The worker adds, the page reads."""
 
     def __init__(self, names: tuple[str, ...], repeats: int) -> None:
-        self.steps: dict[str, list[list[Took]]] = {
+        self.steps: dict[str, list[list[StepTime]]] = {
             name: [[] for _ in range(repeats)] for name in names
         }
         self.largest_difference: float | None = None
@@ -61,7 +49,7 @@ class Recorder:
         if len(self._round) == len(self.steps):
             self._compare(len(steps))
             self._round = {}
-        steps.append(_took(step))
+        steps.append(StepTime.of(step))
 
     def _compare(self, place: int) -> None:
         """The logits of one place, as long as all have run the same tokens up to it."""
@@ -76,10 +64,6 @@ class Recorder:
                 self.largest_difference = max(difference, self.largest_difference or 0.0)
             if other_id != token_id:
                 self.parted[name] = min(place, self.parted.get(name, place))
-
-
-def _took(step: Step) -> Took:
-    return Took(step.token_id, step.seconds, step.n_new, step.n_keys, step.cache_length, step.flops)
 
 
 @dataclass(frozen=True, eq=False)

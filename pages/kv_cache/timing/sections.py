@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -15,7 +16,7 @@ from serving import warmup
 from serving.limits import MAX_TIMED_RUNS, OverLimit
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
-from ui.widgets import controls, messages
+from ui.widgets import controls, job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
@@ -39,19 +40,15 @@ def measure(asked: Question) -> None:
             on_click=_start,
             args=(asked,),
         )
-        # it stays when nothing runs, so that nothing moves
-        st.button(
-            "Stop",
-            icon=":material/stop:",
-            key="timing_stop",
-            on_click=_stop,
-            disabled=not timed,
-        )
+        job_view.stop_button(job, live=timed, key="timing_stop")
     st.text(_title(asked))
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
-    st.fragment(_progress, run_every=0.5 if timed else None)(job, timed)
+    if job is None:
+        st.progress(0.0, text="Nothing is running.")
+    else:
+        job_view.follow(job, partial(_progress, timed), live=timed, every=0.5)
     if not timed:
         results.show()
 
@@ -84,12 +81,6 @@ def _start(asked: Question) -> None:
         st.session_state[_REFUSED] = str(error)
 
 
-def _stop() -> None:
-    job: TimingJob | None = st.session_state.get(_JOB)
-    if job is not None:
-        job.stop()
-
-
 def _collect() -> None:
     """Keep what a job that is over has measured; the newest is shown."""
     job: TimingJob | None = st.session_state.get(_JOB)
@@ -107,28 +98,19 @@ def _collect() -> None:
     st.session_state[results.SHOWN] = number
 
 
-def _progress(job: TimingJob | None, timed: bool) -> None:
-    was_live = job is not None and job.live  # read first: what is painted is then that fresh
-    if job is not None:
-        job.watch()
+def _progress(timed: bool, job: TimingJob, _: bool) -> None:
     done, text = _status(job)
     st.progress(done, text=text)
-    if job is None:
-        return
     if job.error:
         messages.problem(job.error)
     if timed:
         st.dataframe(_so_far(job), hide_index=True)
         chart = live_chart.live(job.recorder, job.n_prompt, job.asked.n_new)
         show_live(chart, key="timing_live")
-    if timed and not was_live:
-        st.rerun()  # the job is over: the page shows its result without a timer
 
 
-def _status(job: TimingJob | None) -> tuple[float, str]:
+def _status(job: TimingJob) -> tuple[float, str]:
     """How far it is, and a line about it; of the page's own words."""
-    if job is None:
-        return 0.0, "Nothing is running."
     if job.state == "waiting":
         ahead = MEASUREMENTS.ahead(job)
         return 0.0, f"Waiting: {ahead} ahead of you." if ahead else "Starting …"

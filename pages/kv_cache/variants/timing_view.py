@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -12,7 +15,7 @@ from serving.limits import OverLimit
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.widgets import messages
+from ui.widgets import job_view, messages
 from ui.widgets.linked import linked
 
 NOT_YET = (
@@ -41,42 +44,40 @@ def show(text: str, n_heads: int) -> None:
     round_ = st.session_state.get(_ROUND, measure.FIRST)
     if job is not None and (job.setting, job.round) != (asked, round_):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
-    running = job is not None and job.live
-    if running:
-        st.fragment(_view, run_every=0.25)(asked, round_, job, running)
-    else:  # a click on the button below must run all of this again, not a fragment alone
-        _view(asked, round_, job, running)
+    if job is not None and job.live:
+        job_view.follow(job, partial(_running, asked, round_), live=True, every=0.25)
+    else:  # a click on the button must run all of this again, not a fragment alone
+        found = timing.kept(asked, round_)
+        button = partial(_measure_button, asked, round_, found)
+        _view(asked, found, job if found is None else None, button)
 
 
-def _view(asked: Setting, round_: int, job: TimeJob | None, running: bool) -> None:
-    was_live = job is not None and job.live  # read first: what is painted is at least that fresh
-    if job is not None:
-        job.watch()
+def _running(asked: Setting, round_: int, job: TimeJob, was_live: bool) -> None:
     found = timing.kept(asked, round_)
+    stop = partial(job_view.stop_button, job, live=was_live, key="variants_stop")
+    _view(asked, found, job if was_live or found is None else None, stop)
+
+
+def _view(
+    asked: Setting, found: Times | None, job: TimeJob | None, button: Callable[[], None]
+) -> None:
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
     with left:
-        if running and job is not None:
-            st.button(
-                "Stop",
-                icon=":material/stop:",
-                key="variants_stop",
-                on_click=job.stop,
-                disabled=not was_live,
-            )
-        else:
-            st.button(
-                "Measure again" if found else "Measure decode steps",
-                type="primary",
-                icon=":material/timer:",
-                key="variants_measure",
-                on_click=_start,
-                args=(asked, round_ if found is None else None),
-            )
+        button()
     with right, st.container(height=90, border=False):  # nothing below moves while it changes
-        _status(job if was_live or found is None else None, found)
+        _status(job, found)
     _results(asked, found)
-    if running and not was_live:
-        st.rerun()  # the job is over: the page shows its result without a timer
+
+
+def _measure_button(asked: Setting, round_: int, found: Times | None) -> None:
+    st.button(
+        "Measure again" if found else "Measure decode steps",
+        type="primary",
+        icon=":material/timer:",
+        key="variants_measure",
+        on_click=_start,
+        args=(asked, round_ if found is None else None),
+    )
 
 
 def _start(asked: Setting, round_: int | None) -> None:

@@ -76,11 +76,6 @@ class Sentence:
     labels: tuple[str, ...]
     rows: np.ndarray
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether only the first columns are drawn."""
-        return bool(self.rows.shape[1] > DRAWN)
-
 
 @dataclass(frozen=True)
 class Stage:

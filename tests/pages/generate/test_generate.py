@@ -11,12 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core import Step, generate
 from pages.generate.generate import live
-from pages.generate.generate.job import CacheSize, Job, Request, StepTime, submit
+from pages.generate.generate.job import CacheSize, Job, Request, submit
 from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
 from serving import models
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
+from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER
 from ui.charts.style import CACHED, UNCACHED

@@ -29,6 +29,7 @@ from pages.kv_cache.timing.subjects import (
 from serving import jobs, turns
 from serving.jobs import JobQueue
 from serving.limits import MAX_TIMED_RUNS, OverLimit
+from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.snippets import executed
@@ -132,7 +133,7 @@ def test_of_a_stopped_run_whole_repeats_are_kept_or_the_begun_first():
 
     def add(repeat: int, name: str, count: int) -> None:
         for _ in range(count):
-            recorder.steps[name][repeat].append(measured.Took(1, 0.1, 1, 1, 1, 1))
+            recorder.steps[name][repeat].append(StepTime("decode", 1, 0.0, 0.1, 1, 1, 1, 1))
 
     add(0, CORE_CACHED, 9)
     add(0, CORE_UNCACHED, 8)

@@ -1,6 +1,7 @@
 """What a model holds after each layer: the residual stream, and the logit lens through it.
 
-Dimension letters: L layers, T tokens, C width, V vocabulary.
+Dimension letters: L layers, T tokens, C width, V vocabulary. The stream itself is in the output
+of a recorded pass: `hidden_states`, and what each part adds in `records` and `layers`.
 """
 
 from __future__ import annotations
@@ -10,43 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.model.block import LayerRecord
 from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
-
-
-@dataclass(frozen=True)
-class Stream:
-    """The residual stream of one text.
-
-    states: (L + 1, T, C), the embeddings and the output of every layer. attention, feed_forward:
-    (L, T, C), what each part of each layer adds. hidden: (T, C), after the last norm.
-    logits: (T, V), or None for a model without an output matrix. layers: every tensor of each
-    layer, with a batch of one text.
-    """
-
-    states: Tensor
-    attention: Tensor
-    feed_forward: Tensor
-    hidden: Tensor
-    logits: Tensor | None
-    layers: tuple[LayerRecord, ...]
-
-
-def residual_stream(model: Transformer, token_ids: Tensor) -> Stream:
-    """Run a model on one text: token_ids (T,).
-
-    In a post-norm model a part's output is what is added before the norm.
-    """
-    output = model(token_ids[None], record=True)
-    return Stream(
-        states=torch.cat(output.hidden_states),
-        attention=torch.cat([record.output for record in output.records]),
-        feed_forward=torch.cat([layer.mlp_output for layer in output.layers]),
-        hidden=output.hidden[0],
-        logits=None if output.logits is None else output.logits[0],
-        layers=output.layers,
-    )
 
 
 def token_norms(x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The residual stream adds up to the model; the logit lens ends in the model's own logits."""
+"""The recorded stream adds up to the model; the logit lens ends in the model's own logits."""
 
 import pytest
 import torch
@@ -9,7 +9,6 @@ from attention_core.experiments.learn.block.residual_stream import (
     last_row_alone,
     lens_at,
     logit_lens,
-    residual_stream,
     token_norms,
 )
 from tests.helpers.tiny_models import TINY, build
@@ -22,13 +21,14 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 @pytest.mark.parametrize("name", TINY)
 def test_the_stream_is_what_its_parts_add(name: str):
     model = build(name)
-    stream = residual_stream(model, IDS)
+    output = model(IDS[None], record=True)
     n_layers, width = model.config.n_layers, model.config.d_model
-    assert stream.states.shape == (n_layers + 1, 7, width)
-    assert stream.attention.shape == stream.feed_forward.shape == (n_layers, 7, width)
+    assert len(output.hidden_states) == n_layers + 1
+    assert len(output.records) == len(output.layers) == n_layers
     for layer, block in enumerate(model.blocks):
-        state, after = stream.states[layer], stream.states[layer + 1]
-        added, fed = stream.attention[layer], stream.feed_forward[layer]
+        state, after = output.hidden_states[layer], output.hidden_states[layer + 1]
+        added, fed = output.records[layer].output, output.layers[layer].mlp_output
+        assert state.shape == added.shape == fed.shape == after.shape == (1, 7, width)
         if model.config.norm_order == "pre":
             assert_close(state + added + fed, after, **CLOSE)
         else:
@@ -37,38 +37,38 @@ def test_the_stream_is_what_its_parts_add(name: str):
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_stream_is_the_model_s(name: str):
+def test_the_stream_ends_in_the_model_s_output(name: str):
     model = build(name)
-    stream, output = residual_stream(model, IDS), model(IDS[None], record=True)
-    assert_close(stream.states, torch.cat(output.hidden_states), atol=0, rtol=0)
-    assert_close(stream.hidden, output.hidden[0], atol=0, rtol=0)
-    assert (stream.logits is None) == (model.config.output == "none")
+    output = model(IDS[None], record=True)
+    last = output.hidden_states[-1]
+    assert_close(
+        last if model.final_norm is None else model.final_norm(last), output.hidden, atol=0, rtol=0
+    )
+    assert (output.logits is None) == (model.config.output == "none")
 
 
 def test_the_lens_ends_in_the_logits(decoder: Transformer):
-    stream = residual_stream(decoder, IDS)
-    logits = logit_lens(decoder, stream.states)
+    output = decoder(IDS[None], record=True)
+    logits = logit_lens(decoder, torch.cat(output.hidden_states))
     assert logits.shape == (decoder.config.n_layers + 1, 7, decoder.config.vocab_size)
-    assert stream.logits is not None
-    assert_close(logits[-1], stream.logits, **CLOSE)
+    assert_close(logits[-1], output.logits[0], **CLOSE)
     assert (logits[0] - logits[-1]).abs().max() > 0.1
 
 
 def test_the_last_row_alone(decoder: Transformer):
-    stream = residual_stream(decoder, IDS)
-    alone = last_row_alone(decoder, stream.hidden)
-    assert stream.logits is not None
-    assert_close(alone, stream.logits[-1], **CLOSE)
+    output = decoder(IDS[None])
+    alone = last_row_alone(decoder, output.hidden[0])
+    assert_close(alone, output.logits[0, -1], **CLOSE)
     assert_close(alone, decoder(IDS[None], last_only=True).logits[0, 0], atol=0, rtol=0)
 
 
 def test_a_model_without_an_output_matrix_has_no_lens():
     model = build("bert")
-    stream = residual_stream(model, IDS)
+    output = model(IDS[None], record=True)
     with pytest.raises(ValueError, match="without an output matrix"):
-        logit_lens(model, stream.states)
+        logit_lens(model, torch.cat(output.hidden_states))
     with pytest.raises(ValueError, match="without an output matrix"):
-        last_row_alone(model, stream.hidden)
+        last_row_alone(model, output.hidden[0])
 
 
 def test_reading_the_lens_by_hand():

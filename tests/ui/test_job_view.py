@@ -1,0 +1,86 @@
+"""The view of a job: watched whenever it is drawn, stopped by its button, the page runs at its end.
+
+The page of these tests is a function, so its jobs come from its own module.
+"""
+
+from streamlit.testing.v1 import AppTest
+
+
+def page() -> None:
+    import streamlit as st
+
+    from serving.jobs import Work
+    from ui.widgets import job_view
+
+    if "job" not in st.session_state:
+        st.session_state.job = Work()
+        st.session_state.job._seen = 0.0  # of long ago
+    st.session_state.runs = st.session_state.get("runs", 0) + 1
+    job, live = st.session_state.job, st.session_state.job.live
+
+    def draw(drawn: Work, was_live: bool) -> None:
+        st.session_state.drawn = [*st.session_state.get("drawn", []), was_live]
+        job_view.stop_button(drawn, live=was_live, key="stop")
+        if st.session_state.get("ends_while_drawn"):
+            drawn.finished.set()
+
+    st.text("live" if live else "over")
+    job_view.follow(job, draw, live=live, every=60.0)
+
+
+def test_a_job_is_watched_and_stopped():
+    site = AppTest.from_function(page).run()
+    assert not site.exception
+    assert not site.session_state.job.abandoned  # drawing it counts as looking at it
+    assert (site.text[0].value, site.session_state.drawn) == ("live", [True])
+    assert not site.button(key="stop").disabled
+    site.button(key="stop").click().run()
+    assert (site.session_state.job.state, site.text[0].value) == ("stopped", "over")
+    assert site.button(key="stop").disabled
+    runs = site.session_state.runs
+    site.run()
+    assert site.session_state.runs == runs + 1  # what is over does not run the page again
+
+
+def test_a_job_that_ends_while_it_is_drawn_is_drawn_once_more():
+    site = AppTest.from_function(page)
+    site.session_state.ends_while_drawn = True
+    site.run()
+    # what was drawn had been read from a live job, so the page must not take it for the last word
+    assert site.session_state.drawn == [True]
+    site.session_state.ends_while_drawn = False
+    site.run()
+    assert site.session_state.drawn == [True, False]
+    assert site.text[0].value == "over"
+
+
+def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
+    def ending() -> None:
+        import streamlit as st
+
+        from serving.jobs import Work
+        from ui.widgets import job_view
+
+        job = st.session_state.setdefault("job", Work())
+        live = job.live
+        job.finished.set()  # between the page's look at it and the drawing
+        st.session_state.runs = st.session_state.get("runs", 0) + 1
+        st.session_state.drawn = []
+        job_view.follow(
+            job, lambda _, was_live: st.session_state.drawn.append(was_live), live=live, every=60.0
+        )
+
+    site = AppTest.from_function(ending).run()
+    assert not site.exception
+    assert (site.session_state.runs, site.session_state.drawn) == (2, [False])
+
+
+def test_with_nothing_to_stop_the_button_keeps_its_place():
+    def idle() -> None:
+        from ui.widgets import job_view
+
+        job_view.stop_button(None, live=False, key="stop")
+
+    site = AppTest.from_function(idle).run()
+    assert not site.exception
+    assert site.button(key="stop").disabled

@@ -1,0 +1,42 @@
+"""The view of a long job on a page: repainted while the job lives, with a Stop button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import streamlit as st
+
+from serving.jobs import Work
+
+Job = TypeVar("Job", bound=Work)
+
+
+def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:
+    """Draw a job now and, while it lives, again every `every` seconds, apart from the page.
+
+    draw: the page's own picture of the job, whose queue lets it run as long as somebody looks. It
+    is told whether the job was live just before it was called, so that what it reads from the job
+    is at least that fresh. live: whether the job was live when the page began to draw; the page
+    reads it once, since the job may end at any moment. When the job ends the whole page runs again.
+    """
+    st.fragment(_view, run_every=every if live else None)(job, draw, live)
+
+
+def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
+    was_live = job.live  # read first: what is drawn below is then at least that fresh
+    job.watch()
+    draw(job, was_live)
+    if timed and not was_live:
+        st.rerun()  # the job is over: the next run of the page makes this view without a timer
+
+
+def stop_button(job: Work | None, *, live: bool, key: str) -> None:
+    """A button that stops a job. It stays when nothing runs, so that nothing moves."""
+    st.button(
+        "Stop",
+        icon=":material/stop:",
+        key=key,
+        on_click=None if job is None else job.stop,
+        disabled=not live,
+    )
