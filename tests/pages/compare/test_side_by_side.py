@@ -1,6 +1,7 @@
 """Side by side through AppTest: two heads, aligned, their difference, and the reference model."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from pretrained.tokenization.tokens import Tokens
 from serving import models
 from tests.helpers.apptest import SIDE, maps, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
-from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, pack, picked
+from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
 from ui.widgets import controls
 
 
@@ -350,26 +351,11 @@ def test_the_core_beside_the_reference_model(site: AppTest):
 
 def test_maps_refuse_what_does_not_fit():
     values, scale = np.zeros((2, 3), "f4"), ColourScale(1.0)
-    labels, rest = ["a", "b", "c"], {"title": "", "causal": False}
+    plain = Map(values, ["a", "b", "c"], "", False, scale)
     with pytest.raises(ValueError, match="3 row units for a map of 2 rows"):
-        pack(values, labels, scale=scale, link=Linked("x", [0, 1, 2], [0, 1, 2]), **rest)
+        replace(plain, link=Linked("x", [0, 1, 2], [0, 1, 2]))
     with pytest.raises(ValueError, match="1 row labels"):
-        pack(values, labels, scale=scale, row_labels=["a"], **rest)
+        replace(plain, row_labels=["a"])
     with pytest.raises(ValueError, match="begins at 0, not at -2"):
         ColourScale(1.0, True, -2.0)
-    assert b'"lowest": -0.5' in pack(values, labels, scale=DivergingScale(0.5), **rest)
-
-
-@pytest.mark.parametrize(
-    ("said", "cell"),
-    [([3, 1], (3, 1)), ([3.0, 1], (3, 1)), ([3], None), (["3", 1], None), ([-1, 0], None),
-     ([True, 1], None), ([float("nan"), 1], None), (None, None), ("31", None), ([1e9, 1], None)],
-)  # fmt: skip
-def test_what_a_browser_may_say_was_picked(said: object, cell: object, monkeypatch):
-    from types import SimpleNamespace
-
-    import streamlit
-
-    monkeypatch.setattr(streamlit, "session_state", {"map": SimpleNamespace(cell=said)})
-    assert picked("map") == cell
-    assert picked("other") is None
+    assert b'"lowest": -0.5' in pack(replace(plain, scale=DivergingScale(0.5)))

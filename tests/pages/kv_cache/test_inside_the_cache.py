@@ -16,7 +16,7 @@ from serving import models
 from serving.limits import OverLimit
 from tests.helpers.apptest import maps, messages, open_page
 from tests.helpers.bundled_models import DECODER, bundled
-from ui.canvas.heatmap import DivergingScale, pack
+from ui.canvas.heatmap import DivergingScale, Map
 
 PAGE = "pages/kv_cache/inside_the_cache/page.py"
 PROMPT = "Two cats sat. Two"
@@ -265,7 +265,7 @@ def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
 def test_a_causal_map_cannot_have_rows_of_another_height():
     square = np.zeros((3, 3), dtype=np.float32)
     with pytest.raises(ValueError, match="square cells, not rows of 15 pixels"):
-        pack(square, "abc", title="", causal=True, scale=DivergingScale(1), row_height=15)
+        Map(square, "abc", "", True, DivergingScale(1), row_height=15)
 
 
 def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
