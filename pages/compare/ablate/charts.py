@@ -17,11 +17,11 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
     Different tokens may print alike: a second one carries its count, such as "the (2)".
     """
-    seen: Counter[str] = Counter()
+    n_seen: Counter[str] = Counter()
     rows = []
     for token, before, after in table[["token", "before", "after"]].itertuples(index=False):
-        seen[token] += 1
-        name = token if seen[token] == 1 else f"{token} ({seen[token]})"
+        n_seen[token] += 1
+        name = token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"
         rows += [(name, BEFORE, float(before)), (name, AFTER, float(after))]
     return pd.DataFrame(rows, columns=["token", "which", "probability"])
 

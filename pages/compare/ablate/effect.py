@@ -23,7 +23,7 @@ TURNED = "1 − cosine of the hidden state with the unchanged one"
 MANY_TOKENS = 24
 
 
-def asked_text(asked: Question) -> str:
+def question_text(asked: Question) -> str:
     """What the model was asked, in a line of plain text."""
     if asked.position is None:
         return f"{asked.title} has no masked-word head here: its hidden states are compared."
@@ -84,8 +84,8 @@ def _predictions(asked: Question, changed: Effect) -> None:
             f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
             f"{last['before']:.3f} before."
         )
-        shown = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
-        st.dataframe(shown, hide_index=True, height=250, key="ablate_table")
+        styled = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
+        st.dataframe(styled, hide_index=True, height=250, key="ablate_table")
         name = f"{asked.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
@@ -107,7 +107,7 @@ def turned(table: pd.DataFrame) -> pd.DataFrame:
     return labelled(table["token"], table["1 − cosine"])
 
 
-def turned_look(table: pd.DataFrame) -> dict[str, Any]:
+def turned_orientation(table: pd.DataFrame) -> dict[str, Any]:
     """How the bars of `turned` lie: in long texts they stand, to find room."""
     return {"horizontal": len(table) <= MANY_TOKENS, "height": 440}
 
@@ -116,13 +116,13 @@ def _states(asked: Question, changed: Effect) -> None:
     table = states_table(asked, changed)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show(bars, turned(table), TURNED, **turned_look(table), key="ablate_states")
+        show(bars, turned(table), TURNED, **turned_orientation(table), key="ablate_states")
     with right:
         cells = st.columns(2)
         cells[0].metric("Mean 1 − cosine", f"{changed.size:.4f}")
         cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
-        shown = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
-        st.dataframe(shown, hide_index=True, height=330, key="ablate_table")
+        styled = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
+        st.dataframe(styled, hide_index=True, height=330, key="ablate_table")
         name = f"{asked.model}_ablation.csv"
         tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
 
@@ -130,14 +130,15 @@ def _states(asked: Question, changed: Effect) -> None:
 def honest(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Two measured warnings: effects do not add up, and the way of switching off matters."""
     unit = "nats" if asked.position is not None else "in mean 1 − cosine"
-    other = runs.KINDS[1 - runs.KINDS.index(kind)]
+    other_kind = runs.KINDS[1 - runs.KINDS.index(kind)]
     lines = [
-        f"Made {other} instead: {changed.other_kind:.3f} {unit}, with {kind} {changed.size:.3f}."
+        f"Made {other_kind} instead: {changed.other_kind:.3f} {unit}, "
+        f"with {kind} {changed.size:.3f}."
     ]
     if changed.alone:
-        each = " + ".join(f"{size:.3f}" for size in changed.alone)
+        sizes = " + ".join(f"{size:.3f}" for size in changed.alone)
         lines.append(
-            f"Alone, these heads change {each} = {sum(changed.alone):.3f} {unit}; together "
+            f"Alone, these heads change {sizes} = {sum(changed.alone):.3f} {unit}; together "
             f"{changed.size:.3f}. Effects need not add up."
         )
     elif len(heads) > 1:

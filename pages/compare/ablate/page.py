@@ -40,7 +40,7 @@ except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 
-st.text(effect.asked_text(asked))
+st.text(effect.question_text(asked))
 effect.effect(asked, changed)
 effect.honest(asked, changed, heads, kind)
 

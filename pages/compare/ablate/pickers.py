@@ -47,10 +47,10 @@ def text() -> str:
         height=80,
         max_chars=MAX_TEXT_CHARACTERS,
     )
-    here = {entry.spec.name for entry in models.ready()}
+    ready_names = {entry.spec.name for entry in models.ready()}
     st.pills(
         "Or take an experiment",
-        [name for name, values in PRESETS.items() if values[MODEL] in here],
+        [name for name, values in PRESETS.items() if values[MODEL] in ready_names],
         key="ablate_preset",
         on_change=_use_preset,
         wrap=True,
@@ -98,7 +98,7 @@ def heads(spec: ModelSpec) -> list[str]:
 
 
 def kind() -> str:
-    """Zero or uniform."""
+    """The choice of how heads are switched off: "zero" or "uniform"."""
     chosen: str = linked(
         st.radio,
         "How",
@@ -112,7 +112,7 @@ def kind() -> str:
 
 
 def position(n_tokens: int) -> str:
-    """Where the prediction is looked at: automatic, or a position of the text."""
+    """The choice of where the prediction is compared: "automatic", or a position of the text."""
     options = [runs.AUTOMATIC, *map(str, range(n_tokens))]
     if st.session_state.get(POSITION, runs.AUTOMATIC) not in options:  # the text became shorter
         st.session_state[POSITION] = runs.AUTOMATIC
@@ -130,7 +130,7 @@ def position(n_tokens: int) -> str:
 
 def add(head: str) -> None:
     """Switch one more head off (for callbacks); the oldest goes back on when there are too many."""
-    chosen = [one for one in st.session_state.get(HEADS, []) if one != head]
+    chosen = [name for name in st.session_state.get(HEADS, []) if name != head]
     st.session_state[HEADS] = [*chosen, head][-runs.MAX_HEADS :]
 
 

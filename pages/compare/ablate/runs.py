@@ -200,8 +200,8 @@ def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
     )
 
     model = models.get(asked.model)
-    other = KINDS[1 - KINDS.index(kind)]
-    rows = [[], _changes(heads, kind), _changes(heads, other)]
+    other_kind = KINDS[1 - KINDS.index(kind)]
+    rows = [[], _changes(heads, kind), _changes(heads, other_kind)]
     if len(heads) > 1 and len(heads) * len(asked.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in heads]
     with turns.turn(), torch.inference_mode():

@@ -44,8 +44,8 @@ def drawn(
     pictures: dict[str, partial[Any]] = {}
     if asked.position is None:
         table = effect.states_table(asked, changed)
-        look = effect.turned_look(table)
-        pictures["states"] = partial(bars, effect.turned(table), effect.TURNED, **look)
+        orientation = effect.turned_orientation(table)
+        pictures["states"] = partial(bars, effect.turned(table), effect.TURNED, **orientation)
     else:
         table = charts.before_and_after(effect.predictions_table(asked, changed))
         pictures["predictions"] = partial(charts.predictions, table)
@@ -103,7 +103,7 @@ def snippet(asked: Question, heads: Sequence[str], kind: str) -> str:
     if asked.asks == "masked":
         lines.append(f"ids[{asked.position}] = model.tokenizer.mask_id")
     changes = ", ".join("HeadChange({}, {}, {!a})".format(*runs.parse(h), kind) for h in heads)
-    said = ", ".join(ranking.measures(asked)).replace("−", "-")
+    measure_names = ", ".join(ranking.measures(asked)).replace("−", "-")
     return "\n".join(
         [
             *lines,
@@ -112,6 +112,6 @@ def snippet(asked: Question, heads: Sequence[str], kind: str) -> str:
             "    # the unchanged model and the changed one, as one batch",
             "    hidden = hidden_with(model.core, torch.tensor(ids), [[], off])",
             f"    effect = {measure}(hidden[1:])[0]",
-            f"print(effect)  # {said}",
+            f"print(effect)  # {measure_names}",
         ]
     )

@@ -48,7 +48,7 @@ def show_map(
         array = stages.stage(run, layer, head, stage)
         scale = DivergingScale(float(np.abs(array[np.isfinite(array)]).max()))
         array = values.with_gaps(array, reading.hidden)
-    shown = Map(
+    head_map = Map(
         array,
         run.tokens.labels,
         title=title,
@@ -58,16 +58,16 @@ def show_map(
         hidden_text=LEFT_OUT,
         chosen=chosen,
     )
-    heatmap(shown, key=_MAP, on_cell=take)
+    heatmap(head_map, key=_MAP, on_cell=take)
 
 
 def picture(
     run: Run, choice: HeadChoice, reading: Reading, drawing: Drawing
 ) -> tuple[np.ndarray, ColourScale | DivergingScale]:
     """A head's values (T, S) as its map shows them, with gaps, and their colours."""
-    shown = values.values(run, reading)
-    own = shown[choice.layer, choice.head]
-    largest = drawing.largest(shown, own)
+    all_values = values.values(run, reading)
+    own = all_values[choice.layer, choice.head]
+    largest = drawing.largest(all_values, own)
     gaps = values.with_gaps(own, reading.hidden, drawing.threshold * largest)
     return gaps, ColourScale(largest, drawing.square_root)
 
@@ -84,12 +84,12 @@ def choose_pair(run: Run) -> tuple[int, int]:
 
 
 def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
-    """The two vectors, their product, and the table of what becomes of it."""
+    """A query and a key as vectors, their product, and the steps from it to the weight."""
     query, key = chosen
-    found = stages.pair(run, choice.layer, choice.head, query, key)
+    pair = stages.pair(run, choice.layer, choice.head, query, key)
     labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
-    rows = np.stack([found.q, found.k, found.product])
+    rows = np.stack([pair.q, pair.k, pair.product])
     panel = Panel(
         "both vectors, and their product element by element",
         rows,
@@ -97,11 +97,11 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
         rows=("q", "k", "q ⊙ k"),
     )
     tensors([panel], key="heads_pair")
-    st.dataframe(found.numbers, hide_index=True)
+    st.dataframe(pair.numbers, hide_index=True)
 
 
 def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:
-    """The head as lines between two columns of tokens, with other heads over it."""
+    """The head as lines between two columns of tokens, with other heads laid over it."""
     open_one = str(HeadId(choice.layer, choice.head))
     names = all_heads(*run.weights.shape[:2])
     others = linked(
@@ -115,8 +115,8 @@ def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:
     )
     chosen = [open_one, *others]
     places = [HeadId.parse(name) for name in chosen]
-    shown = values.values(run, reading)
-    stack = np.stack([shown[place.layer, place.head] for place in places])
+    all_values = values.values(run, reading)
+    stack = np.stack([all_values[place.layer, place.head] for place in places])
     lines(
         values.with_gaps(stack, reading.hidden),
         chosen,

@@ -48,7 +48,7 @@ def show(number: int) -> None:
 @st.fragment
 def pictures() -> None:
     """All heads, and one of them open: to open another runs and paints this part alone."""
-    st.markdown(f":small[{order.said}]")
+    st.markdown(f":small[{order.explanation}]")
     packed = values.packed(run, reading, name=MOSAIC)
     mosaic(packed, key=MOSAIC, on_open=show)
     st.markdown(

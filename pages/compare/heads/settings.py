@@ -27,26 +27,27 @@ class Drawing:
     threshold: float
     large: bool
 
-    def largest(self, shown: np.ndarray, head: np.ndarray) -> float:
-        """The value of the brightest colour, given all values that are shown and one head's."""
-        values = shown if self.one_scale else head
+    def largest(self, all_values: np.ndarray, head: np.ndarray) -> float:
+        """The value of the brightest colour: the largest of all values, or of one head's values."""
+        values = all_values if self.one_scale else head
         return float(values.max())
 
 
 @dataclass(frozen=True)
 class Order:
-    """The heads to draw, by number, and what stands below each; None is the grid of all.
+    """Which heads are drawn, and in which order.
 
-    said: how the order is to be read, in Markdown of ours.
+    heads: their numbers; None draws the grid of all heads. captions: the text below each head.
+    explanation: how to read the order, in Markdown without any text of a visitor.
     """
 
     heads: list[int] | None
     captions: list[str]
-    said: str
+    explanation: str
 
 
 def reading(run: Run) -> Reading:
-    """What is measured and which keys are left out."""
+    """The controls that choose what is measured and which keys are left out."""
     columns = st.columns([2, 3, 2], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         measure = linked(
@@ -79,7 +80,7 @@ def reading(run: Run) -> Reading:
 
 
 def drawing() -> Drawing:
-    """How values become pictures."""
+    """The controls that choose how values become pictures."""
     columns = st.columns([3, 4, 3, 4], gap="small", vertical_alignment="bottom")
     with columns[0]:
         scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
@@ -107,15 +108,15 @@ def drawing() -> Drawing:
 
 def order(table: pd.DataFrame) -> Order:
     """Which heads are drawn, sorted by a statistic of the table."""
-    measured = {s.title: s for s in statistics.definitions()}
+    by_title = {s.title: s for s in statistics.definitions()}
     columns = st.columns(2, gap="small", vertical_alignment="bottom")
     with columns[0]:
         title = linked(
             st.selectbox,
             "Order",
-            (LAYERS, *measured),
+            (LAYERS, *by_title),
             key="heads_sort",
-            help="  \n".join(f"**{s.title}**: {s.definition}" for s in measured.values()),
+            help="  \n".join(f"**{s.title}**: {s.definition}" for s in by_title.values()),
         )
     by_layer = title == LAYERS
     with columns[1]:
@@ -124,14 +125,14 @@ def order(table: pd.DataFrame) -> Order:
         st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
     )
     if by_layer:
-        said = "Each row is a layer, each column a head; both count from 0, as in the code."
-        return Order(None, [], said)
-    chosen = measured[title]
-    said = f"**{chosen.title}**: {chosen.definition}"
-    column = table[chosen.name].to_numpy()
+        explanation = "Each row is a layer, each column a head; both count from 0, as in the code."
+        return Order(None, [], explanation)
+    statistic = by_title[title]
+    explanation = f"**{statistic.title}**: {statistic.definition}"
+    column = table[statistic.name].to_numpy()
     heads = sorted_heads(column, rising=rising)
     captions = ["" if np.isnan(value) else f"{value:.2f}" for value in column]
-    return Order(heads if count == EVERY else heads[:count], captions, said)
+    return Order(heads if count == EVERY else heads[:count], captions, explanation)
 
 
 def sorted_heads(column: np.ndarray, *, rising: bool) -> list[int]:

@@ -16,7 +16,10 @@ STAGES = tuple(UNITS)
 
 @dataclass(frozen=True)
 class Pair:
-    """One query and one key of one head: `q`, `k` and `product` (D), and what becomes of them."""
+    """One query and one key of a head, with the steps from them to the weight.
+
+    q, k, product: (D,) each. numbers: one row for each step.
+    """
 
     q: np.ndarray
     k: np.ndarray
@@ -25,7 +28,7 @@ class Pair:
 
 
 def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
-    """What the head holds at a step: (T, S); -inf where the query may not look, once masked.
+    """The values of the head at a step, (T, S); after the mask, -inf where a query may not look.
 
     Raises: ValueError for a name that is not in `STAGES`.
     """
@@ -35,12 +38,12 @@ def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
     if name not in STAGES:
         raise ValueError(f"no step {name!r}, only {STAGES}")
     record = run.head(layer, head)
-    found = {
+    arrays = {
         SCORES: record.scores,
         MASKED: record.masked_scores,
         SCALED: record.scaled_scores,
     }
-    array: np.ndarray = found[name].numpy()
+    array: np.ndarray = arrays[name].numpy()
     return array
 
 

@@ -104,8 +104,8 @@ def _words(model: Pretrained) -> list[int]:
     that WordPiece only uses inside a word (##ing).
     """
     size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
-    drawn = random.Random(SEED).sample(range(size), min(size, _CANDIDATES * REPEATED_TOKENS))
-    return [index for index in drawn if model.tokenizer.decode([index]).strip().isalpha()]
+    candidates = random.Random(SEED).sample(range(size), min(size, _CANDIDATES * REPEATED_TOKENS))
+    return [index for index in candidates if model.tokenizer.decode([index]).strip().isalpha()]
 
 
 def _around(model: Pretrained) -> tuple[list[int], list[int]]:

@@ -81,7 +81,7 @@ def head_csv(run: Run, choice: HeadChoice) -> bytes:
 
 def arrays(run: Run, reading: Reading) -> dict[str, Any]:
     """All arrays of the run, float32, with the tokens."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "weights": run.weights,
         "q": run.q,
         "k": run.k,
@@ -91,9 +91,9 @@ def arrays(run: Run, reading: Reading) -> dict[str, Any]:
         "tokens": np.array(run.tokens.labels),
     }
     if reading != Reading():
-        found["values_as_shown"] = values.values(run, reading)
-        found["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
-    return found
+        result["values_as_shown"] = values.values(run, reading)
+        result["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
+    return result
 
 
 def offline_page(view: View) -> bytes:

@@ -12,7 +12,7 @@ from ui.charts.style import BLUE, VERMILLION
 WEIGHTS, HIDDEN = "attention weights", "hidden states"
 
 
-def both(table: pd.DataFrame) -> pd.DataFrame:
+def long_table(table: pd.DataFrame) -> pd.DataFrame:
     """A row a layer and kind of number (`of`), with its largest `difference`.
 
     table: that of `reference.Reference`.

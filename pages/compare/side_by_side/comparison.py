@@ -35,10 +35,11 @@ HIDDEN_ONE = "not comparable, the decoder may not look ahead"
 
 @dataclass(frozen=True)
 class Side:
-    """One map as it is drawn: values (Q, Q), a label and a unit (-1: none) for each row and column.
+    """One of the two maps as it is drawn: values (Q, Q), and a label for each row and column.
 
-    alone: what the compared rows give on average to each group of tokens that has no partner.
-    ahead: what they give on average to cells that the other side may not see.
+    units: the number of the shared unit of each row, or -1 where the other text has none. alone:
+    the mean weight that the compared rows give to each group of tokens that has no partner. ahead:
+    the mean weight that they give to cells that the other side may not see.
     """
 
     title: str
@@ -52,10 +53,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides and the signed difference (U, U) over the units that both have, NaN where hidden.
+    """Two sides, and left minus right (U, U) over the units that both texts have.
 
-    left, right: what was subtracted, (U, U) each. labels: the units, of the left text and of the
-    right one. hidden_text: what a hidden cell means.
+    difference: NaN where a cell cannot be compared. left, right: the two maps that were subtracted,
+    (U, U) each. labels: the labels of the units in the left and in the right text. hidden_text: why
+    a cell is hidden.
     """
 
     sides: tuple[Side, Side]
@@ -103,7 +105,7 @@ def compare(
 
     The difference is taken over the units of the alignment in every view. With `renormalise`, each
     row of both sides is divided by what it gives to the cells that can be compared.
-    Raises: ValueError for another view.
+    Raises: ValueError for a view that is not in VIEWS.
     """
     from attention_core.experiments.compare.side_by_side import (
         difference,
@@ -126,7 +128,9 @@ def compare(
     ]
     comparable = visible[0] & visible[1]
     merged = [merge_tokens(w, g, g) for w, g in zip(weights, groups, strict=True)]
-    shares = [renormalised(one, comparable) for one in merged] if renormalise else merged
+    shares = (
+        [renormalised(weight_map, comparable) for weight_map in merged] if renormalise else merged
+    )
     signed = difference(shares[0], shares[1], comparable)
     sides = tuple(
         _side(run, head, alignment, which, view, weights[i], merged[i], comparable)
@@ -164,18 +168,21 @@ def _side(
         values, labels = weights, run.tokens.labels
         units = alignment.unit_of(which, len(run.tokens))
     else:
-        shown: Groups = tuple(sorted(own + only))
-        values, labels = merge_tokens(weights, shown, shown), group_labels(run.tokens, shown)
+        all_groups: Groups = tuple(sorted(own + only))
+        values, labels = (
+            merge_tokens(weights, all_groups, all_groups),
+            group_labels(run.tokens, all_groups),
+        )
         number = {group: i for i, group in enumerate(own)}
-        units = tuple(number.get(group, -1) for group in shown)
-    given = merge_tokens(weights, own, only).mean(0).tolist() if own and only else []
+        units = tuple(number.get(group, -1) for group in all_groups)
+    given_weights = merge_tokens(weights, own, only).mean(0).tolist() if own and only else []
     return Side(
         title=head.title,
         values=values.numpy(),
         labels=labels,
         units=units,
         causal=run.causal,
-        alone=dict(zip(group_labels(run.tokens, only), given, strict=False)),
+        alone=dict(zip(group_labels(run.tokens, only), given_weights, strict=False)),
         ahead=float(merged.masked_fill(comparable, 0.0).sum(-1).mean()) if own else 0.0,
     )
 
@@ -240,24 +247,24 @@ def summary(comparison: Comparison) -> None:
 
 def left_out(name: str, side: Side) -> list[str]:
     """Sentences about what a side gives to tokens and cells that the other side does not have."""
-    said = []
+    sentences = []
     if side.alone:
         ordered = sorted(side.alone.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{head_picture.isolated(label)} {w:.3f}" for label, w in ordered[:4])
         more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
-        said.append(
+        sentences.append(
             f"On the {name}, {listed}{more} have no partner and are left out: a compared row "
             f"gives them {sum(side.alone.values()):.3f} of its weight on average."
         )
     if side.ahead > 0:
-        said.append(
+        sentences.append(
             f"On the {name}, a row gives {side.ahead:.3f} on average to tokens behind it, which "
             "the decoder may not see."
         )
-    return said
+    return sentences
 
 
-def numbers(shown: Sequence[tuple[str, Run, HeadChoice]], comparison: Comparison | None) -> None:
+def numbers(opened: Sequence[tuple[str, Run, HeadChoice]], comparison: Comparison | None) -> None:
     """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
     if comparison is not None:
         st.text("Left minus right, largest first")
@@ -268,7 +275,7 @@ def numbers(shown: Sequence[tuple[str, Run, HeadChoice]], comparison: Comparison
             "left_minus_right.csv",
             key="side_by_side_difference_csv",
         )
-    for (which, run, choice), column in zip(shown, st.columns(2, gap="large"), strict=False):
+    for (which, run, choice), column in zip(opened, st.columns(2, gap="large"), strict=False):
         with column:
             table = head_picture.pairs(run, choice)
             st.text(f"{choice.title}: tokens")

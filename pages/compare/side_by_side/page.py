@@ -68,7 +68,7 @@ with settings[2]:
         "without special tokens, and without what the decoder may not see. Then both sum to 1.",
     )
 
-shown = []
+opened = []
 columns = st.columns(2, gap="large")
 with st.spinner("Running the model …", show_time=True):
     for which, column, choice, typed in zip("ab", columns, (first, second), texts, strict=True):
@@ -78,22 +78,22 @@ with st.spinner("Running the model …", show_time=True):
             with column:
                 messages.problem(f"{choice.entry.spec.title}: {error}")
         else:
-            shown.append((which, column, run, choice))
-if not shown:
+            opened.append((which, column, run, choice))
+if not opened:
     st.stop()
 
 comparison = None
-if len(shown) == 2:
+if len(opened) == 2:
     comparison = side_by_side.compare(
-        (shown[0][2], shown[1][2]), (first, second), view, renormalise
+        (opened[0][2], opened[1][2]), (first, second), view, renormalise
     )
     scale = side_by_side.scale(comparison.sides, colours)
-    for (which, column, run, choice), side in zip(shown, comparison.sides, strict=True):
+    for (which, column, run, choice), side in zip(opened, comparison.sides, strict=True):
         with column:
             side_by_side.draw(side, scale, key=f"side_by_side_{which}_map")
             head_picture.strongest_pair(run, choice)
 else:
-    which, column, run, choice = shown[0]
+    which, column, run, choice = opened[0]
     with column:
         scale = head_picture.colour_scale([(run, choice)], colours)
         head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
@@ -113,20 +113,20 @@ if comparison is not None:
         source.step(MERGING, "difference", "return (left - right)")
 
 with st.expander("The numbers as tables"):
-    side_by_side.numbers([(which, run, choice) for which, _, run, choice in shown], comparison)
+    side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
 
 st.header("Our core beside transformers")
 references = []
 if linked(
     st.toggle, "Compare every layer with the reference model", False, key="side_by_side_reference"
 ):
-    references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in shown])
+    references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
     source.step("pretrained/comparison.py", "largest_difference", "return float")
 
 if comparison is not None:
     with st.expander("Take it away"):
-        both = shown[0][2], shown[1][2]
-        take_away.show(both, (first, second), comparison, view, renormalise, references)
+        both_runs = opened[0][2], opened[1][2]
+        take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -20,7 +20,7 @@ from ui.widgets import messages
 if TYPE_CHECKING:
     from pretrained.comparison import Differences
 
-# transformers is not installed, or its file of the model cannot be read
+# ImportError: transformers is not installed
 ERRORS = (*models.LOAD_ERRORS, ImportError)
 
 
@@ -54,12 +54,15 @@ class Reference:
 
     @property
     def sentence(self) -> str:
-        """What was compared, and the largest difference."""
+        """A sentence that says what was compared, and how large the differences are."""
         differences = self.differences
-        said = {"all weights": max(differences.weights), "hidden states": max(differences.hidden)}
+        largest_by_name = {
+            "all weights": max(differences.weights),
+            "hidden states": max(differences.hidden),
+        }
         if differences.logits is not None:
-            said["logits"] = differences.logits
-        listed = ", ".join(f"{name} {value:.1e}" for name, value in said.items())
+            largest_by_name["logits"] = differences.logits
+        listed = ", ".join(f"{name} {value:.1e}" for name, value in largest_by_name.items())
         alike = "" if differences.largest else " Here both are the same, bit for bit."
         return (
             f"{self.title}: our core beside {differences.reference} of transformers, "
@@ -82,26 +85,26 @@ def reference(name: str, text: str) -> Reference:
         return Reference(model.spec.title, len(tokens), compare(model, tokens.ids))
 
 
-def show(asked: Iterable[tuple[str, str]]) -> list[Reference]:
-    """The comparison of each model and text, once: sentence, chart and table."""
+def show(requests: Iterable[tuple[str, str]]) -> list[Reference]:
+    """The comparison of each different model and text: a sentence, a chart and a table."""
     references = []
     columns = st.columns(2, gap="large")
     for place, ((name, text), column) in enumerate(
-        zip(dict.fromkeys(asked), columns, strict=False)
+        zip(dict.fromkeys(requests), columns, strict=False)
     ):
         with column, st.spinner("Loading and running the transformers model …", show_time=True):
             try:
-                compared = reference(name, text)
+                comparison = reference(name, text)
             except ERRORS as error:
                 messages.problem(error)
                 continue
-            st.text(compared.sentence)
+            st.text(comparison.sentence)
             show_chart(
                 charts.differences,
-                charts.both(compared.table),
-                compared.differences.largest,
+                charts.long_table(comparison.table),
+                comparison.differences.largest,
                 key=f"side_by_side_reference_{place}",
             )
-            compared.show_table()
-            references.append(compared)
+            comparison.show_table()
+            references.append(comparison)
     return references

@@ -77,7 +77,7 @@ def drawn(references: Sequence[Reference]) -> take_away.Charts:
     """The charts of our core beside transformers."""
     return {
         f"core_beside_transformers_{place}": partial(
-            charts.differences, charts.both(reference.table), reference.differences.largest
+            charts.differences, charts.long_table(reference.table), reference.differences.largest
         )
         for place, reference in enumerate(references, start=1)
     }

@@ -170,10 +170,10 @@ def yardstick(table: pd.DataFrame, mine: float) -> alt.LayerChart:
             ],
         )
     )
-    here = alt.Chart(pd.DataFrame({"from": [mine], "is": ["A"]}))
-    rule = here.mark_rule(color=VERMILLION, strokeWidth=3).encode(x)
+    best_weight = alt.Chart(pd.DataFrame({"from": [mine], "is": ["A"]}))
+    rule = best_weight.mark_rule(color=VERMILLION, strokeWidth=3).encode(x)
     left = mine > 0.1  # there is room for the letter
-    letter = here.mark_text(
+    letter = best_weight.mark_text(
         color=INK,
         fontWeight="bold",
         fontSize=14,

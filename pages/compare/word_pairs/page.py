@@ -49,7 +49,7 @@ if len(words) < 2:
     st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
     st.stop()
 defaults = questions.defaults(text, words)
-picked = []
+chosen_words = []
 for column, label, key, default in zip(
     word_columns,
     ("Word that looks (query)", "Word A (key)", "Word B (key)"),
@@ -58,12 +58,12 @@ for column, label, key, default in zip(
     strict=True,
 ):
     with column:
-        picked.append(linked(st.selectbox, label, words, index=default, key=key))
+        chosen_words.append(linked(st.selectbox, label, words, index=default, key=key))
 labels = [unit.label for unit in units]
-result = search.search(run, units, *(labels.index(word) for word in picked))
+result = search.search(run, units, *(labels.index(word) for word in chosen_words))
 st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=questions.swap)
 
-query, word_a, word_b = map(isolated, picked)
+query, word_a, word_b = map(isolated, chosen_words)
 if not result.sees:
     messages.problem(
         f"{run.title} reads from left to right: “{query}” cannot look at “{word_a}”, which comes "
@@ -72,7 +72,7 @@ if not result.sees:
     )
     st.stop()
 
-drawn = charts.charts(result)
+page_charts = charts.charts(result)
 table = search.table(result)
 layer, head = result.best
 st.text(
@@ -91,7 +91,7 @@ metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result
 
 for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
     with column:
-        heads = drawn[f"heads_{letter}"]
+        heads = page_charts[f"heads_{letter}"]
         show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
 if not result.sees_other:
     messages.problem(
@@ -102,11 +102,11 @@ if not result.sees_other:
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("A or B?")
-    against = drawn["a_or_b"]
+    against = page_charts["a_or_b"]
     show(against.func, *against.args, key="word_pairs_against")
 with right:
     st.subheader("Is that much?")
-    yardstick = drawn["yardstick"]
+    yardstick = page_charts["yardstick"]
     show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
 st.subheader("The heads with the largest weight on A")

@@ -32,14 +32,15 @@ QUESTIONS = {
 
 
 def defaults(text: str, labels: list[str]) -> tuple[int, int, int]:
-    """Which words to begin with: those of a lecture's question about this text, if there is one.
+    """Indices of the words that are chosen at first: the word that looks, word A and word B.
 
-    Else the last word looks, at the first one and at the one before itself.
+    If a question of a lecture is about this text, its words are chosen. Otherwise the last word
+    looks at the first word and at the word before itself.
     """
     for question in QUESTIONS.values():
-        asked = (question.query, question.key, question.other)
-        if question.text == text and set(asked) <= set(labels):
-            query, key, other = map(labels.index, asked)
+        question_words = (question.query, question.key, question.other)
+        if question.text == text and set(question_words) <= set(labels):
+            query, key, other = map(labels.index, question_words)
             return query, key, other
     last = len(labels) - 1
     return last, 0, last - 1
@@ -58,7 +59,7 @@ def ask() -> None:
 
 
 def swap() -> None:
-    """Look from A to the word that looked."""
+    """Swap the word that looks and word A."""
     state = st.session_state
     state["word_pairs_query"], state["word_pairs_a"] = (
         state["word_pairs_a"],

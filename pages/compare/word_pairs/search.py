@@ -30,11 +30,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class Search:
-    """What the heads give two words, each array (layers, heads), and the yardstick for it.
+    """How much weight every head gives two words, and how much heads give other pairs of words.
 
-    `rank` is the place of the first word among all units of the row. `others` holds, for every
-    other pair of words, the largest weight that any head gives it. `sees` and `sees_other` are
-    False where the looking word comes before the word looked at and may not look ahead.
+    Arrays are (layers, heads), except `others`. `rank` is the place of the first word among all
+    units of the row. `others` holds, for every other pair of words, the largest weight that any
+    head gives it. `sees` and `sees_other` are False where the looking word comes before the word
+    looked at and may not look ahead.
     """
 
     query: Unit
@@ -75,8 +76,11 @@ def _holds_text(tokens: Tokens, token: int) -> bool:
     return not tokens.special[token] and bool(tokens.text[start:end].strip())
 
 
-def search(run: Run, found: tuple[Unit, ...], query: int, key: int, other: int) -> Search:
-    """What unit `query` gives `key` and `other` in every head; the numbers count `found`."""
+def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: int) -> Search:
+    """What the unit `query` gives the units `key` and `other` in every head of the model.
+
+    query, key, other: indices of `text_units`.
+    """
     import torch
 
     from attention_core.experiments.compare.contributions import contributions
@@ -87,18 +91,18 @@ def search(run: Run, found: tuple[Unit, ...], query: int, key: int, other: int) 
         taken_from_units,
     )
 
-    groups = [unit.tokens for unit in found]
+    groups = [unit.tokens for unit in text_units]
     # the rows of the looking word are all that is needed: (layers, heads, its tokens, S)
     rows = run.tensors.weights[:, :, list(groups[query])]
     lengths = contributions(rows, run.tensors.value_norms)
     row_numbers = range(rows.shape[2])
     taken = taken_from_units(rows, row_numbers, groups)
-    ordinary = torch.tensor([unit.is_word for unit in found])
-    largest = torch.tensor(_largest_of(run, found))
+    ordinary = torch.tensor([unit.is_word for unit in text_units])
+    largest = torch.tensor(_largest_of(run, text_units))
     return Search(
-        query=found[query],
-        key=found[key],
-        other=found[other],
+        query=text_units[query],
+        key=text_units[key],
+        other=text_units[other],
         weights=taken[..., key].numpy(),
         other_weights=taken[..., other].numpy(),
         rank=rank_of_unit(taken, key).numpy(),
@@ -110,13 +114,13 @@ def search(run: Run, found: tuple[Unit, ...], query: int, key: int, other: int) 
     )
 
 
-@kept(PAIR_CACHE_BYTES, key=lambda run, found: run.key)
-def _largest_of(run: Run, found: tuple[Unit, ...]) -> np.ndarray:
+@kept(PAIR_CACHE_BYTES, key=lambda run, text_units: run.key)
+def _largest_of(run: Run, text_units: tuple[Unit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
     from attention_core.experiments.compare.word_pairs import strongest_head
 
     heads = run.tensors.weights.flatten(0, 1)
-    array: np.ndarray = strongest_head(heads, [unit.tokens for unit in found]).numpy()
+    array: np.ndarray = strongest_head(heads, [unit.tokens for unit in text_units]).numpy()
     return array
 
 

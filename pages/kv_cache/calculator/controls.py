@@ -56,7 +56,7 @@ def choose_model() -> PublicModel:
 def _own_shapes() -> PublicModel:
     from attention_core.costs.public_models import PublicModel
 
-    asked = {
+    typed = {
         "n_layers": ("Layers", 1, 1000, 32),
         "n_heads": ("Query heads", 1, 1024, 32),
         "n_kv_heads": ("Key/value heads", 1, 1024, 8),
@@ -68,7 +68,7 @@ def _own_shapes() -> PublicModel:
         "millions": ("Million parameters", 1, 10_000_000, 7000),
     }
     sizes = {}
-    for place, (name, (label, low, high, default)) in enumerate(asked.items()):
+    for place, (name, (label, low, high, default)) in enumerate(typed.items()):
         if place % 3 == 0:
             columns = st.columns(3)
         with columns[place % 3]:

@@ -15,7 +15,7 @@ EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST]
 
 
 def summary(chosen: Setting) -> pd.DataFrame:
-    """What the page says first: the cache beside the weights, and what fits."""
+    """The first table of the page: the cache beside the weights, and what fits into the memory."""
     from attention_core.costs.serving import longest_context, sequences_that_fit
 
     cache, width = chosen.cache(), chosen.bytes_per_value
@@ -83,7 +83,7 @@ class Family:
 
     @property
     def readable(self) -> pd.DataFrame:
-        """The table with units."""
+        """The table with units in place of plain numbers of bytes."""
         return self.table.assign(
             parameters=[f"{n / 1e9:.4g} billion" for n in self.table["parameters"]],
             weights=self.table["weights, bytes"].map(size),
@@ -92,7 +92,7 @@ class Family:
 
 
 def gpt3_family(chosen: Setting) -> Family:
-    """The family with the batch and number formats of the setting."""
+    """The eight sizes of GPT-3 with the batch and number formats of the setting."""
     from attention_core.costs.public_models import GPT3_FAMILY
     from attention_core.costs.serving import growth_exponent, weight_bytes
 

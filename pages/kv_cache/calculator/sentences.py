@@ -34,31 +34,31 @@ def remark(chosen: Setting) -> str:
     from attention_core.costs.public_models import LECTURE_30B, LECTURE_DEEPSEEK
 
     model, cache = chosen.published, chosen.cache()
-    said = []
+    sentences = []
     if chosen.model.name == LECTURE_30B.model.name:
-        said.append(
+        sentences.append(
             "The lecture gives 48 layers and a width of 7168; 56 heads of 128 make that width. "
             f"With 128 sequences of 1,024 tokens in 16 bits it prints {LECTURE_30B.printed}."
         )
     elif chosen.model == LECTURE_DEEPSEEK.model:
         own = chosen.cache(model)
-        said.append(
+        sentences.append(
             "So the lecture counts DeepSeek, with keys and values for each of 128 heads: at "
             f"100,000 tokens in 16 bits it prints {LECTURE_DEEPSEEK.printed}. The model itself "
             f"keeps one latent and one rotary key a token: **{size(own)}** here, "
             f"a {cache / own:.0f}th."
         )
     if model.name in ("GPT-3 XL", "GPT-3 13B"):
-        said.append(
+        sentences.append(
             f"As printed in the paper: {model.n_heads} heads of {model.head_size} are "
             f"{model.n_heads * model.head_size}, but the width is {model.d_model}. The cache "
             "counts heads."
         )
     if chosen.n_tokens > model.context_length:
-        said.append(f"Its published context ends at {model.context_length:,} tokens.")
+        sentences.append(f"Its published context ends at {model.context_length:,} tokens.")
     if model.name == OWN:
-        said = ["The shapes that are typed above."]
-    return " ".join(said) or f"Its published context: {model.context_length:,} tokens."
+        sentences = ["The shapes that are typed above."]
+    return " ".join(sentences) or f"Its published context: {model.context_length:,} tokens."
 
 
 def crossing(chosen: Setting) -> str:

@@ -22,8 +22,8 @@ LONGEST = 2**20  # tokens of a context
 class Setting:
     """A model and how it is served.
 
-    `model` has the shapes that are counted; `published` those it has, which differ where plain
-    multi-head attention was asked for. `memory` is in bytes.
+    `model` has the shapes that are counted, `published` the shapes that were published. They differ
+    if the visitor counts the model as plain multi-head attention. `memory` is in bytes.
     """
 
     model: PublicModel
@@ -36,7 +36,7 @@ class Setting:
 
     @property
     def bytes_per_value(self) -> int:
-        """Of one cached number."""
+        """The bytes of one cached number."""
         return self.cache_bits // 8
 
     @property
@@ -52,7 +52,7 @@ class Setting:
         return self.memory - self.weights
 
     def cache(self, model: PublicModel | None = None, n_tokens: int | None = None) -> int:
-        """Bytes of the cache, if asked for of another model or length in the same setting."""
+        """Bytes of the cache, for this model and length or for others in the same setting."""
         from attention_core.costs.serving import cache_bytes
 
         return cache_bytes(

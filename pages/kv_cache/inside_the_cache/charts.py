@@ -10,7 +10,7 @@ from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
 from ui.charts.style import BLUE, GREEN, INK, VERMILLION
 
 
-def bytes_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
+def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
     """Bytes allocated and used after every step; a line at step `now` (from 0).
 
     table: as `numbers.bytes_held`.
@@ -30,10 +30,10 @@ def bytes_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
             tooltip=["step:Q", "what:N", alt.Tooltip("bytes:Q").format(",d")],
         )
     )
-    return (lines + _here(now)).properties(height=240)
+    return (lines + _here(step_index)).properties(height=240)
 
 
-def difference_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
+def difference_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
     """The largest logit difference of every step; table as `numbers.logit_differences`."""
     line = (
         alt.Chart(table)
@@ -51,14 +51,14 @@ def difference_chart(table: pd.DataFrame, now: int) -> alt.LayerChart:
             ],
         )
     )
-    return (line + _here(now)).properties(height=240)
+    return (line + _here(step_index)).properties(height=240)
 
 
-def drift_chart(table: pd.DataFrame, last_fitting: int, now: int) -> alt.LayerChart:
+def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.LayerChart:
     """The logit differences of the three ways from the full context, by step.
 
-    table: as `full.table`. last_fitting: the last step, from 1, whose token has room. now: the step
-    (from 0) that a dotted line shows.
+    table: as `full.table`. last_fitting: the last step, from 1, whose token has room. step_index:
+    the step (from 0) that a dotted line shows.
     """
     ways = [AGAIN, RING, FIRST]
     colour = alt.Color("way:N").title(None).legend(_line_legend(columns=2))  # whole on a phone
@@ -83,7 +83,9 @@ def drift_chart(table: pd.DataFrame, last_fitting: int, now: int) -> alt.LayerCh
         )
     )
     full = alt.Chart(pd.DataFrame({"step": [last_fitting + 0.5]})).mark_rule(color=INK)
-    return (lines + full.encode(alt.X("step:Q").title("step")) + _here(now)).properties(height=300)
+    return (lines + full.encode(alt.X("step:Q").title("step")) + _here(step_index)).properties(
+        height=300
+    )
 
 
 def _steps(table: pd.DataFrame) -> alt.X:
@@ -91,10 +93,12 @@ def _steps(table: pd.DataFrame) -> alt.X:
     return x.scale(domain=[1, max(int(table["step"].max()), 2)], nice=False)
 
 
-def _here(now: int) -> alt.Chart:
+def _here(step_index: int) -> alt.Chart:
     """A line where the visitor is."""
-    here = alt.Chart(pd.DataFrame({"step": [now + 1]}))
-    return here.mark_rule(color=INK, strokeDash=[2, 3]).encode(alt.X("step:Q").title("step"))
+    line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]}))
+    return line_at_step.mark_rule(color=INK, strokeDash=[2, 3]).encode(
+        alt.X("step:Q").title("step")
+    )
 
 
 def _line_legend(columns: int = 3) -> alt.Legend:

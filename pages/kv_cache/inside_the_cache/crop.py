@@ -1,4 +1,4 @@
-"""Crop: rows forgotten but not erased, and another text run behind the ones that stay."""
+"""Cropping a cache: the last rows no longer count, and another text runs behind the first ones."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ _EMPTY = "There is no token to continue with: type a word or more."
 
 @dataclass(frozen=True)
 class Cropped:
-    """A run's cache, cropped and continued.
+    """The cache of a run after it was cropped and another text was run behind the rows that stayed.
 
     keys, values: the whole buffers after the continuation, (L, H_kv, N, D). untouched: whether
-    the crop left every stored number as it was. used: bytes that hold tokens before the crop,
-    after it, and after the continuation. pieces: text of the new tokens.
+    the crop left every stored number as it was. nbytes: the size of the model's cache. used: bytes
+    that hold tokens before the crop, after it, and after the continuation. pieces: the texts of the
+    new tokens. difference: the largest difference between the logits and those of a fresh run.
     """
 
     n_before: int
@@ -53,12 +54,13 @@ class Cropped:
 
     @property
     def n_after(self) -> int:
-        """Tokens stored in the end."""
+        """How many tokens are stored after the continuation."""
         return self.n_kept + len(self.pieces)
 
 
-def _bytes(made: Cropped) -> int:
-    return made.keys.nbytes + made.values.nbytes  # its own `nbytes` are those of the model's cache
+def _bytes(cropped: Cropped) -> int:
+    # the field `nbytes` holds the size of the model's cache, not that of these copies
+    return cropped.keys.nbytes + cropped.values.nbytes
 
 
 @kept(INSIDE_CROP_BYTES, key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
@@ -89,98 +91,102 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
         )
     rows = (torch.tensor(run.keys), torch.tensor(run.values))
     with turns.turn():
-        found = crop_and_continue(model.core, run.run_ids, rows, n_kept, new)
-    keys, values = (read_only(one.numpy()) for one in found.after)
-    next_piece, fresh_piece = token_text.pieces(model.tokenizer, [found.next_id, found.fresh_id])
+        result = crop_and_continue(model.core, run.run_ids, rows, n_kept, new)
+    keys, values = (read_only(tensor.numpy()) for tensor in result.after)
+    next_piece, fresh_piece = token_text.pieces(model.tokenizer, [result.next_id, result.fresh_id])
     return Cropped(
-        n_before=found.n_before,
+        n_before=result.n_before,
         n_kept=n_kept,
         pieces=token_text.pieces(model.tokenizer, new),
         keys=keys,
         values=values,
-        untouched=all(map(torch.equal, found.before, found.cropped)),
-        nbytes=found.nbytes,
-        used=found.used,
-        written=found.access.rows_written,
-        difference=found.difference,
+        untouched=all(map(torch.equal, result.before, result.cropped)),
+        nbytes=result.nbytes,
+        used=result.used,
+        written=result.access.rows_written,
+        difference=result.difference,
         next_piece=next_piece,
         fresh_piece=fresh_piece,
-        flops=found.flops,
-        fresh_flops=found.fresh_flops,
+        flops=result.flops,
+        fresh_flops=result.fresh_flops,
     )
 
 
-def labels(run: Run, made: Cropped, *, continued: bool) -> list[str]:
+def labels(run: Run, cropped: Cropped, *, continued: bool) -> list[str]:
     """The labels of all rows after the crop, or after the continuation."""
-    found = []
-    for row in range(made.keys.shape[2]):
-        piece = run.pieces[row] if row < made.n_before else ""
-        if row < made.n_kept:
+    texts = []
+    for row in range(cropped.keys.shape[2]):
+        piece = run.pieces[row] if row < cropped.n_before else ""
+        if row < cropped.n_kept:
             mark = READ if continued else ""
-        elif continued and row < made.n_after:
-            mark, piece = WRITTEN + READ, made.pieces[row - made.n_kept]
+        elif continued and row < cropped.n_after:
+            mark, piece = WRITTEN + READ, cropped.pieces[row - cropped.n_kept]
         else:
-            mark = OLD if row < made.n_before else ""
-        found.append(row_label(mark, row, piece))
-    return found
+            mark = OLD if row < cropped.n_before else ""
+        texts.append(row_label(mark, row, piece))
+    return texts
 
 
-def pictures(run: Run, made: Cropped, layer: int, head: int) -> None:
+def pictures(run: Run, cropped: Cropped, layer: int, head: int) -> None:
     """The buffer of keys right after the crop, and after the continuation."""
-    n_rows = made.keys.shape[2]
+    n_rows = cropped.keys.shape[2]
     name = names(run)[0]
     before = np.full((n_rows, run.keys.shape[3]), np.nan, dtype=np.float32)
-    before[: made.n_before] = run.keys[layer, head, : made.n_before]
-    after = made.keys[layer, head].copy()
-    after[max(made.n_before, made.n_after) :] = np.nan
-    one_scale = scale(np.concatenate([run.keys[layer, head], made.keys[layer, head]]))
+    before[: cropped.n_before] = run.keys[layer, head, : cropped.n_before]
+    after = cropped.keys[layer, head].copy()
+    after[max(cropped.n_before, cropped.n_after) :] = np.nan
+    one_scale = scale(np.concatenate([run.keys[layer, head], cropped.keys[layer, head]]))
     for column, rows, continued, title in zip(
         st.columns(2, gap="large"),
         (before, after),
         (False, True),
-        (f"After crop({made.n_kept}), kept rows framed", "After the other text, its rows framed"),
+        (
+            f"After crop({cropped.n_kept}), kept rows framed",
+            "After the other text, its rows framed",
+        ),
         strict=True,
     ):
         with column:
             buffer(
                 rows,
-                labels(run, made, continued=continued),
+                labels(run, cropped, continued=continued),
                 one_scale,
                 name=name,
                 title=f"{title}: {name}s, layer {layer}, KV head {head}",
-                framed=made.written if continued else range(made.n_kept),
+                framed=cropped.written if continued else range(cropped.n_kept),
                 key=f"inside_the_cache_crop_{'after' if continued else 'before'}",
             )
 
 
-def sentence(made: Cropped) -> str:
-    """What happened, in words."""
-    same = "the same" if made.next_piece == made.fresh_piece else "not the same"
-    off = f"{made.difference:.1e}" if made.difference else "none, they are equal bit by bit"
+def sentence(cropped: Cropped) -> str:
+    """Sentences about how much was reused, what it saved, and whether the logits agree."""
+    same = "the same" if cropped.next_piece == cropped.fresh_piece else "not the same"
+    off = f"{cropped.difference:.1e}" if cropped.difference else "none, they are equal bit by bit"
     return (
-        f"{_counted(made.n_kept, 'row was', 'rows were')} reused: "
-        f"{_counted(len(made.pieces), 'new token', 'new tokens')} took "
-        f"{made.flops / made.fresh_flops:.0%} of the FLOPs of a fresh run over all "
-        f"{made.n_after} tokens. Largest logit difference between the two: {off}. "
-        f"Likeliest next: “{isolated(made.next_piece)}” and “{isolated(made.fresh_piece)}”, {same}."
+        f"{_counted(cropped.n_kept, 'row was', 'rows were')} reused: "
+        f"{_counted(len(cropped.pieces), 'new token', 'new tokens')} took "
+        f"{cropped.flops / cropped.fresh_flops:.0%} of the FLOPs of a fresh run over all "
+        f"{cropped.n_after} tokens. Largest logit difference between the two: {off}. "
+        f"Likeliest next: “{isolated(cropped.next_piece)}” and "
+        f"“{isolated(cropped.fresh_piece)}”, {same}."
     )
 
 
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
+def _counted(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"
 
 
-def table(made: Cropped) -> pd.DataFrame:
-    """Length and bytes at the three moments."""
-    lengths = (made.n_before, made.n_kept, made.n_after)
+def table(cropped: Cropped) -> pd.DataFrame:
+    """Length and bytes of the cache before the crop, after it, and after the continuation."""
+    lengths = (cropped.n_before, cropped.n_kept, cropped.n_after)
     return pd.DataFrame(
         {
-            "moment": ["before", f"after crop({made.n_kept})", "after the other text"],
+            "moment": ["before", f"after crop({cropped.n_kept})", "after the other text"],
             "length": lengths,
-            "bytes allocated": [f"{made.nbytes:,}"] * 3,
-            "bytes held": [f"{used:,}" for used in made.used],
+            "bytes allocated": [f"{cropped.nbytes:,}"] * 3,
+            "bytes held": [f"{used:,}" for used in cropped.used],
             "old rows": [
-                max(made.n_before - length, 0) if index else 0
+                max(cropped.n_before - length, 0) if index else 0
                 for index, length in enumerate(lengths)
             ],
         }

@@ -1,6 +1,7 @@
-"""A full cache: what it says, and three ways to go on, each run and compared with the full context.
+"""A full cache: its error message, and three ways to go on, compared with the full context.
 
-The text is the run's own in all of them, so that at every step all logits answer one question.
+Every way runs the text of the original run, so that at each step all of them predict the same
+token and their logits can be compared.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ DIVERGENCE, LARGEST = "divergence, nats", "largest logit difference"
 
 
 @dataclass(frozen=True)
-class Taken:
-    """One step of one way: what its pass ran and held, and how far its logits are off."""
+class WayStep:
+    """One step of one way: what its pass ran and stored, and how far its logits are off."""
 
     n_run: int
     n_held: int
@@ -45,24 +46,24 @@ class Taken:
 
 @dataclass(frozen=True)
 class Full:
-    """A run taken through a cache of `room` rows.
+    """The text of a run, run again with a cache that has only `room` rows.
 
-    message: what the core's error says. n_first: rows of the beginning that FIRST keeps. ways: the
-    steps of each way. written: the row of the ring that each step wrote last. ring_keys: (L, H_kv,
+    message: the core's error message. n_first: how many rows of the beginning FIRST keeps. ways:
+    the steps of each way. written: the rows of the ring that each step wrote. ring_keys: (L, H_kv,
     S, D), the keys of every position as the ring held them; later ones wrote over earlier ones.
     """
 
     room: int
     message: str
     n_first: int
-    ways: dict[str, tuple[Taken, ...]]
+    ways: dict[str, tuple[WayStep, ...]]
     written: tuple[tuple[int, ...], ...]
     ring_keys: np.ndarray
     seconds: float
 
 
 def total(run: Run) -> int:
-    """Steps of all ways together, and the pass that is refused."""
+    """The number of passes: the steps of all three ways, and the pass that the cache refuses."""
     return 3 * run.n_steps + 1
 
 
@@ -90,25 +91,33 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     reporter.unit()
     references = [step.logits for step in run.steps]
 
-    def taken(passes: Iterator[TextPass]) -> Iterator[Taken]:
-        for one, reference in zip(turns.each(passes), references, strict=True):
-            drift = full_cache.drift(one.logits, reference)
+    def way_steps(passes: Iterator[TextPass]) -> Iterator[WayStep]:
+        for text_pass, reference in zip(turns.each(passes), references, strict=True):
+            drift = full_cache.drift(text_pass.logits, reference)
             (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
             reporter.unit()
-            yield Taken(one.n_run, one.n_held, one.nbytes, one.flops, one.again, drift, piece)
+            yield WayStep(
+                text_pass.n_run,
+                text_pass.n_held,
+                text_pass.nbytes,
+                text_pass.flops,
+                text_pass.again,
+                drift,
+                piece,
+            )
 
-    again = tuple(taken(full_cache.start_again(core, text, n_prompt, room, hooks=hooks)))
+    again = tuple(way_steps(full_cache.start_again(core, text, n_prompt, room, hooks=hooks)))
     ring_model = windowed(core, room)
     ring = RecordingCache.for_model(ring_model, len(text))
     rows = torch.full((*run.keys.shape[:2], len(text), run.keys.shape[3]), float("nan"))
     sliding, written = [], []
-    for step in taken(full_cache.slide(ring_model, text, n_prompt, ring, hooks=hooks)):
+    for step in way_steps(full_cache.slide(ring_model, text, n_prompt, ring, hooks=hooks)):
         access = ring.accesses[-1]
         rows[:, :, list(access.written)] = ring.contents()[0][:, :, list(access.rows_written)]
         written.append(access.rows_written)
         sliding.append(step)
     n_first = min(N_FIRST, room // 2)
-    first = taken(full_cache.keep_first(core, text, n_prompt, room, n_first, hooks=hooks))
+    first = way_steps(full_cache.keep_first(core, text, n_prompt, room, n_first, hooks=hooks))
     return Full(
         room=room,
         message=message,
@@ -120,9 +129,9 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     )
 
 
-def summary(run: Run, made: Full) -> pd.DataFrame:
-    """Each way from the first step on that does not fit: cost, memory, drift."""
-    first = made.room - run.n_prompt + 1  # the first step (from 0) whose token does not fit
+def summary(run: Run, full_cache: Full) -> pd.DataFrame:
+    """A row for each way: cost, memory and drift from the first step that does not fit."""
+    first = full_cache.room - run.n_prompt + 1  # the first step (from 0) whose token does not fit
     count = run.n_steps - first
     whole = run.steps[first:]
     rows = [
@@ -136,12 +145,12 @@ def summary(run: Run, made: Full) -> pd.DataFrame:
             "same token": f"{count} of {count}",
         }
     ]
-    for way, steps in made.ways.items():
+    for way, steps in full_cache.ways.items():
         past = steps[first:]
         rows.append(
             {
                 "way": way,
-                "rows": made.room,
+                "rows": full_cache.room,
                 "allocated, bytes": f"{past[0].nbytes:,}",
                 "FLOPs": f"{sum(step.flops for step in past):.2e}",
                 DIVERGENCE + ", mean": f"{np.mean([s.drift.divergence for s in past]):.3f}",
@@ -152,8 +161,8 @@ def summary(run: Run, made: Full) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table(run: Run, made: Full) -> pd.DataFrame:
-    """Every step of every way."""
+def table(run: Run, full_cache: Full) -> pd.DataFrame:
+    """One row for each step of each way."""
     return pd.DataFrame(
         {
             "way": way,
@@ -169,56 +178,58 @@ def table(run: Run, made: Full) -> pd.DataFrame:
             "with full context": run.pieces[run.length(index)],
             "same": step.drift.same,
         }
-        for way, steps in made.ways.items()
+        for way, steps in full_cache.ways.items()
         for index, step in enumerate(steps)
     )
 
 
-def last_fitting(run: Run, made: Full) -> int:
+def last_fitting(run: Run, full_cache: Full) -> int:
     """The last step, from 1, whose token has room."""
-    return made.room - run.n_prompt + 1
+    return full_cache.room - run.n_prompt + 1
 
 
-def ring(run: Run, made: Full, step: int, layer: int, head: int) -> None:
+def ring(run: Run, full_cache: Full, step: int, layer: int, head: int) -> None:
     """The ring's keys after a step (from 0), row by row as they lie in memory."""
     from attention_core.experiments.kv_cache.inside_the_cache.full_cache import ring_positions
 
     name = pictures.names(run)[0]
-    history = made.ring_keys[layer, head]
-    rows = np.full((made.room, history.shape[1]), np.nan, dtype=np.float32)
+    history = full_cache.ring_keys[layer, head]
+    rows = np.full((full_cache.room, history.shape[1]), np.nan, dtype=np.float32)
     labels = []
-    for row, position in enumerate(ring_positions(run.length(step), made.room)):
+    for row, position in enumerate(ring_positions(run.length(step), full_cache.room)):
         if position is None:
             labels.append(str(row))
             continue
         rows[row] = history[position]
-        mark = pictures.WRITTEN if row in made.written[step] else ""
-        labels.append(_ring_label(run, made, position, mark))
-    widest = [_ring_label(run, made, p, pictures.WRITTEN) for p in range(len(run.run_ids))]
+        mark = pictures.WRITTEN if row in full_cache.written[step] else ""
+        labels.append(_ring_label(run, full_cache, position, mark))
+    widest = [_ring_label(run, full_cache, p, pictures.WRITTEN) for p in range(len(run.run_ids))]
     pictures.buffer(
         rows,
         labels,
         pictures.scale(history),
         name=name,
         key="inside_the_cache_ring",
-        title=f"Ring of {made.room} rows: {name}s, layer {layer}, KV head {head}",
-        framed=made.written[step],
+        title=f"Ring of {full_cache.room} rows: {name}s, layer {layer}, KV head {head}",
+        framed=full_cache.written[step],
         room_for=widest,
     )
 
 
-def _ring_label(run: Run, made: Full, position: int, mark: str) -> str:
-    return pictures.row_label(mark, position % made.room, f"p{position} {run.pieces[position]}")
+def _ring_label(run: Run, full_cache: Full, position: int, mark: str) -> str:
+    return pictures.row_label(
+        mark, position % full_cache.room, f"p{position} {run.pieces[position]}"
+    )
 
 
-def sentence(run: Run, made: Full, step: int) -> str:
-    """What the step (from 0) did to the ring, in words."""
+def sentence(run: Run, full_cache: Full, step: int) -> str:
+    """A sentence that says where in the ring the step (from 0) wrote its token."""
     position = run.length(step) - 1
-    row, token = position % made.room, isolated(run.pieces[position])
-    if position < made.room:
+    row, token = position % full_cache.room, isolated(run.pieces[position])
+    if position < full_cache.room:
         return f"Step {step + 1}: everything still fits; position {position} is in row {row}."
-    gone = position - made.room
+    gone = position - full_cache.room
     return (
-        f"Step {step + 1}: “{token}” (position {position}) went to row {position} mod {made.room} "
-        f"= {row}, over “{isolated(run.pieces[gone])}” (position {gone})."
+        f"Step {step + 1}: “{token}” (position {position}) went to row {position} mod "
+        f"{full_cache.room} = {row}, over “{isolated(run.pieces[gone])}” (position {gone})."
     )

@@ -22,20 +22,20 @@ def formula_bytes(run: Run, n_tokens: int) -> int:
 
 def formula(run: Run, step: int) -> str:
     """The formula with its factors and result, beside what the cache itself measures."""
-    model, now = run.config, run.steps[step]
+    model, step_record = run.config, run.steps[step]
     if model.latent is not None:
         per_token = f"({model.latent.kv_rank} latent + {model.latent.rope_head_size} rotary key)"
     else:
         per_token = f"{model.kv_heads} KV heads × {model.d_head} × 2 (K and V)"
     lines = []
-    for what, name, n_tokens, measured in (
-        ("allocated", "nbytes", run.n_rows, now.nbytes),
-        (f"after step {step + 1}", "nbytes_used", run.length(step), now.nbytes_used),
+    for what, name, n_tokens, n_bytes in (
+        ("allocated", "nbytes", run.n_rows, step_record.nbytes),
+        (f"after step {step + 1}", "nbytes_used", run.length(step), step_record.nbytes_used),
     ):
         lines.append(
             f"{what}: {model.n_layers} layers × 1 sequence × {n_tokens} tokens × {per_token} × "
             f"{run.value_bytes} bytes = {formula_bytes(run, n_tokens):,} bytes; "
-            f"cache.{name} measures {measured:,}"
+            f"cache.{name} measures {n_bytes:,}"
         )
     return "\n".join(lines)
 

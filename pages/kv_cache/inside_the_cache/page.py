@@ -53,31 +53,31 @@ settings = run.Settings(entry.spec.name, prompt, n_new)
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
-    made = watched(
+    recorded = watched(
         "inside_the_cache_run",
         settings,
         lambda report: run.run(settings, report),
         kept=run.run.is_kept(settings),
         total=n_new,
         unit="tokens, each with the cache and without",
-        done=lambda made: (
-            f"Tokens: {made.n_steps}, each run with the cache and without, in "
-            f"{made.seconds:.2f} s. {made.ended}"
+        done=lambda result: (
+            f"Tokens: {result.n_steps}, each run with the cache and without, in "
+            f"{result.seconds:.2f} s. {result.ended}"
         ),
     )
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
-if made is None:
+if recorded is None:
     st.stop()
 
-n_steps = made.n_steps
+n_steps = recorded.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
     if st.session_state.get(key, 1) > n_steps:  # of a longer run before
         st.session_state[key] = n_steps
 left, right = st.columns(2, gap="large", vertical_alignment="bottom")
 with left:
-    now = (
+    step_index = (
         stepper("Step", n_steps, min(5, n_steps), key="inside_the_cache_step") - 1
         if n_steps > 1
         else 0
@@ -85,32 +85,33 @@ with left:
 with right:
     columns = st.columns(2)
     with columns[0]:
-        layer = controls.number("Layer", "inside_the_cache_layer", made.keys.shape[0], 8)
+        layer = controls.number("Layer", "inside_the_cache_layer", recorded.keys.shape[0], 8)
     with columns[1]:
-        head = controls.number("KV head", "inside_the_cache_kv_head", made.keys.shape[1], 1)
-pictures.both(made, now, layer, head)
-st.text(pictures.sentence(made, now))  # below: it may take a line more without moving the picture
+        head = controls.number("KV head", "inside_the_cache_kv_head", recorded.keys.shape[1], 1)
+pictures.keys_and_values(recorded, step_index, layer, head)
+# below the picture, which does not move when the sentence takes another line
+st.text(pictures.sentence(recorded, step_index))
 
 st.header("Bytes: measured and by the formula")
 left, right = st.columns(2, gap="large")
 with left:
-    st.code(numbers.formula(made, now), language=None, wrap_lines=True)
+    st.code(numbers.formula(recorded, step_index), language=None, wrap_lines=True)
     st.markdown(
         "The memory is allocated once, for the longest text to come: no step copies old rows. Each "
         "token fills the same number of bytes."
     )
 with right:
-    show(charts.bytes_chart, numbers.bytes_held(made), now, key="inside_the_cache_bytes")
+    show(charts.bytes_chart, numbers.bytes_held(recorded), step_index, key="inside_the_cache_bytes")
 
 st.header("Every step, with the cache and without")
 st.dataframe(
-    numbers.steps_table(made).style.format(thousands=","),
+    numbers.steps_table(recorded).style.format(thousands=","),
     hide_index=True,
     height=248,
     key="inside_the_cache_steps",
 )
 st.dataframe(
-    numbers.uncached_table(made).style.format(
+    numbers.uncached_table(recorded).style.format(
         {"logit difference": "{:.2e}"}, thousands=",", precision=0
     ),
     hide_index=True,
@@ -119,19 +120,21 @@ st.dataframe(
 )
 left, right = st.columns(2, gap="large")
 with left:
-    st.markdown(numbers.verdict(made))
+    st.markdown(numbers.verdict(recorded))
 with right:
-    differences = numbers.logit_differences(made)
-    show(charts.difference_chart, differences, now, key="inside_the_cache_differences")
+    differences = numbers.logit_differences(recorded)
+    show(charts.difference_chart, differences, step_index, key="inside_the_cache_differences")
 
 st.header("Crop: go back and take another turn")
-sections.cropped(made, layer, head)
+sections.cropped(recorded, layer, head)
 
 st.header("When the cache is full")
-filled = sections.filled(made, layer, head)
+filled = sections.filled(recorded, layer, head)
 
 with st.expander("Take it away"):
-    take_away.show(made, now, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1)
+    take_away.show(
+        recorded, step_index, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1
+    )
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

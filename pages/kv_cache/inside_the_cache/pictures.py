@@ -1,4 +1,4 @@
-"""The buffers of one layer and head as pictures: which rows hold what, after each step."""
+"""Pictures of the buffers of one layer and head: what each row holds after each step."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def between(label: str, key: str, low: int, high: int, default: int, help: str =
 
 
 def names(run: Run) -> tuple[str, str]:
-    """What a cache of this model keeps: keys and values, or latents and rotary keys."""
+    """What the cache of this model stores: keys and values, or latents and rotary keys."""
     return ("key", "value") if run.config.latent is None else ("latent", "rotary key")
 
 
 def scale(rows: np.ndarray) -> DivergingScale:
-    """The one scale of a buffer (N, D) over all steps."""
+    """The colour scale of a buffer (N, D), which is the same at all steps."""
     return DivergingScale(max(float(np.abs(rows).max(initial=0)), 1e-6))
 
 
@@ -58,7 +58,7 @@ def buffer(
     framed: Sequence[int] = (),
     room_for: Sequence[str] = (),
 ) -> None:
-    """A buffer (N, D): rows that are NaN hold nothing yet. The rest as in `Map`."""
+    """Draw a buffer (N, D); rows of NaN are not written yet. Other arguments are those of `Map`."""
     rows = Map(
         values,
         [str(column) for column in range(values.shape[1])],
@@ -78,13 +78,13 @@ def buffer(
 
 def at_step(rows: np.ndarray, length: int) -> np.ndarray:
     """A buffer (N, D) as it was with `length` rows stored; the others are NaN."""
-    shown = rows.astype(np.float32, copy=True)
-    shown[length:] = np.nan
-    return shown
+    stored = rows.astype(np.float32, copy=True)
+    stored[length:] = np.nan
+    return stored
 
 
 def step_labels(run: Run, step: int) -> list[str]:
-    """The labels of all rows after a step (from 0): written in it, read in it, or still empty."""
+    """The labels of all rows after a step (from 0), which say if it wrote or read each row."""
     access = run.steps[step].access
     written, read = set(access.rows_written), set(access.rows_read)
     labels = []
@@ -94,7 +94,7 @@ def step_labels(run: Run, step: int) -> list[str]:
     return labels
 
 
-def both(run: Run, step: int, layer: int, head: int) -> None:
+def keys_and_values(run: Run, step: int, layer: int, head: int) -> None:
     """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
     labels, length = step_labels(run, step), run.length(step)
     # a text that ended early has fewer tokens than rows
@@ -118,25 +118,25 @@ def both(run: Run, step: int, layer: int, head: int) -> None:
 
 
 def sentence(run: Run, step: int) -> str:
-    """What one step (from 0) did, in words."""
-    now, length = run.steps[step], run.length(step)
-    access = now.access
+    """Sentences about one step (from 0): what it ran, chose, wrote and read."""
+    step_record, length = run.steps[step], run.length(step)
+    access = step_record.access
     ran = (
         f"ran the {run.n_prompt} tokens of the prompt"
         if step == 0
         else f"ran “{isolated(run.pieces[length - 1])}”"
     )
-    again = now.uncached_rows - len(access.new)
+    again = step_record.uncached_rows - len(access.new)
     return (
-        f"Step {step + 1}, {now.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
+        f"Step {step + 1}, {step_record.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
         f"It wrote {span(access.rows_written)} ({access.bytes_written:,} bytes in all layers) and "
         f"read {span(access.rows_read)} ({access.bytes_read:,} bytes). "
-        f"Without a cache, {again} of {now.uncached_rows} tokens were run once more."
+        f"Without a cache, {again} of {step_record.uncached_rows} tokens were run once more."
     )
 
 
 def span(rows: Sequence[int]) -> str:
-    """Rows in words."""
+    """The numbers of consecutive rows in words, such as "rows 3 to 7"."""
     if not rows:
         return "no row"
     if len(rows) == 1:

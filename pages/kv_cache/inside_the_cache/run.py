@@ -1,6 +1,6 @@
-"""A generation with a watched KV cache, and beside each step the same text without one.
+"""A generation whose KV cache is recorded; each step is run without a cache as well.
 
-It is made on the page's own run (`ui.widgets.progress`).
+The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a visitor asked for."""
+    """The model, the prompt and the number of new tokens that a visitor has chosen."""
 
     model: str
     prompt: str
@@ -38,13 +38,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished generation and the buffers of its cache.
 
-    key: what stands for this run in caches: the model, where its weights are, and the settings.
+    key: what identifies this run in caches: the model, where its weights are, and the settings.
     keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
     change once they are written, so after step t they held the rows up to that step's length.
-    pieces: short text of each of the P + N tokens. value_bytes: of one number of the model. ended:
-    why there are fewer tokens than asked for, or nothing.
+    pieces: a short text for each of the P + N tokens. value_bytes: the bytes of one number of the
+    model. ended: why there are fewer tokens than the visitor chose, or an empty text.
     """
 
     key: tuple[object, ...]
@@ -104,7 +104,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
     """The run for these settings, kept for all visitors.
 
     `report` is called now and then with the number of finished steps, and may abandon the run by
-    raising.
+    raising an error.
     Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
     for a prompt without a token.
     """
@@ -141,7 +141,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         reporter.unit()
     seconds = time.perf_counter() - begin
     ended = prompt.note if len(steps) == n_new else "The model ended its text here."
-    keys, values = (read_only(one.numpy()) for one in cache.contents())
+    keys, values = (read_only(tensor.numpy()) for tensor in cache.contents())
     return Run(
         key=_key(settings),
         settings=settings,

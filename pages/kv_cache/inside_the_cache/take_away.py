@@ -14,12 +14,15 @@ from ui.export import take_away
 from ui.export.take_away import File
 
 
-def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
-    """Buttons, the code and the link. step, ring_step: those that the charts point out."""
+def show(run: Run, step: int, full_cache: Full | None, ring_step: int) -> None:
+    """The buttons that save files, the code, and the link to this page.
+
+    step, ring_step: the steps, from 0, that the charts mark with a line.
+    """
     stem = f"{run.settings.model}_cache"
     take_away.panel(
         [
-            take_away.pictures(drawn(run, step, made, ring_step), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(run, step, full_cache, ring_step), f"{stem}_charts.zip"),
             File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
             take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
         ],
@@ -29,21 +32,21 @@ def show(run: Run, step: int, made: Full | None, ring_step: int) -> None:
     )
 
 
-def drawn(run: Run, step: int, made: Full | None, ring_step: int) -> take_away.Charts:
+def drawn(run: Run, step: int, full_cache: Full | None, ring_step: int) -> take_away.Charts:
     """The charts of the page by the names of their files."""
     pictures = {
         "bytes": partial(charts.bytes_chart, numbers.bytes_held(run), step),
         "logit_difference": partial(charts.difference_chart, numbers.logit_differences(run), step),
     }
-    if made is not None:
-        table, last = full.table(run, made), full.last_fitting(run, made)
+    if full_cache is not None:
+        table, last = full.table(run, full_cache), full.last_fitting(run, full_cache)
         pictures["full_cache"] = partial(charts.drift_chart, table, last, ring_step)
     return pictures
 
 
 def _csv(run: Run) -> bytes:
-    both = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
-    return str(both.to_csv(index=False)).encode()
+    table = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
+    return str(table.to_csv(index=False)).encode()
 
 
 def arrays(run: Run) -> dict[str, Any]:

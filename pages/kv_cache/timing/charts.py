@@ -152,8 +152,8 @@ def _tooltip(tokens: str, measured: alt.Tooltip) -> list[alt.Tooltip]:
 
 
 def _names(table: pd.DataFrame) -> list[str]:
-    shown = set(table["contender"])
-    return [name for name in CONTENDERS if name in shown]
+    present = set(table["contender"])
+    return [name for name in CONTENDERS if name in present]
 
 
 def _dash(table: pd.DataFrame) -> alt.StrokeDash:

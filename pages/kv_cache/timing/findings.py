@@ -20,13 +20,13 @@ LECTURE_UNCACHED, LECTURE_CACHED = 6.77, 2.0
 
 def sentences(run: Run) -> list[str]:
     """What the run shows, one sentence or two for each pair, as Markdown; of numbers alone."""
-    said = []
+    lines = []
     for cached, uncached in run.pairs:
-        said.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
-    said += [_parted(run, name, place) for name, place in run.parted.items()]
+        lines.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
+    lines += [_parted(run, name, place) for name, place in run.parted.items()]
     if run.repeats == 1:
-        said.append("One repeat has no spread: small differences may be chance.")
-    return said
+        lines.append("One repeat has no spread: small differences may be chance.")
+    return lines
 
 
 def _verdict(run: Run, cached: str, uncached: str) -> str:
@@ -35,21 +35,21 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     with_, without = (series.total(run.n_new).median for series in (fast, slow))
     times = f"median totals: {seconds(with_)} with the cache, {seconds(without)} without"
     if ratio.low > 1:
-        said = f"for {run.n_new} new tokens the cache is **{ratio.median:.2f} times faster**"
+        verdict = f"for {run.n_new} new tokens the cache is **{ratio.median:.2f} times faster**"
     elif ratio.high < 1:
-        said = (
+        verdict = (
             f"for {run.n_new} new tokens the cache **does not pay**: with it they took "
             f"{1 / ratio.median:.2f} times as long"
         )
     else:
-        said = (
+        verdict = (
             f"for {run.n_new} new tokens the repeats **do not agree** on which is faster "
             f"({ratio.low:.2f} to {ratio.high:.2f} times)"
         )
     operations = slow.flops[-1] / fast.flops[-1]
     end = slow.fit.at(slow.n_keys[-1]) / fast.fit.at(fast.n_keys[-1])
     return (
-        f"{said} ({times}). {_from(run.pays_from(cached, uncached), run.n_new)} "
+        f"{verdict} ({times}). {_from(run.pays_from(cached, uncached), run.n_new)} "
         f"The last step without it did {operations:.3g} times the operations and, by the fits, "
         f"took {end:.2g} times as long. Total time grew with the power {fast.exponent:.2f} of the "
         f"new tokens with the cache, {slow.exponent:.2f} without."
@@ -79,18 +79,18 @@ def who(name: str) -> str:
 
 def headline(run: Run) -> dict[str, str]:
     """The few numbers that stand in large print."""
-    shown = {
+    cells = {
         f"Without ÷ with, {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
         for cached, uncached in run.pairs
     }
     if len(run.series) > 1:
-        shown["Same tokens"] = "no" if run.parted else "yes"
+        cells["Same tokens"] = "no" if run.parted else "yes"
         difference = run.largest_difference
         if difference is not None:
-            shown["Largest logit difference"] = (
+            cells["Largest logit difference"] = (
                 "not a number" if math.isnan(difference) else f"{difference:.1e}"
             )
-    return shown
+    return cells
 
 
 def _times(ratio: Samples) -> str:

@@ -92,7 +92,7 @@ def question() -> Question:
         chosen = linked(
             st.multiselect, "Ways to generate, timed in turn", ways, BOTH, key="timing_ways"
         )
-    return Question(model, prompt, n_new, repeats, tuple(one for one in ways if one in chosen))
+    return Question(model, prompt, n_new, repeats, tuple(way for way in ways if way in chosen))
 
 
 def _use_preset(presets: dict[str, dict[str, object]]) -> None:

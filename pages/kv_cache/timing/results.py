@@ -27,33 +27,35 @@ def show() -> None:
     labels = {number: f"#{number} {run.summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
-        shown = st.selectbox(
+        shown_number = st.selectbox(
             "Run", newest, format_func=lambda number: labels.get(number, ""), key=SHOWN
         )
     with right:
-        others = [number for number in newest if number != shown]
-        if st.session_state.get(_BESIDE) not in others:  # it is the one on the left by now
+        other_numbers = [number for number in newest if number != shown_number]
+        if st.session_state.get(_BESIDE) not in other_numbers:  # it is the one on the left by now
             st.session_state[_BESIDE] = None
         beside = st.selectbox(
             "Beside it",
-            others,
+            other_numbers,
             None,
             format_func=lambda number: labels.get(number, ""),
             key=_BESIDE,
             placeholder="None",
-            disabled=not others,
+            disabled=not other_numbers,
         )
-    run = runs[shown]
+    run = runs[shown_number]
     st.text(f"{run.summary}; {run.device}")
     cells = st.columns(4)
     for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
         cell.metric(label, value)
     for sentence in findings.sentences(run):
         st.markdown(sentence)
-    compared = {f"#{number}": runs[number] for number in (shown, beside) if number is not None}
+    compared = {
+        f"#{number}": runs[number] for number in (shown_number, beside) if number is not None
+    }
     _pictures(compared)
     _numbers(run)
-    _everything(shown, compared)
+    _everything(shown_number, compared)
 
 
 def _pictures(compared: dict[str, Run]) -> None:
@@ -92,15 +94,15 @@ def _numbers(run: Run) -> None:
     )
 
 
-def _everything(shown: int, compared: dict[str, Run]) -> None:
-    run, runs = compared[f"#{shown}"], st.session_state[RUNS]
+def _everything(number: int, compared: dict[str, Run]) -> None:
+    run, runs = compared[f"#{number}"], st.session_state[RUNS]
     st.subheader("Runs of this visit")
     st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
     st.dataframe(findings.listing(runs), hide_index=True)
     with st.expander("Every step, and the data to take away"):
         st.dataframe(run.medians(), hide_index=True, height=320)
         take_away.panel(
-            files(shown, compared, bool(st.session_state["timing_log"])),
+            files(number, compared, bool(st.session_state["timing_log"])),
             code(run),
             prefix="timing",
             note="The file holds every step of every repeat.",

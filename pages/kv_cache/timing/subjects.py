@@ -129,15 +129,15 @@ def contenders(
 
     `before_layer` is called between the layers of every pass and may end it by raising.
     """
-    made: dict[str, Contender] = {}
+    by_name: dict[str, Contender] = {}
     for name in wanted:
         cached = name in CACHED
         if name in (CORE_CACHED, CORE_UNCACHED):
             start = partial(_core, model, max_tokens if cached else None, before_layer)
         else:
             start = partial(_theirs, model, cached, before_layer)
-        made[name] = Contender(cached, start)
-    return made
+        by_name[name] = Contender(cached, start)
+    return by_name
 
 
 def _core(

@@ -40,16 +40,18 @@ def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
 
 def code(run: Run) -> str:
     """Python that times the core's generation with the same settings."""
-    asked = run.asked
-    if asked.model in SHAPES:
-        load = f"from pretrained.untrained import untrained\n\nmodel = untrained({asked.model!r})\n"
+    question = run.asked
+    if question.model in SHAPES:
+        load = (
+            f"from pretrained.untrained import untrained\n\nmodel = untrained({question.model!r})\n"
+        )
     else:
-        load = f"import pretrained\n\nmodel = pretrained.load({asked.model!a})\n"
+        load = f"import pretrained\n\nmodel = pretrained.load({question.model!a})\n"
     return (
         "from attention_core import stream\n"
         "from attention_core.costs.step_times import fit_step_times, in_turns, pays_from\n"
         f"{load}"
-        f"ids = model.tokenizer.encode({asked.prompt!a}).ids\n"
+        f"ids = model.tokenizer.encode({question.prompt!a}).ids\n"
         f"n_new = {run.n_new}\n\n\n"
         "def cached():\n"
         "    cache = model.core.new_cache(1, len(ids) + n_new - 1)\n"
@@ -60,8 +62,8 @@ def code(run: Run) -> str:
         'for turn in in_turns({"cached": cached, "uncached": uncached}, repeats=1):\n'
         "    if turn.repeat >= 0:  # before that it warms up\n"
         "        steps[turn.name].append(turn.step)\n"
-        "seconds = {name: [step.seconds for step in made] for name, made in steps.items()}\n"
+        "seconds = {name: [step.seconds for step in run] for name, run in steps.items()}\n"
         'print(sum(seconds["uncached"]) / sum(seconds["cached"]), pays_from(**seconds))\n'
-        "for name, made in steps.items():\n"
-        "    print(name, fit_step_times([step.n_keys for step in made[1:]], seconds[name][1:]))\n"
+        "for name, run in steps.items():\n"
+        "    print(name, fit_step_times([step.n_keys for step in run[1:]], seconds[name][1:]))\n"
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.kv_cache.variants.looks import Look
+from pages.kv_cache.variants.looks import Ladder
 from ui.charts.style import BLUE, INK, PURPLE, VERMILLION
 
 ROW = 34  # pixels of a bar
 HIDDEN, ATTENTION = "last hidden states: relative difference", "attention: share that moved"
 
 
-def sizes(look: Look) -> pd.DataFrame:
+def sizes(ladder: Ladder) -> pd.DataFrame:
     """A row a form: measured `bytes` and `kB`, the `formula` in kB, and the bar's `label`."""
     return pd.DataFrame(
         {
@@ -22,7 +22,7 @@ def sizes(look: Look) -> pd.DataFrame:
             "bytes": form.measured,
             "label": f"{form.measured / 1e3:,.0f} kB",
         }
-        for form in look.forms.values()
+        for form in ladder.forms.values()
     )
 
 

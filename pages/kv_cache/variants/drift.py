@@ -1,4 +1,4 @@
-"""A trained model with averaged key/value heads, and one that was trained with shared ones."""
+"""A model whose key/value heads are averaged, and one that was trained with shared heads."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ SMOLLM2 = "smollm2-135m-instruct"
 
 @dataclass(frozen=True)
 class Pooled:
-    """A model with fewer and fewer key/value heads on one text; the first has all of its own.
+    """One model on one text, pooled to fewer and fewer key/value heads.
 
-    Arrays as in `pooling_drift.Drift`; `tokens` are labels, `likeliest` pieces.
+    The first entry of every field is the unchanged model. Arrays are as in `pooling_drift.Drift`;
+    `tokens` holds labels, `likeliest` short texts of tokens.
     """
 
     title: str
@@ -82,7 +83,7 @@ class Pooled:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """What the chart shows."""
+        """The rows of the chart: means with the range of all tokens, or of all heads."""
         rows = []
         for what, values in (
             (charts.HIDDEN, self.relative),
@@ -119,93 +120,95 @@ def pooled(name: str, text: str) -> Pooled:
     ids = torch.tensor(tokens.ids, device=model.device)
     with turns.turn():
         before = outcome(model.core, ids)
-    found: list[Drift] = []
+    changes: list[Drift] = []
     for heads in divisors(model.core.config.kv_heads):
         fewer = mean_pooled_kv_heads(model.core, heads, share=True)
         with turns.turn():
-            found.append(drift(before, outcome(fewer, ids), heads))
+            changes.append(drift(before, outcome(fewer, ids), heads))
 
-    def piece(one: Drift) -> str | None:
-        if one.likeliest is None:
+    def piece(change: Drift) -> str | None:
+        if change.likeliest is None:
             return None
-        return printable(model.tokenizer.decode([one.likeliest[1]])) or "∅"
+        return printable(model.tokenizer.decode([change.likeliest[1]])) or "∅"
 
     return Pooled(
         title=model.spec.title,
         n_heads=model.core.config.n_heads,
-        groups=tuple(one.n_kv_heads for one in found),
+        groups=tuple(change.n_kv_heads for change in changes),
         tokens=tuple(tokens.labels),
-        cosine=torch.stack([one.cosine for one in found]).cpu().numpy(),
-        relative=torch.stack([one.relative for one in found]).cpu().numpy(),
-        attention=torch.stack([one.attention for one in found]).float().cpu().numpy(),
-        divergence=tuple(one.divergence for one in found),
-        likeliest=tuple(piece(one) for one in found),
+        cosine=torch.stack([change.cosine for change in changes]).cpu().numpy(),
+        relative=torch.stack([change.relative for change in changes]).cpu().numpy(),
+        attention=torch.stack([change.attention for change in changes]).float().cpu().numpy(),
+        divergence=tuple(change.divergence for change in changes),
+        likeliest=tuple(piece(change) for change in changes),
         stays=tuple(
-            None if one.likeliest is None else one.likeliest[0] == one.likeliest[1] for one in found
+            None if change.likeliest is None else change.likeliest[0] == change.likeliest[1]
+            for change in changes
         ),
     )
 
 
-def said(found: Pooled) -> str:
-    """What pooling to one head did, in a line of plain text."""
-    if len(found.groups) == 1:
-        return f"{found.title} has a single key/value head: there is nothing to pool."
+def pooling_sentence(pooling: Pooled) -> str:
+    """A line of plain text that says what pooling to a single head changed."""
+    if len(pooling.groups) == 1:
+        return f"{pooling.title} has a single key/value head: there is nothing to pool."
     last = -1
     line = (
-        f"{found.title}, pooled from {found.groups[0]} key/value heads to {found.groups[last]}: "
-        f"the last hidden states keep a cosine of {1 - found.cosine[last].mean():.3f} on average "
-        f"and move by {found.relative[last].mean():.0%} of their length; heads move "
-        f"{found.attention[last].mean():.0%} of their attention to other tokens."
+        f"{pooling.title}, pooled from {pooling.groups[0]} key/value heads to "
+        f"{pooling.groups[last]}: the last hidden states keep a cosine of "
+        f"{1 - pooling.cosine[last].mean():.3f} on average and move by "
+        f"{pooling.relative[last].mean():.0%} of their length; heads move "
+        f"{pooling.attention[last].mean():.0%} of their attention to other tokens."
     )
-    if not found.predicts:
+    if not pooling.predicts:
         return line
-    before, after = (isolated(str(found.likeliest[i])) for i in (0, last))
-    kept = (
+    before, after = (isolated(str(pooling.likeliest[i])) for i in (0, last))
+    prediction = (
         f"The likeliest next token stays “{before}”"
-        if found.stays[last]
+        if pooling.stays[last]
         else f"The likeliest next token was “{before}” and is “{after}”"
     )
-    return f"{line} {kept}; the divergence is {found.divergence[last]:.2f} nats."
+    return f"{line} {prediction}; the divergence is {pooling.divergence[last]:.2f} nats."
 
 
 def show(name: str, text: str) -> Pooled:
     """The drift of one model: a sentence, the chart, the table, every token."""
     with st.spinner("Pooling the heads …", show_time=True):
-        changed = pooled(name, text)
-    st.text(said(changed))
-    if len(changed.groups) == 1:
-        return changed
+        pooling = pooled(name, text)
+    st.text(pooling_sentence(pooling))
+    if len(pooling.groups) == 1:
+        return pooling
     left, right = st.columns(2, gap="large")
     with left:
-        show_chart(charts.drifts, changed.rows, key="variants_drift")
+        show_chart(charts.drifts, pooling.rows, key="variants_drift")
     with right:
         st.markdown(
             ":small[Relative difference of each token's last hidden state, by key/value heads left]"
         )
-        tokens = changed.by_token.style.format(precision=3)
+        tokens = pooling.by_token.style.format(precision=3)
         st.dataframe(tokens, hide_index=True, height=290, key="variants_by_token")
-    shown = changed.table.style.format(precision=4)
-    st.dataframe(shown, hide_index=True, key="variants_drift_table")
+    styled = pooling.table.style.format(precision=4)
+    st.dataframe(styled, hide_index=True, key="variants_drift_table")
     tables.download(
-        "Download the drift (CSV)", changed.table, f"{name}_pooled.csv", key="variants_drift_csv"
+        "Download the drift (CSV)", pooling.table, f"{name}_pooled.csv", key="variants_drift_csv"
     )
-    return changed
+    return pooling
 
 
 def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
     """A model that was trained with shared key/value heads: the chosen one, else SmolLM2.
 
-    No other is opened unasked: it may be a very large one.
+    No other model is opened unless the visitor chooses it: it may be very large.
     """
-    here = {entry.spec.name: entry for entry in models.ready()}
-    for entry in (chosen, here.get(SMOLLM2)):
+    ready_by_name = {entry.spec.name: entry for entry in models.ready()}
+    for entry in (chosen, ready_by_name.get(SMOLLM2)):
         if entry is not None and 1 <= entry.spec.n_kv_heads < entry.spec.n_heads:
             return entry
     return None
 
 
 def show_group(entry: CatalogEntry, text: str) -> None:
-    """One group of a model that was trained so: its heads' maps, and the key they all read."""
+    """One group of a model that was trained with shared heads: its maps and its keys."""
     spec = entry.spec
     with st.spinner(f"Running {spec.title} …", show_time=True):
         run = attention.run(spec.name, text)
@@ -216,20 +219,20 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         group = controls.number("Key/value head", "variants_group", spec.n_kv_heads, 0)
     size = spec.n_heads // spec.n_kv_heads
     heads = list(range(group * size, (group + 1) * size))
-    st.text(group_said(run, layer, group))
-    drawn = heads[:MOST_MAPS]
-    maps = run.weights[layer, drawn]
+    st.text(group_sentence(run, layer, group))
+    drawn_heads = heads[:MOST_MAPS]
+    maps = run.weights[layer, drawn_heads]
     scale = ColourScale(float(maps.max()), square_root=True)
-    for place, head, weights in zip(st.columns(len(drawn)), drawn, maps, strict=True):
+    for place, head, weights in zip(st.columns(len(drawn_heads)), drawn_heads, maps, strict=True):
         with place:
-            shown = Map(
+            head_map = Map(
                 weights,
                 run.tokens.labels,
                 title=f"Query head {head}",
                 causal=run.causal,
                 scale=scale,
             )
-            heatmap(shown, key=f"variants_map_{head - heads[0]}")
+            heatmap(head_map, key=f"variants_map_{head - heads[0]}")
     keys = run.k[layer, group]
     shared = Map(
         keys,
@@ -241,7 +244,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         scale=DivergingScale(float(np.abs(keys).max())),
     )
     heatmap(shared, key="variants_keys")
-    st.text(said(pooled(spec.name, text)))
+    st.text(pooling_sentence(pooled(spec.name, text)))
     table = looks_table(run, layer, heads)
     with st.expander("Where each head of the group looks most"):
         st.dataframe(table, hide_index=True, height=260, key="variants_group_table")
@@ -250,8 +253,8 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         )
 
 
-def group_said(run: Run, layer: int, group: int) -> str:
-    """How different the heads of this group are, beside heads of different groups."""
+def group_sentence(run: Run, layer: int, group: int) -> str:
+    """Sentences: how much heads of this group differ, and how much heads of different groups."""
     from attention_core.experiments.kv_cache.variants.forms import group_distances
 
     n_heads, n_groups = run.weights.shape[1], run.k.shape[1]
@@ -260,11 +263,11 @@ def group_said(run: Run, layer: int, group: int) -> str:
     own, _ = group_distances(weights[group * size : (group + 1) * size], size)
     within, across = group_distances(weights, size)
     names = ", ".join(str(group * size + i) for i in range(size))
-    other = "" if across is None else f", two heads of different groups {across:.0%}"
+    across_groups = "" if across is None else f", two heads of different groups {across:.0%}"
     return (
         f"{run.title}, layer {layer}: query heads {names} read key/value head {group}. Their keys "
         f"are one tensor, their queries are not: two of them differ in {own:.0%} of their "
-        f"attention. In this layer, two heads of one group differ in {within:.0%}{other}."
+        f"attention. In this layer, two heads of one group differ in {within:.0%}{across_groups}."
     )
 
 

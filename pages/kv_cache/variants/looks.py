@@ -1,8 +1,8 @@
-"""One prompt through every form of attention: what each leaves in its cache, in real tensors.
+"""One prompt through every form of attention: the real tensors that each leaves in its cache.
 
-The models are drawn from a seed, so that all forms have one width, one set of layers and the same
-weights wherever they can: no family of trained models is published that way. Their tokens are the
-bytes of the text.
+The weights are drawn from a seed, so that all forms have the same width and layers, and the same
+weights wherever they can. No family of trained models is published in all of these forms. The
+tokens are the bytes of the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ ABSORBED = "MLA absorbed"
 
 @dataclass(frozen=True)
 class Part:
-    """What one key/value head, or a latent or rotary key, holds in the cache of layer 0: (S, n)."""
+    """What layer 0 caches for one key/value head, or as latent or rotary key: `values` (S, n).
+
+    read_by: the query heads that read it.
+    """
 
     name: str
     values: np.ndarray
@@ -42,9 +45,9 @@ class Part:
 class Form:
     """One form of attention after the prompt.
 
-    `measured` are the bytes of stored rows in all layers, `formula` what the formula says;
-    `n_stored` tokens are stored; `parts` hold what lies in layer 0 as keys, or as latent and
-    rotary key; `shape` is the product that makes the numbers of a token in a layer.
+    measured: bytes of the stored rows in all layers. formula: the bytes by the formula. n_stored:
+    how many tokens are stored. parts: what layer 0 stores as keys, or as latent and rotary key.
+    shape: how the numbers that a token leaves in a layer multiply, such as "2 × 9 heads × 64".
     """
 
     name: str
@@ -58,12 +61,12 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Look:
-    """All forms after one prompt, by their names in the order of the ladder; the window is last.
+class Ladder:
+    """All forms of attention after one prompt: the ladder from MHA to MLA, and last a window.
 
-    `mean_difference` is the largest difference, in layer 0, between cached keys of any grouped form
-    and the means of the multi-head keys. `form_difference` is that of all logits of latent
-    attention, absorbed against expanded; `shapes` lists the tensors of both.
+    forms: by name. mean_difference: the largest difference, in layer 0, between the cached keys of
+    any grouped form and the means of the multi-head keys. form_difference: the largest difference
+    of any logit between absorbed and expanded latent attention. shapes: the tensors of both.
     """
 
     n_heads: int
@@ -82,13 +85,16 @@ class Look:
 
 
 def names(n_heads: int) -> list[str]:
-    """The forms of the ladder with so many query heads, without loading torch."""
+    """The names of the forms that `n_heads` query heads can have, found without loading torch."""
     groups = [g for g in range(n_heads - 1, 1, -1) if n_heads % g == 0]
     return ["MHA", *(f"GQA {g}" for g in groups), "MQA", "MLA"]
 
 
 def token_ids(text: str) -> list[int]:
-    """The bytes of a prompt. OverLimit or ValueError for too many or none."""
+    """The bytes of a prompt.
+
+    Raises: OverLimit or ValueError for a prompt that is too long or empty.
+    """
     check_text(text)
     ids = list(text.encode("utf-8", "replace"))
     if not ids:
@@ -136,8 +142,11 @@ def family(n_heads: int) -> dict[str, Transformer]:
 
 
 @kept(LOOK_CACHE_BYTES, key=lambda text, n_heads: (text, n_heads))
-def look(text: str, n_heads: int) -> Look:
-    """Every form on a prompt, kept. OverLimit or ValueError for one that cannot be run."""
+def run_ladder(text: str, n_heads: int) -> Ladder:
+    """Run every form on a prompt; the result is kept.
+
+    Raises: OverLimit or ValueError for a prompt that is too long or empty.
+    """
     import torch
 
     from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
@@ -165,7 +174,7 @@ def look(text: str, n_heads: int) -> Look:
         for name, cache in caches.items()
         if name.startswith("GQA") or name == "MQA"
     ]
-    return Look(
+    return Ladder(
         n_heads=n_heads,
         head_size=head_size,
         n_tokens=len(ids),

@@ -32,21 +32,21 @@ with right:
     name = sections.choose_form(n_heads)
 try:
     with st.spinner("Running every form …", show_time=True):
-        look = looks.look(text, n_heads)
+        ladder = looks.run_ladder(text, n_heads)
 except ValueError as error:
     messages.problem(error)
     st.stop()
-form = look.forms[name]
-st.markdown(sections.said(look, form))
+form = ladder.forms[name]
+st.markdown(sections.form_sentence(ladder, form))
 
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("Which heads read which keys")
-    sections.who_reads_what(look, form)
+    sections.who_reads_what(ladder, form)
 with right:
     st.subheader("What stays in memory")
-    sections.cache_bytes(look, form)
-sections.bytes_numbers(look)
+    sections.cache_bytes(ladder, form)
+sections.bytes_numbers(ladder)
 source.step(
     "attention_core/costs/formulas.py",
     "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
@@ -58,7 +58,7 @@ timing_view.show(text, n_heads)
 source.step("attention_core/costs/stopwatch.py", "interleave", "start = round_", "result = runs")
 
 st.header("MLA: one latent instead of keys and values")
-sections.latent_shapes(look)
+sections.latent_shapes(ladder)
 left, right = st.columns(2, gap="large")
 with left:
     source.step(LATENT, "LatentAttention._expanded", "keys_and_values = ", "k_nope, v = ", "k =")
@@ -95,7 +95,7 @@ if grouped is not None:
         messages.problem(error)
 
 with st.expander("Take it away"):
-    take_away.show(look, name, pooled, text)
+    take_away.show(ladder, name, pooled, text)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

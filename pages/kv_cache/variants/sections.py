@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.kv_cache.variants import charts, sharing
-from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Look, names
+from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, names
 from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.linked import linked
@@ -31,41 +31,42 @@ def choose_form(n_heads: int) -> str:
     return chosen
 
 
-def said(look: Look, form: Form) -> str:
+def form_sentence(ladder: Ladder, form: Form) -> str:
     """One sentence about the chosen form, from its numbers."""
-    whole = look.forms["MHA"]
+    whole = ladder.forms["MHA"]
     smaller = whole.numbers_per_token / form.numbers_per_token
-    kept = f"{form.shape} = {form.numbers_per_token:,} numbers a token and layer"
+    numbers_kept = f"{form.shape} = {form.numbers_per_token:,} numbers a token and layer"
     if form.name == "MHA":
-        return f"Every query head has keys and values of its own: {kept}."
+        return f"Every query head has keys and values of its own: {numbers_kept}."
     if form.name == "MLA":
-        groups = form.numbers_per_token / (2 * look.head_size)
+        groups = form.numbers_per_token / (2 * ladder.head_size)
         return (
-            f"All {look.n_heads} query heads share one latent and one rotary key: "
+            f"All {ladder.n_heads} query heads share one latent and one rotary key: "
             f"{' + '.join(str(part.values.shape[1]) for part in form.parts)} = "
             f"{form.numbers_per_token} numbers a token and layer, {smaller:.2f} times less than "
             f"MHA, as {groups:.2f} groups."
         )
-    share = look.n_heads // len(form.parts)
+    share = ladder.n_heads // len(form.parts)
     return (
-        f"{share} query heads share each key/value head: {kept}, {smaller:g} times less than MHA."
+        f"{share} query heads share each key/value head: {numbers_kept}, {smaller:g} times less "
+        "than MHA."
     )
 
 
-def who_reads_what(look: Look, form: Form) -> None:
+def who_reads_what(ladder: Ladder, form: Form) -> None:
     """The picture of heads and keys, and the same as a table."""
     show(
         sharing.sharing,
-        sharing.parts(look, form),
-        sharing.links(look, form),
-        sharing.query_heads(look, form),
+        sharing.parts(ladder, form),
+        sharing.links(ladder, form),
+        sharing.query_heads(ladder, form),
         key="variants_sharing",
     )
-    cut = "" if look.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
+    cut = "" if ladder.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
         f":small[Top: query heads. Below: {what} in the cache of layer 0, a row for each of the "
-        f"{look.n_tokens} tokens{cut}; blue below 0, orange above.]"
+        f"{ladder.n_tokens} tokens{cut}; blue below 0, orange above.]"
     )
     with st.expander("The same as a table"):
         st.dataframe(parts_table(form), hide_index=True, height=220, key="variants_parts")
@@ -86,9 +87,9 @@ def parts_table(form: Form) -> pd.DataFrame:
     )
 
 
-def bytes_table(look: Look) -> pd.DataFrame:
+def bytes_table(ladder: Ladder) -> pd.DataFrame:
     """Measured and computed bytes of every form after the prompt."""
-    whole = look.forms["MHA"].measured
+    whole = ladder.forms["MHA"].measured
     return pd.DataFrame(
         {
             "form": form.name,
@@ -101,53 +102,53 @@ def bytes_table(look: Look) -> pd.DataFrame:
             "share of MHA": form.measured / whole,
             "in 16 bits, B": form.formula_16_bits,
         }
-        for form in look.forms.values()
+        for form in ladder.forms.values()
     )
 
 
-def cache_bytes(look: Look, form: Form) -> None:
-    """Bars, and the table they are drawn from."""
-    show(charts.cache_sizes, charts.sizes(look), form.name, key="variants_bytes")
-    equal = all(one.measured == one.formula for one in look.forms.values())
-    short = next(one for one in look.forms.values() if "window" in one.name)
+def cache_bytes(ladder: Ladder, form: Form) -> None:
+    """The bars of the cache sizes, and a note on how they were measured."""
+    show(charts.cache_sizes, charts.sizes(ladder), form.name, key="variants_bytes")
+    equal = all(each_form.measured == each_form.formula for each_form in ladder.forms.values())
+    short = next(each_form for each_form in ladder.forms.values() if "window" in each_form.name)
     st.markdown(
-        f":small[Bars: bytes of stored rows, {look.dtype}, {LAYERS} layers, measured on the caches "
-        f"that this prompt of {look.n_tokens} tokens filled. Marks: the formula"
+        f":small[Bars: bytes of stored rows, {ladder.dtype}, {LAYERS} layers, measured on the "
+        f"caches that this prompt of {ladder.n_tokens} tokens filled. Marks: the formula"
         f"{', the same in every row' if equal else '; **it differs**'}. With a window, "
         f"{short.n_stored} tokens are kept.]"
     )
 
 
-def bytes_numbers(look: Look) -> None:
-    """The table behind the bars, what the models are, and a file."""
-    table = bytes_table(look)
-    shown = table.style.format({"share of MHA": "{:.3f}"}, thousands=",")
+def bytes_numbers(ladder: Ladder) -> None:
+    """The table behind the bars, a note on the models, and a file to download."""
+    table = bytes_table(ladder)
+    styled = table.style.format({"share of MHA": "{:.3f}"}, thousands=",")
     wide = {"form": st.column_config.Column(width=130)}
-    st.dataframe(shown, hide_index=True, column_config=wide, key="variants_bytes_table")
-    st.markdown(models_said(look))
+    st.dataframe(styled, hide_index=True, column_config=wide, key="variants_bytes_table")
+    st.markdown(models_note(ladder))
     tables.download(
         "Download the bytes (CSV)", table, "cache_of_variants.csv", key="variants_bytes_csv"
     )
 
 
-def models_said(look: Look) -> str:
-    """What the models are, plainly."""
+def models_note(ladder: Ladder) -> str:
+    """A note on the models: their sizes, and where their weights come from."""
     return (
-        f":small[The models: width {WIDTH}, {LAYERS} layers, {look.n_heads} heads of "
-        f"{look.head_size}, weights drawn from seed {SEED}, not trained; tokens are the bytes of "
+        f":small[The models: width {WIDTH}, {LAYERS} layers, {ladder.n_heads} heads of "
+        f"{ladder.head_size}, weights drawn from seed {SEED}, not trained; tokens are the bytes of "
         "the prompt. GQA and MQA average the key/value heads of the MHA model (in layer 0 their "
-        f"cached keys are the means of MHA's within {look.mean_difference:.0e}); MLA draws its own "
-        "query, key and value matrices. All else is shared.]"
+        f"cached keys are the means of MHA's within {ladder.mean_difference:.0e}); MLA draws its "
+        "own query, key and value matrices. All else is shared.]"
     )
 
 
-def latent_shapes(look: Look) -> None:
+def latent_shapes(ladder: Ladder) -> None:
     """The tensors of both forms of latent attention in layer 0, and whether they agree."""
-    table = pd.DataFrame(look.shapes, columns=["layer 0", "expanded", "absorbed"])
+    table = pd.DataFrame(ladder.shapes, columns=["layer 0", "expanded", "absorbed"])
     st.dataframe(table, hide_index=True, key="variants_shapes")
-    whole, latent = look.forms["MHA"], look.forms["MLA"]
+    whole, latent = ladder.forms["MHA"], ladder.forms["MLA"]
     st.markdown(
         f"A token leaves **{latent.shape} = {latent.numbers_per_token}** numbers, where MHA "
         f"leaves {whole.shape} = {whole.numbers_per_token:,}. Largest difference of the two forms "
-        f"over all logits of the prompt: **{look.form_difference:.1e}**."
+        f"over all logits of the prompt: **{ladder.form_difference:.1e}**."
     )

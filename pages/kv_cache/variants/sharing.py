@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.variants.looks import Form, Look
+from pages.kv_cache.variants.looks import Form, Ladder
 from ui.charts.style import INK, SERIES
 
 PICTURE_HEIGHT = 330
@@ -20,11 +20,11 @@ _LATENT = "latent and rotary key"
 _BELOW, _ZERO, _ABOVE = np.array([[0, 114, 178], [247, 247, 247], [213, 94, 0]], dtype=np.float32)
 
 
-def parts(look: Look, form: Form) -> pd.DataFrame:
+def parts(ladder: Ladder, form: Form) -> pd.DataFrame:
     """A row for each picture: its place (`x`, `y`, `wide`: shares), its `image` and what it is."""
     largest = max(float(np.abs(part.values).max()) for part in form.parts)
-    places, widths = _places(look, form)
-    latent = _is_latent(look, form)
+    places, widths = _places(ladder, form)
+    latent = _is_latent(ladder, form)
     return pd.DataFrame(
         {
             "name": part.name,
@@ -41,13 +41,13 @@ def parts(look: Look, form: Form) -> pd.DataFrame:
     )
 
 
-def links(look: Look, form: Form) -> pd.DataFrame:
+def links(ladder: Ladder, form: Form) -> pd.DataFrame:
     """A row for each line: from a query `head` (`from`, `top`) to what it `reads`."""
-    places, _ = _places(look, form)
+    places, _ = _places(ladder, form)
     return pd.DataFrame(
         {
             "head": head,
-            "from": (head + 0.5) / look.n_heads,
+            "from": (head + 0.5) / ladder.n_heads,
             "top": 0.9,
             "to": place,
             "bottom": 0.62,
@@ -59,10 +59,10 @@ def links(look: Look, form: Form) -> pd.DataFrame:
     )
 
 
-def query_heads(look: Look, form: Form) -> pd.DataFrame:
+def query_heads(ladder: Ladder, form: Form) -> pd.DataFrame:
     """A row a query head, as in `links`; without a `colour` where all read the same parts."""
-    heads = links(look, form)[: look.n_heads]
-    return heads.assign(reads=_LATENT, colour="") if _is_latent(look, form) else heads
+    heads = links(ladder, form)[: ladder.n_heads]
+    return heads.assign(reads=_LATENT, colour="") if _is_latent(ladder, form) else heads
 
 
 def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> alt.LayerChart:
@@ -97,16 +97,16 @@ def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> al
     ).properties(height=PICTURE_HEIGHT)
 
 
-def _is_latent(look: Look, form: Form) -> bool:
-    return len(form.parts[0].read_by) == look.n_heads and len(form.parts) == 2
+def _is_latent(ladder: Ladder, form: Form) -> bool:
+    return len(form.parts[0].read_by) == ladder.n_heads and len(form.parts) == 2
 
 
-def _places(look: Look, form: Form) -> tuple[list[float], list[float]]:
+def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
     """Where the middle of each part lies and how wide it is, as shares of the width."""
-    if _is_latent(look, form):
+    if _is_latent(ladder, form):
         return [0.36, 0.82], [0.5, 0.12]
-    middles = [(p.read_by[0] + p.read_by[-1] + 1) / 2 / look.n_heads for p in form.parts]
-    return middles, [0.82 / look.n_heads] * len(form.parts)
+    middles = [(p.read_by[0] + p.read_by[-1] + 1) / 2 / ladder.n_heads for p in form.parts]
+    return middles, [0.82 / ladder.n_heads] * len(form.parts)
 
 
 def _png(values: np.ndarray, largest: float) -> str:

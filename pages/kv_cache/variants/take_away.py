@@ -1,4 +1,4 @@
-"""What can be taken from the page "Variants": charts, arrays, code, the link."""
+"""The page "Variants" to take away: its charts, arrays, code and link."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Any
 
 from pages.kv_cache.variants import charts
 from pages.kv_cache.variants.drift import Pooled
-from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Look
+from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Ladder
 from ui.export import take_away
 
 
-def show(look: Look, form: str, pooled: Pooled | None, text: str) -> None:
+def show(ladder: Ladder, form: str, pooled: Pooled | None, text: str) -> None:
     """Files, Python that prints the same numbers, and the address."""
     files = [
-        take_away.pictures(drawn(look, form, pooled), "variants_charts.zip"),
-        take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, look), "variants.npz"),
+        take_away.pictures(drawn(ladder, form, pooled), "variants_charts.zip"),
+        take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, ladder), "variants.npz"),
     ]
-    take_away.panel(files, code(look.n_heads, text), prefix="variants")
+    take_away.panel(files, code(ladder.n_heads, text), prefix="variants")
 
 
-def drawn(look: Look, form: str, pooled: Pooled | None) -> take_away.Charts:
+def drawn(ladder: Ladder, form: str, pooled: Pooled | None) -> take_away.Charts:
     """The charts of the page by the names of their files; pooled: None where it failed."""
-    pictures = {"cache_bytes": partial(charts.cache_sizes, charts.sizes(look), form)}
+    pictures = {"cache_bytes": partial(charts.cache_sizes, charts.sizes(ladder), form)}
     if pooled is not None:
         pictures["drift"] = partial(charts.drifts, pooled.rows)
     return pictures
 
 
-def _arrays(look: Look) -> dict[str, Any]:
+def _arrays(ladder: Ladder) -> dict[str, Any]:
     return {
         f"{form.name}: {part.name}": part.values
-        for form in look.forms.values()
+        for form in ladder.forms.values()
         for part in form.parts
     }
 

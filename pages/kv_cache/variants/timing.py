@@ -63,11 +63,11 @@ class Times:
         """
         from attention_core.costs.stopwatch import paired_ratio
 
-        found = {}
+        ratios = {}
         for name, values in self.seconds.items():
             low, middle, high = quantiles(paired_ratio(values, self.seconds["MHA"]).values, n=4)
-            found[name] = middle, low, high
-        return found
+            ratios[name] = middle, low, high
+        return ratios
 
     @property
     def table(self) -> pd.DataFrame:

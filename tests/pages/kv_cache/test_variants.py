@@ -81,14 +81,14 @@ def test_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
 
 
 def test_cached_keys_are_those_of_the_models():
-    look = looks.look(TEXT, 12)
+    ladder = looks.run_ladder(TEXT, 12)
     model = looks.family(12)["GQA 4"]
     record = model(torch.tensor([list(TEXT.encode())]), record=True).records[0]
-    for group, part in enumerate(look.forms["GQA 4"].parts):
+    for group, part in enumerate(ladder.forms["GQA 4"].parts):
         assert part.read_by == (3 * group, 3 * group + 1, 3 * group + 2)
         torch.testing.assert_close(torch.from_numpy(part.values), record.k[0, group])
-    assert look.mean_difference < 1e-5
-    assert look.form_difference < 1e-5
+    assert ladder.mean_difference < 1e-5
+    assert ladder.form_difference < 1e-5
 
 
 @pytest.mark.parametrize(("model", "heads"), [(ENCODER, 2), (DECODER, 1)])
@@ -216,4 +216,5 @@ def test_a_model_with_one_shared_key_has_nothing_to_pool():
     found = drift.Pooled(
         "mqa", 4, (1,), ("a", "b"), none, none, np.zeros((1, 3, 4)), (0.0,), ("x",), (True,)
     )
-    assert drift.said(found) == "mqa has a single key/value head: there is nothing to pool."
+    sentence = drift.pooling_sentence(found)
+    assert sentence == "mqa has a single key/value head: there is nothing to pool."
