@@ -165,15 +165,15 @@ def token_cost(
     )
 
 
-def growth_exponent(sizes: Sequence[float], others: Sequence[float]) -> float:
-    """The power with which `others` grow with `sizes`: the slope of a line through the logarithms.
+def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
+    """The power with which `amounts` grow with `sizes`: the slope of a line through the logarithms.
 
     1: in proportion; 2: as the square.
     Raises: ValueError unless both hold equally many positive numbers, not all the same size.
     """
-    if len(sizes) != len(others) or min(*sizes, *others, 1.0) <= 0 or len(set(sizes)) < 2:
-        raise ValueError(f"{len(sizes)} sizes against {len(others)}: no line fits these")
-    x, y = ([math.log(value) for value in values] for values in (sizes, others))
+    if len(sizes) != len(amounts) or min(*sizes, *amounts, 1.0) <= 0 or len(set(sizes)) < 2:
+        raise ValueError(f"{len(sizes)} sizes against {len(amounts)}: no line fits these")
+    x, y = ([math.log(value) for value in values] for values in (sizes, amounts))
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    spread = sum((one - mean_x) ** 2 for one in x)
+    spread = sum((value - mean_x) ** 2 for value in x)
     return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / spread

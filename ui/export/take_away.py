@@ -81,7 +81,7 @@ _RANGES = {
 
 
 def panel(files: Sequence[File], code: str, *, prefix: str, note: str = "") -> None:
-    """Everything, for an expander: buttons, what is in the files, the code, the link.
+    """Show everything that can be taken away: buttons, what is in the files, the code, the link.
 
     `note` is Markdown and must hold no text of a visitor.
     """
@@ -93,7 +93,7 @@ def panel(files: Sequence[File], code: str, *, prefix: str, note: str = "") -> N
 
 
 def buttons(files: Sequence[File], *, key: str) -> None:
-    """One button a file. A click makes the file and does not run the page again."""
+    """Show a button for each file. A click makes the file and does not run the page again."""
     with st.container(horizontal=True):
         for file in files:
             st.download_button(

@@ -73,7 +73,7 @@ def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool
 
 
 def model(key: str, role: str | None, *, prefer: str) -> CatalogEntry:
-    """Choose one of the ready models of a role (None: any); first the preferred one of `prefer`.
+    """A picker of the ready models of a role (None: any); first the preferred one of `prefer`.
 
     Models go by their names, which stay the same in links.
     """
@@ -104,7 +104,7 @@ def head(key: str, *, prefer: str, layer: int, head: int) -> HeadChoice:
 
 
 def colours(key: str) -> str:
-    """How weights become colours: one of AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE."""
+    """A picker of how weights become colours: AUTOMATIC, LINEAR, SQUARE_ROOT or WHOLE."""
     chosen: str = linked(
         st.selectbox,
         "Colours",
@@ -117,7 +117,7 @@ def colours(key: str) -> str:
 
 
 def seed(label: str, key: str, default: int, *, disabled: bool = False, help: str = "") -> int:
-    """A whole number from 0 to MAX_SEED.
+    """A box for a whole number from 0 to MAX_SEED.
 
     The widget holds floats: with whole numbers, Streamlit fails on a link that says 1e400.
     """

@@ -7,9 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-_keys: set[str] = (
-    set()
-)  # the keys of all widgets that were ever linked: no more than the pages' code names
+# The keys of all widgets that were ever linked. There are no more of them than the pages name.
+_keys: set[str] = set()
 
 
 def linked(
@@ -20,7 +19,7 @@ def linked(
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
     _keys.add(key)
-    # later the address follows the widget, so only the first look at it can hold nonsense
+    # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):

@@ -38,7 +38,7 @@ def stepper(label: str, last: int, default: int, *, key: str, seconds: float = 1
             on_click=toggle,
         )
     if plays:
-        # the fragment runs once now, with the page, and then each time the timer fires
+        # the fragment runs now, with the page, and then again whenever the timer fires
         st.session_state[f"{key}_armed"] = False
         st.fragment(_tick, run_every=seconds)(key, step, last)
     return step

@@ -20,7 +20,7 @@ class Downloads:
         self.current: downloads.Download | None = None
 
     def start(self, hub_id: str, revision: str) -> str:
-        """Begin, if none runs and the hub answers. Returns what went wrong, or nothing."""
+        """Begin a download if none runs and the hub answers. Returns an error text, or nothing."""
         # before the lock: another visitor need not wait until this one's question times out
         if not downloads.hub_reachable():
             return "The hub does not answer from this machine: check its network connection."
