@@ -23,27 +23,27 @@ TURNED = "1 − cosine of the hidden state with the unchanged one"
 MANY_TOKENS = 24
 
 
-def question_text(asked: Question) -> str:
+def question_text(question: Question) -> str:
     """What the model was asked, in a line of plain text."""
-    if asked.position is None:
-        return f"{asked.title} has no masked-word head here: its hidden states are compared."
-    label = isolated(asked.tokens.labels[asked.position])
-    if asked.asks == "next":
-        return f"{asked.title} predicts the token after position {asked.position}, “{label}”."
-    if asked.ids[asked.position] == asked.tokens.ids[asked.position]:
-        return f"{asked.title} predicts the word masked at position {asked.position}."
-    return f"{asked.title} reads [MASK] at position {asked.position}, in place of “{label}”."
+    if question.position is None:
+        return f"{question.title} has no masked-word head here: its hidden states are compared."
+    label = isolated(question.tokens.labels[question.position])
+    if question.asks == "next":
+        return f"{question.title} predicts the token after position {question.position}, “{label}”."
+    if question.ids[question.position] == question.tokens.ids[question.position]:
+        return f"{question.title} predicts the word masked at position {question.position}."
+    return f"{question.title} reads [MASK] at position {question.position}, in place of “{label}”."
 
 
-def effect(asked: Question, changed: Effect) -> None:
+def effect(question: Question, changed: Effect) -> None:
     """What switching the chosen heads off changes: numbers, chart, table, download."""
-    if asked.position is None:
-        _states(asked, changed)
+    if question.position is None:
+        _states(question, changed)
     else:
-        _predictions(asked, changed)
+        _predictions(question, changed)
 
 
-def predictions_table(asked: Question, changed: Effect) -> pd.DataFrame:
+def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
     """The likeliest tokens before and after, by their probability before."""
     before, after = changed.before, changed.after
     if before is None or after is None:
@@ -52,7 +52,7 @@ def predictions_table(asked: Question, changed: Effect) -> pd.DataFrame:
     ids = ids[np.argsort(-before[ids], kind="stable")]
     return pd.DataFrame(
         {
-            "token": [_token(asked, int(index)) for index in ids],
+            "token": [_token(question, int(index)) for index in ids],
             "before": np.exp(before[ids]),
             "after": np.exp(after[ids]),
             "Δ log p": after[ids] - before[ids],
@@ -63,12 +63,12 @@ def predictions_table(asked: Question, changed: Effect) -> pd.DataFrame:
     )
 
 
-def _token(asked: Question, index: int) -> str:
-    return printable(models.get(asked.model).tokenizer.decode([index])) or "∅"
+def _token(question: Question, index: int) -> str:
+    return printable(models.get(question.model).tokenizer.decode([index])) or "∅"
 
 
-def _predictions(asked: Question, changed: Effect) -> None:
-    table = predictions_table(asked, changed)
+def _predictions(question: Question, changed: Effect) -> None:
+    table = predictions_table(question, changed)
     first, last = table.loc[table["before"].idxmax()], table.loc[table["after"].idxmax()]
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -86,16 +86,16 @@ def _predictions(asked: Question, changed: Effect) -> None:
         )
         styled = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
         st.dataframe(styled, hide_index=True, height=250, key="ablate_table")
-        name = f"{asked.model}_ablation.csv"
+        name = f"{question.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
 
-def states_table(asked: Question, changed: Effect) -> pd.DataFrame:
+def states_table(question: Question, changed: Effect) -> pd.DataFrame:
     """What becomes of the state of each token."""
     return pd.DataFrame(
         {
-            "position": range(len(asked.tokens)),
-            "token": asked.tokens.labels,
+            "position": range(len(question.tokens)),
+            "token": question.tokens.labels,
             "1 − cosine": changed.cosine,
             "relative distance": changed.relative,
         }
@@ -112,8 +112,8 @@ def turned_orientation(table: pd.DataFrame) -> dict[str, Any]:
     return {"horizontal": len(table) <= MANY_TOKENS, "height": 440}
 
 
-def _states(asked: Question, changed: Effect) -> None:
-    table = states_table(asked, changed)
+def _states(question: Question, changed: Effect) -> None:
+    table = states_table(question, changed)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         show(bars, turned(table), TURNED, **turned_orientation(table), key="ablate_states")
@@ -123,13 +123,13 @@ def _states(asked: Question, changed: Effect) -> None:
         cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
         styled = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
         st.dataframe(styled, hide_index=True, height=330, key="ablate_table")
-        name = f"{asked.model}_ablation.csv"
+        name = f"{question.model}_ablation.csv"
         tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
 
 
-def honest(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def honest(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Two measured warnings: effects do not add up, and the way of switching off matters."""
-    unit = "nats" if asked.position is not None else "in mean 1 − cosine"
+    unit = "nats" if question.position is not None else "in mean 1 − cosine"
     other_kind = runs.KINDS[1 - runs.KINDS.index(kind)]
     lines = [
         f"Made {other_kind} instead: {changed.other_kind:.3f} {unit}, "

@@ -33,23 +33,23 @@ with right:
     position = pickers.position(n_tokens)
 
 try:
-    asked = runs.question(entry.spec.name, text, position)
+    question = runs.question(entry.spec.name, text, position)
     with st.spinner("Running the model twice …", show_time=True):
-        changed = runs.effect(asked, heads, kind)
+        changed = runs.effect(question, heads, kind)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 
-st.text(effect.question_text(asked))
-effect.effect(asked, changed)
-effect.honest(asked, changed, heads, kind)
+st.text(effect.question_text(question))
+effect.effect(question, changed)
+effect.honest(question, changed, heads, kind)
 
 st.header("Every head, one at a time")
 sections.refused()
-sections.rank(asked, heads, kind)
+sections.rank(question, heads, kind)
 
 with st.expander("Take it away"):
-    take_away.show(asked, changed, heads, kind)
+    take_away.show(question, changed, heads, kind)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -34,13 +34,13 @@ class Ranking:
         return [str(HeadId(*divmod(place, n_heads))) for place in places]
 
 
-def kept(asked: Question, kind: str) -> Ranking | None:
+def kept(question: Question, kind: str) -> Ranking | None:
     """The ranking for a question, if it was made before and is still kept."""
-    return ranked.peek(asked, kind)
+    return ranked.peek(question, kind)
 
 
-@cache.kept(SMALL_CACHE_BYTES, key=lambda asked, kind, measure=None: (*asked.key, kind))
-def ranked(asked: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
+@cache.kept(SMALL_CACHE_BYTES, key=lambda question, kind, measure=None: (*question.key, kind))
+def ranked(question: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
     """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
     return measure()
 
@@ -51,11 +51,11 @@ class RankJob(Work):
     Raises: OverLimit for a question of more than MAX_RANK_TOKENS tokens.
     """
 
-    def __init__(self, asked: Question, kind: str) -> None:
+    def __init__(self, question: Question, kind: str) -> None:
         super().__init__()
-        check_tokens(len(asked.ids), MAX_RANK_TOKENS, "a ranking of all heads")
-        self.asked, self.kind = asked, kind
-        spec = models.spec(asked.model)
+        check_tokens(len(question.ids), MAX_RANK_TOKENS, "a ranking of all heads")
+        self.question, self.kind = question, kind
+        spec = models.spec(question.model)
         self.n_heads = spec.n_layers * spec.n_heads
         empty = np.full((spec.n_layers, spec.n_heads), np.nan, dtype=np.float32)
         self.ranking = Ranking(empty, empty.copy())
@@ -64,7 +64,7 @@ class RankJob(Work):
     def work(self) -> None:
         """Rank, layer by layer; what is done so far is in `ranking`."""
         # a ranking that is kept is of a visitor who asked the same and was ahead in the queue
-        self.ranking = ranked(self.asked, self.kind, self._measure)
+        self.ranking = ranked(self.question, self.kind, self._measure)
         self.progress = 1.0
 
     def _measure(self) -> Ranking:
@@ -72,15 +72,15 @@ class RankJob(Work):
 
         from attention_core.experiments.compare.ablate import rank
 
-        model, sizes = models.get(self.asked.model), self.ranking.sizes
-        ids = torch.tensor(self.asked.ids, device=model.device)
+        model, sizes = models.get(self.question.model), self.ranking.sizes
+        ids = torch.tensor(self.question.ids, device=model.device)
         n_layers = len(sizes)
         # a layer's heads run that layer and all behind it
         total = n_layers * (n_layers + 1) / 2
         with torch.inference_mode():
             with turns.turn():
                 hidden = model.core(ids[None], last_only=True).hidden[0]
-            measure = runs.measure(self.asked, hidden)
+            measure = runs.measure(self.question, hidden)
             parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
             for part in turns.each(parts):
                 values = part.values.float().cpu().numpy()
@@ -92,18 +92,18 @@ class RankJob(Work):
         return self.ranking
 
 
-def table(asked: Question, ranking: Ranking) -> pd.DataFrame:
+def table(question: Question, ranking: Ranking) -> pd.DataFrame:
     """Every head that was measured, the largest effect first."""
     rows = []
     for name in ranking.order():
         layer, head = runs.parse(name)
         size, second = ranking.sizes[layer, head], ranking.seconds[layer, head]
         rows.append((name, layer, head, float(size), float(second)))
-    return pd.DataFrame(rows, columns=["name", "layer", "head", *measures(asked)])
+    return pd.DataFrame(rows, columns=["name", "layer", "head", *measures(question)])
 
 
-def measures(asked: Question) -> tuple[str, str]:
+def measures(question: Question) -> tuple[str, str]:
     """The names of what is measured."""
-    if asked.asks == "states":
+    if question.asks == "states":
         return "mean 1 − cosine", "mean relative distance"
     return "divergence (nats)", "change of top logit"

@@ -150,13 +150,13 @@ def _asks(model: Pretrained) -> Asks:
     return "masked" if has_masked_word_head(model) else "states"
 
 
-def logits_of(asked: Question) -> Callable[[Tensor], Tensor]:
+def logits_of(question: Question) -> Callable[[Tensor], Tensor]:
     """The output matrix of a decoder, or the masked-word head of an encoder."""
     from attention_core.experiments.compare.ablate import logits_from
 
-    if asked.asks == "next":
-        return logits_from(models.get(asked.model).core)
-    return _masked_word_head(asked.model)
+    if question.asks == "next":
+        return logits_from(models.get(question.model).core)
+    return _masked_word_head(question.model)
 
 
 def _own_bytes(head: MaskedWordHead) -> int:
@@ -170,20 +170,20 @@ def _masked_word_head(name: str) -> MaskedWordHead:
     return masked_word_head(models.get(name))
 
 
-def measure(asked: Question, hidden: Tensor) -> Measure:
+def measure(question: Question, hidden: Tensor) -> Measure:
     """What is measured of changed runs, given `hidden` (T, C) of the unchanged model."""
     from attention_core.experiments.compare.ablate import prediction_effects, state_effects
 
-    if asked.position is None:
+    if question.position is None:
         return state_effects(hidden)
-    return prediction_effects(logits_of(asked), hidden, asked.position)
+    return prediction_effects(logits_of(question), hidden, question.position)
 
 
 @kept(
     EFFECT_CACHE_BYTES,
-    key=lambda asked, heads, kind: (*asked.key, tuple(sorted(heads)), kind),
+    key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind),
 )
-def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
+def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
     """Switch these heads off, all at once.
 
     Raises: ValueError for a head that the model does not have, an unknown kind, or more than
@@ -199,14 +199,14 @@ def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
         relative_distance,
     )
 
-    model = models.get(asked.model)
+    model = models.get(question.model)
     other_kind = KINDS[1 - KINDS.index(kind)]
     rows = [[], _changes(heads, kind), _changes(heads, other_kind)]
-    if len(heads) > 1 and len(heads) * len(asked.ids) <= MAX_ALONE_TOKENS:
+    if len(heads) > 1 and len(heads) * len(question.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in heads]
     with turns.turn(), torch.inference_mode():
-        hidden = hidden_with(model.core, torch.tensor(asked.ids, device=model.device), rows)
-        values = measure(asked, hidden[0])(hidden[1:])
+        hidden = hidden_with(model.core, torch.tensor(question.ids, device=model.device), rows)
+        values = measure(question, hidden[0])(hidden[1:])
         sizes = values[:, 0].tolist()
         numbers = {
             "size": sizes[0],
@@ -214,13 +214,13 @@ def effect(asked: Question, heads: Sequence[str], kind: str) -> Effect:
             "alone": tuple(sizes[2:]),
             "other_kind": sizes[1],
         }
-        if asked.position is None:
+        if question.position is None:
             return Effect(
                 **numbers,
                 cosine=_array(cosine_distance(hidden[0], hidden[1])),
                 relative=_array(relative_distance(hidden[0], hidden[1])),
             )
-        logits = logits_of(asked)(hidden[:2, asked.position]).double().log_softmax(dim=-1)
+        logits = logits_of(question)(hidden[:2, question.position]).double().log_softmax(dim=-1)
         return Effect(**numbers, before=_array(logits[0]), after=_array(logits[1]))
 
 

@@ -24,24 +24,24 @@ SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no pro
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 
 
-def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
+def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     """The effects of all heads: kept ones, those of a running job, or a button that starts one.
 
     A short text is ranked at once, unless the visitor stopped that.
     """
-    ranked = ranking.kept(asked, kind)
+    ranked = ranking.kept(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)
-    if job is not None and (job.asked.key, job.kind) != (asked.key, kind):
+    if job is not None and (job.question.key, job.kind) != (question.key, kind):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
-    if ranked is None and job is None and len(asked.ids) <= ranking.MAX_AT_ONCE_TOKENS:
+    if ranked is None and job is None and len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS:
         with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
-            job = _put(asked, kind)
+            job = _put(question, kind)
             job.finished.wait(SHORT_SECONDS)
-            ranked = ranking.kept(asked, kind)
+            ranked = ranking.kept(question, kind)
     if ranked is None and job is not None and job.live:
         job_view.follow(job, partial(_running, heads), live=True, every=0.25)
         return
-    spec = models.spec(asked.model)
+    spec = models.spec(question.model)
     left, right = st.columns([1, 2], vertical_alignment="center")
     left.button(
         f"Rank all {spec.n_layers * spec.n_heads} heads",
@@ -49,7 +49,7 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
         icon=":material/sort:",
         key="ablate_rank",
         on_click=_start,
-        args=(asked, kind),
+        args=(question, kind),
         disabled=ranked is not None,
     )
     with right:
@@ -60,28 +60,28 @@ def rank(asked: Question, heads: Sequence[str], kind: str) -> None:
         elif job is not None and job.state == "stopped":
             st.text(f"Stopped at {job.progress:.0%}; what was measured is below.")
         else:
-            st.text(f"Tokens: {len(asked.ids)}. This takes some seconds, and you can stop it.")
-    so_far = job.ranking if job is not None else Ranking(*_nothing(asked))
-    _results(asked, ranked or so_far, heads, pick=ranked is not None)
+            st.text(f"Tokens: {len(question.ids)}. This takes some seconds, and you can stop it.")
+    so_far = job.ranking if job is not None else Ranking(*_nothing(question))
+    _results(question, ranked or so_far, heads, pick=ranked is not None)
 
 
-def _nothing(asked: Question) -> tuple[np.ndarray, np.ndarray]:
-    spec = models.spec(asked.model)
+def _nothing(question: Question) -> tuple[np.ndarray, np.ndarray]:
+    spec = models.spec(question.model)
     empty = np.full((spec.n_layers, spec.n_heads), np.nan, dtype=np.float32)
     return empty, empty
 
 
-def _put(asked: Question, kind: str) -> RankJob:
+def _put(question: Question, kind: str) -> RankJob:
     """Queue a ranking in place of the visitor's earlier one; OverLimit where there is no room."""
-    job = RankJob(asked, kind)
+    job = RankJob(question, kind)
     GENERATIONS.put(job, instead_of=st.session_state.get(_JOB))
     st.session_state[_JOB] = job
     return job
 
 
-def _start(asked: Question, kind: str) -> None:
+def _start(question: Question, kind: str) -> None:
     try:
-        _put(asked, kind)
+        _put(question, kind)
     except OverLimit as error:
         st.session_state["ablate_refused"] = str(error)
 
@@ -101,15 +101,15 @@ def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
     with right:
         note = f"Waiting: {ahead} ahead of you." if ahead else f"{job.progress:.0%} done"
         st.progress(job.progress, text=note)
-    _results(job.asked, job.ranking, heads, pick=False)
+    _results(job.question, job.ranking, heads, pick=False)
 
 
-def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bool) -> None:
+def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick: bool) -> None:
     """Grid, table, and what can be done with them; clicks only when the ranking is complete."""
-    names = ranking.measures(asked)
+    names = ranking.measures(question)
     off = [runs.parse(head) for head in heads]
     chart = live_grid.grid(ranked.sizes, ranked.seconds, off, names, pick=pick)
-    table = ranking.table(asked, ranked)
+    table = ranking.table(question, ranked)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         if pick:
@@ -117,7 +117,7 @@ def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bo
         else:
             show_live(chart, key="ablate_grid_partial")
     height = live_grid.grid_height(len(ranked.sizes)) - 60
-    second = "{:.4f}" if asked.asks == "states" else "{:+.4f}"  # a distance has no sign
+    second = "{:.4f}" if question.asks == "states" else "{:+.4f}"  # a distance has no sign
     shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})
     with right:
         if pick:
@@ -153,7 +153,7 @@ def _results(asked: Question, ranked: Ranking, heads: Sequence[str], *, pick: bo
             tables.download(
                 "Download the ranking (CSV)",
                 table,
-                f"{asked.model}_ranking.csv",
+                f"{question.model}_ranking.csv",
                 key="ablate_ranking_csv",
                 disabled=table.empty,
             )

@@ -15,18 +15,20 @@ from ui.charts.bars import bars
 from ui.export import take_away
 
 
-def show(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Buttons, the code and the link."""
-    ranked = ranking.kept(asked, kind)
-    stem = f"{asked.model}_ablation"
+    ranked = ranking.kept(question, kind)
+    stem = f"{question.model}_ablation"
     take_away.panel(
         [
-            take_away.pictures(drawn(asked, changed, heads, ranked), f"{stem}_charts.zip"),
+            take_away.pictures(drawn(question, changed, heads, ranked), f"{stem}_charts.zip"),
             take_away.arrays(
-                "Every number (NPZ)", partial(arrays, asked, changed, heads, ranked), f"{stem}.npz"
+                "Every number (NPZ)",
+                partial(arrays, question, changed, heads, ranked),
+                f"{stem}.npz",
             ),
         ],
-        snippet(asked, heads, kind),
+        snippet(question, heads, kind),
         prefix="ablate",
         note="The NPZ holds the log-probabilities of the whole vocabulary before and after, or for "
         "hidden states the change of each token, and the ranking once it is complete (layers × "
@@ -35,23 +37,23 @@ def show(asked: Question, changed: Effect, heads: Sequence[str], kind: str) -> N
 
 
 def drawn(
-    asked: Question,
+    question: Question,
     changed: Effect,
     heads: Sequence[str],
     ranked: Ranking | None,
 ) -> take_away.Charts:
     """The chart of what changes, and the ranking if there is one."""
     pictures: dict[str, partial[Any]] = {}
-    if asked.position is None:
-        table = effect.states_table(asked, changed)
+    if question.position is None:
+        table = effect.states_table(question, changed)
         orientation = effect.turned_orientation(table)
         pictures["states"] = partial(bars, effect.turned(table), effect.TURNED, **orientation)
     else:
-        table = charts.before_and_after(effect.predictions_table(asked, changed))
+        table = charts.before_and_after(effect.predictions_table(question, changed))
         pictures["predictions"] = partial(charts.predictions, table)
     if ranked is not None:
         off = [runs.parse(head) for head in heads]
-        names = ranking.measures(asked)
+        names = ranking.measures(question)
         pictures["ranking"] = partial(
             live_grid.grid, ranked.sizes, ranked.seconds, off, names, pick=False
         )
@@ -59,7 +61,7 @@ def drawn(
 
 
 def arrays(
-    asked: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
+    question: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
     """Everything that was measured, under the names of `Effect` and `Ranking`."""
     measured = {
@@ -74,36 +76,36 @@ def arrays(
         "size": np.float32(changed.size),
         "second": np.float32(changed.second),
         "heads_off": np.array([runs.parse(head) for head in heads], dtype=np.int64).reshape(-1, 2),
-        "token_ids": np.array(asked.ids),
-        "tokens": np.array(asked.tokens.labels),
+        "token_ids": np.array(question.ids),
+        "tokens": np.array(question.tokens.labels),
     }
 
 
-def snippet(asked: Question, heads: Sequence[str], kind: str) -> str:
+def snippet(question: Question, heads: Sequence[str], kind: str) -> str:
     """Python that switches the same heads off and prints both numbers of the page."""
     measure = {
-        "next": f"prediction_effects(logits_from(model.core), hidden[0], {asked.position})",
-        "masked": f"prediction_effects(masked_word_head(model), hidden[0], {asked.position})",
+        "next": f"prediction_effects(logits_from(model.core), hidden[0], {question.position})",
+        "masked": f"prediction_effects(masked_word_head(model), hidden[0], {question.position})",
         "states": "state_effects(hidden[0])",
-    }[asked.asks]
+    }[question.asks]
     names = ["HeadChange", "hidden_with", measure.partition("(")[0]]
     lines = ["import torch", "import pretrained"]
-    if asked.asks == "next":
+    if question.asks == "next":
         names.append("logits_from")
     lines.append(f"from attention_core.experiments.compare.ablate import {', '.join(names)}")
-    if asked.asks == "masked":
+    if question.asks == "masked":
         lines.append("from pretrained.masked_word import masked_word_head")
     lines += [
         "",
-        f'model = pretrained.load({asked.model!a}, device="cpu")',
-        f"ids = list(model.tokenizer.encode({asked.tokens.text!a}).ids)",
+        f'model = pretrained.load({question.model!a}, device="cpu")',
+        f"ids = list(model.tokenizer.encode({question.tokens.text!a}).ids)",
     ]
-    if asked.asks == "next":
-        lines.append(f"ids = ids[: {len(asked.ids)}]  # up to the token that predicts the next")
-    if asked.asks == "masked":
-        lines.append(f"ids[{asked.position}] = model.tokenizer.mask_id")
+    if question.asks == "next":
+        lines.append(f"ids = ids[: {len(question.ids)}]  # up to the token that predicts the next")
+    if question.asks == "masked":
+        lines.append(f"ids[{question.position}] = model.tokenizer.mask_id")
     changes = ", ".join("HeadChange({}, {}, {!a})".format(*runs.parse(h), kind) for h in heads)
-    measure_names = ", ".join(ranking.measures(asked)).replace("−", "-")
+    measure_names = ", ".join(ranking.measures(question)).replace("−", "-")
     return "\n".join(
         [
             *lines,

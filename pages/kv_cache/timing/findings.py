@@ -202,7 +202,7 @@ def listing(runs: dict[int, Run]) -> pd.DataFrame:
         row: dict[str, object] = {
             "run": f"#{number}",
             "UTC": f"{run.ended:%H:%M:%S}",
-            "model": run.asked.model,
+            "model": run.question.model,
             "prompt": run.n_prompt,
             "new": run.n_new,
             "repeats": f"{run.repeats}{', stopped' * run.stopped}",

@@ -30,13 +30,13 @@ class TimingJob(Work):
     Raises: OverLimit or ValueError for a question that cannot be run.
     """
 
-    def __init__(self, asked: Question, *, after: threading.Thread | None = None) -> None:
+    def __init__(self, question: Question, *, after: threading.Thread | None = None) -> None:
         super().__init__()
-        asked.check()
-        self.asked = asked
+        question.check()
+        self.question = question
         self.collected = False  # by the page, into the runs of the visit
         self._after = after
-        self.recorder = Recorder(asked.contenders, asked.repeats)
+        self.recorder = Recorder(question.contenders, question.repeats)
         self.doing = "loading the model"
         self.device = ""
         self.n_prompt = 0
@@ -54,10 +54,10 @@ class TimingJob(Work):
     @property
     def expected_seconds(self) -> float | None:
         """What the steps should take by the warm-up alone; None before it is done."""
-        if len(self._expected) < len(self.asked.contenders):
+        if len(self._expected) < len(self.question.contenders):
             return None
-        n = self.asked.n_new
-        return sum(n * (a + b) / 2 for a, b in self._expected.values()) * self.asked.repeats
+        n = self.question.n_new
+        return sum(n * (a + b) / 2 for a, b in self._expected.values()) * self.question.repeats
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -79,17 +79,17 @@ class TimingJob(Work):
         for name, (first, last) in self._expected.items():
             for repeat in self.recorder.steps[name]:
                 n = len(repeat)
-                done += n * first + (last - first) * n * n / 2 / self.asked.n_new
+                done += n * first + (last - first) * n * n / 2 / self.question.n_new
         return done
 
     def work(self) -> None:
         """Measure, on the worker's thread."""
         model = self._load()
         self.check_stop()
-        ids = subjects.prompt_ids(model, self.asked.prompt, self.asked.n_new)
+        ids = subjects.prompt_ids(model, self.question.prompt, self.question.n_new)
         self._describe(model, ids)
-        last = len(ids) + self.asked.n_new - 1  # tokens of the longest pass
-        contenders = subjects.contenders(model, self.asked.contenders, last, self.check_stop)
+        last = len(ids) + self.question.n_new - 1  # tokens of the longest pass
+        contenders = subjects.contenders(model, self.question.contenders, last, self.check_stop)
         self.doing = "warming up"
         self._warm_up(contenders, ids)
         self.doing = "measuring"
@@ -103,8 +103,8 @@ class TimingJob(Work):
                 self._after.join(0.1)
                 self.check_stop()
         try:
-            model = subjects.load(self.asked.model)
-            if any(name.startswith("transformers") for name in self.asked.contenders):
+            model = subjects.load(self.question.model)
+            if any(name.startswith("transformers") for name in self.question.contenders):
                 _ = model.reference  # read from its files before anything is timed
         except ImportError as error:
             raise ValueError(f"This needs transformers, which is not installed: {error}") from error
@@ -115,7 +115,7 @@ class TimingJob(Work):
 
         self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
         self.n_prompt, self._value_bytes = len(ids), model.dtype.itemsize
-        for name in self.asked.contenders:
+        for name in self.question.contenders:
             self._terms[name] = flops_terms(model.core.config, cached=name in subjects.CACHED)
 
     def _warm_up(self, contenders: Mapping[str, Contender], ids: tuple[int, ...]) -> None:
@@ -123,7 +123,7 @@ class TimingJob(Work):
 
         Without a cache the longest pass runs too: between it and the shortest lies every step.
         """
-        longest = (*ids, *[ids[-1]] * (self.asked.n_new - 1))
+        longest = (*ids, *[ids[-1]] * (self.question.n_new - 1))
         for name, contender in contenders.items():
             steps = contender.start(ids, 2)
             with turns.turn():
@@ -146,10 +146,10 @@ class TimingJob(Work):
         from attention_core.costs.step_times import in_turns
 
         starts = {
-            name: partial(contender.start, ids, self.asked.n_new)
+            name: partial(contender.start, ids, self.question.n_new)
             for name, contender in contenders.items()
         }
-        steps = in_turns(starts, repeats=self.asked.repeats, warmup_steps=0)
+        steps = in_turns(starts, repeats=self.question.repeats, warmup_steps=0)
         for step in turns.each(steps):  # a pass of another page goes in between
             self.recorder.add(step)
 
@@ -163,16 +163,16 @@ class TimingJob(Work):
         return self._run
 
     def _block(self) -> Run | None:
-        repeats, n = shape = measured.block(self.recorder, self.asked.n_new)
+        repeats, n = shape = measured.block(self.recorder, self.question.n_new)
         if n < measured.MIN_STEPS:
             return None
         return Run(
-            asked=self.asked,
+            question=self.question,
             device=self.device,
             ended=datetime.now(UTC),
             n_prompt=self.n_prompt,
             value_bytes=self._value_bytes,
-            stopped=(repeats, n) != (self.asked.repeats, self.asked.n_new),
+            stopped=(repeats, n) != (self.question.repeats, self.question.n_new),
             series={
                 name: measured.series(
                     self.recorder,
@@ -181,7 +181,7 @@ class TimingJob(Work):
                     cached=name in subjects.CACHED,
                     terms=self._terms[name],
                 )
-                for name in self.asked.contenders
+                for name in self.question.contenders
             },
             largest_difference=self.recorder.largest_difference,
             parted=dict(self.recorder.parted),

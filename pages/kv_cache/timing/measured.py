@@ -128,7 +128,7 @@ class Series:
 class Run:
     """A finished measurement. `stopped` if the visitor ended it before all repeats were done."""
 
-    asked: Question
+    question: Question
     device: str
     ended: datetime
     n_prompt: int
@@ -152,7 +152,7 @@ class Run:
     def summary(self) -> str:
         """The settings in a line; plain text, as the model's name may be a stranger's folder."""
         return (
-            f"{self.ended:%H:%M:%S} UTC: {self.asked.model}, {self.n_prompt} prompt tokens, "
+            f"{self.ended:%H:%M:%S} UTC: {self.question.model}, {self.n_prompt} prompt tokens, "
             f"{self.n_new} new, repeats: {self.repeats}{', stopped early' * self.stopped}"
         )
 
@@ -227,8 +227,8 @@ class Run:
     def file(self, max_prompt: int) -> pd.DataFrame:
         """`steps` with the settings in every row, to take away; the prompt's first characters."""
         return self.steps().assign(
-            model=self.asked.model,
-            prompt=self.asked.prompt[:max_prompt],
+            model=self.question.model,
+            prompt=self.question.prompt[:max_prompt],
             ended=f"{self.ended:%Y-%m-%dT%H:%M:%SZ}",
             device=self.device,
         )

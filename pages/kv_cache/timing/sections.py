@@ -24,7 +24,7 @@ _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 OPENING: Question | None = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(questions.BOTH))
 
 
-def measure(asked: Question) -> None:
+def measure(question: Question) -> None:
     """The buttons, what is running, and what was measured."""
     _open()
     job: TimingJob | None = st.session_state.get(_JOB)
@@ -38,10 +38,10 @@ def measure(asked: Question) -> None:
             icon=":material/timer:",
             key="timing_start",
             on_click=_start,
-            args=(asked,),
+            args=(question,),
         )
         job_view.stop_button(job, live=timed, key="timing_stop")
-    st.text(_title(asked))
+    st.text(_title(question))
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
@@ -53,9 +53,9 @@ def measure(asked: Question) -> None:
         results.show()
 
 
-def _title(asked: Question) -> str:
-    ways = ", ".join(asked.contenders) or "nothing chosen"
-    return f"To measure: {subjects.title(asked.model)}. In turn: {ways}."
+def _title(question: Question) -> str:
+    ways = ", ".join(question.contenders) or "nothing chosen"
+    return f"To measure: {subjects.title(question.model)}. In turn: {ways}."
 
 
 def _open() -> None:
@@ -67,16 +67,16 @@ def _open() -> None:
             _put(OPENING)
 
 
-def _put(asked: Question) -> None:
-    job = TimingJob(asked, after=warmup.start())
+def _put(question: Question) -> None:
+    job = TimingJob(question, after=warmup.start())
     MEASUREMENTS.put(job, instead_of=st.session_state.get(_JOB))
     _collect()  # what the earlier one has measured is kept
     st.session_state[_JOB] = job
 
 
-def _start(asked: Question) -> None:
+def _start(question: Question) -> None:
     try:
-        _put(asked)
+        _put(question)
     except ValueError as error:  # OverLimit is one
         st.session_state[_REFUSED] = str(error)
 
@@ -105,7 +105,7 @@ def _progress(timed: bool, job: TimingJob, _: bool) -> None:
         messages.problem(job.error)
     if timed:
         st.dataframe(_so_far(job), hide_index=True)
-        chart = live_chart.live(job.recorder, job.n_prompt, job.asked.n_new)
+        chart = live_chart.live(job.recorder, job.n_prompt, job.question.n_new)
         show_live(chart, key="timing_live")
 
 
@@ -135,7 +135,7 @@ def _so_far(job: TimingJob) -> pd.DataFrame:
         rows.append(
             {
                 "contender": name,
-                "steps": f"{sum(counts)} of {job.asked.n_new * job.asked.repeats}",
+                "steps": f"{sum(counts)} of {job.question.n_new * job.question.repeats}",
                 "latest step": findings.seconds(latest[-1].seconds) if latest else "…",
                 "this repeat": findings.seconds(sum(s.seconds for s in latest)) if latest else "…",
             }

@@ -40,7 +40,7 @@ def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
 
 def code(run: Run) -> str:
     """Python that times the core's generation with the same settings."""
-    question = run.asked
+    question = run.question
     if question.model in SHAPES:
         load = (
             f"from pretrained.untrained import untrained\n\nmodel = untrained({question.model!r})\n"

@@ -39,51 +39,51 @@ def show(text: str, n_heads: int) -> None:
         key="variants_context",
         help="The prompt's bytes, again and again up to this length.",
     )
-    asked = timing.setting(text, n_heads, context)
+    setting = timing.setting(text, n_heads, context)
     job: TimeJob | None = st.session_state.get(_JOB)
     round_ = st.session_state.get(_ROUND, measure.FIRST)
-    if job is not None and (job.setting, job.round) != (asked, round_):
+    if job is not None and (job.setting, job.round) != (setting, round_):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
     if job is not None and job.live:
-        job_view.follow(job, partial(_running, asked, round_), live=True, every=0.25)
+        job_view.follow(job, partial(_running, setting, round_), live=True, every=0.25)
     else:  # a click on the button must run all of this again, not a fragment alone
-        found = timing.kept(asked, round_)
-        button = partial(_measure_button, asked, round_, found)
-        _view(asked, found, job if found is None else None, button)
+        times = timing.kept(setting, round_)
+        button = partial(_measure_button, setting, round_, times)
+        _view(setting, times, job if times is None else None, button)
 
 
-def _running(asked: Setting, round_: int, job: TimeJob, was_live: bool) -> None:
-    found = timing.kept(asked, round_)
+def _running(setting: Setting, round_: int, job: TimeJob, was_live: bool) -> None:
+    times = timing.kept(setting, round_)
     stop = partial(job_view.stop_button, job, live=was_live, key="variants_stop")
-    _view(asked, found, job if was_live or found is None else None, stop)
+    _view(setting, times, job if was_live or times is None else None, stop)
 
 
 def _view(
-    asked: Setting, found: Times | None, job: TimeJob | None, button: Callable[[], None]
+    setting: Setting, times: Times | None, job: TimeJob | None, button: Callable[[], None]
 ) -> None:
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
     with left:
         button()
     with right, st.container(height=90, border=False):  # nothing below moves while it changes
-        _status(job, found)
-    _results(asked, found)
+        _status(job, times)
+    _results(setting, times)
 
 
-def _measure_button(asked: Setting, round_: int, found: Times | None) -> None:
+def _measure_button(setting: Setting, round_: int, times: Times | None) -> None:
     st.button(
-        "Measure again" if found else "Measure decode steps",
+        "Measure again" if times else "Measure decode steps",
         type="primary",
         icon=":material/timer:",
         key="variants_measure",
         on_click=_start,
-        args=(asked, round_ if found is None else None),
+        args=(setting, round_ if times is None else None),
     )
 
 
-def _start(asked: Setting, round_: int | None) -> None:
+def _start(setting: Setting, round_: int | None) -> None:
     """Queue a measurement in place of the visitor's earlier one; with None in a new round."""
     round_ = measure.fresh() if round_ is None else round_
-    job = TimeJob(asked, round_)
+    job = TimeJob(setting, round_)
     try:
         MEASUREMENTS.put(job, instead_of=st.session_state.get(_JOB))
     except OverLimit as error:
@@ -92,7 +92,7 @@ def _start(asked: Setting, round_: int | None) -> None:
     st.session_state[_JOB], st.session_state[_ROUND] = job, round_
 
 
-def _status(job: TimeJob | None, found: Times | None) -> None:
+def _status(job: TimeJob | None, times: Times | None) -> None:
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
@@ -104,9 +104,9 @@ def _status(job: TimeJob | None, found: Times | None) -> None:
         messages.problem(job.error)
     elif job is not None and job.state == "stopped":
         st.text("Stopped. Nothing is kept of an unfinished measurement.")
-    elif found is not None:
+    elif times is not None:
         st.text(
-            f"Measured at {found.at:%H:%M:%S} UTC, {found.threads} CPU threads: {timing.REPEATS} "
+            f"Measured at {times.at:%H:%M:%S} UTC, {times.threads} CPU threads: {timing.REPEATS} "
             f"rounds of {timing.STEPS} steps. Circles: median time, bars: the middle half of the "
             "rounds, diamonds: counted operations."
         )
@@ -114,13 +114,13 @@ def _status(job: TimeJob | None, found: Times | None) -> None:
         st.text("Takes some seconds, and you can stop it.")
 
 
-def _results(asked: Setting, found: Times | None) -> None:
-    operations = timing.operations(asked.n_heads, asked.context)
+def _results(setting: Setting, times: Times | None) -> None:
+    operations = timing.operations(setting.n_heads, setting.context)
     counted = {name: count / operations["MHA"] for name, count in operations.items()}
-    ratios = found.ratios if found else {}
+    ratios = times.ratios if times else {}
     table = (
-        found.table
-        if found
+        times.table
+        if times
         else pd.DataFrame(
             {
                 "form": list(counted),
@@ -139,12 +139,12 @@ def _results(asked: Setting, found: Times | None) -> None:
             key="variants_times_table",
             column_order=[one for one in table if one not in timing.IN_FILE_ONLY],
         )
-        context = table.assign(context=asked.context, query_heads=asked.n_heads)
+        context = table.assign(context=setting.context, query_heads=setting.n_heads)
         tables.download(
             "Download the times (CSV)",
             context,
             "decode_of_variants.csv",
             key="variants_times_csv",
-            disabled=found is None,
+            disabled=times is None,
         )
-    st.text(timing.said(found) if found else NOT_YET)
+    st.text(timing.said(times) if times else NOT_YET)

@@ -327,7 +327,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert site.text_area("timing_prompt").value == "A linked text"
     assert site.multiselect("timing_ways").value == list(BOTH)
     job = run_job(site)
-    assert job.asked == Question(TINY, "A linked text", 16, 2, BOTH)
+    assert job.question == Question(TINY, "A linked text", 16, 2, BOTH)
     cached, uncached = (
         [sum(s.seconds for s in repeat) for repeat in job.recorder.steps[name]] for name in BOTH
     )
