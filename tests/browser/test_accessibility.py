@@ -54,7 +54,7 @@ async ([exceptions, options, patience]) => {
 """
 
 
-def check(page: Page, *rules: str, patience_ms: int = 3000) -> dict[str, Any]:
+def check(page: Page, *rules: str, patience_ms: int = 30_000) -> dict[str, Any]:
     """What the rules, all if none is named, still find on the page after a while."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:

@@ -61,7 +61,8 @@ st.header("MLA: one latent instead of keys and values")
 sections.latent_shapes(ladder)
 left, right = st.columns(2, gap="large")
 with left:
-    source.step(LATENT, "LatentAttention._expanded", "keys_and_values = ", "k_nope, v = ", "k =")
+    expanded = ("keys_and_values = ", "sizes = ", "k_nope, v = ", "k =")
+    source.step(LATENT, "LatentAttention._expanded", *expanded)
 with right:
     source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
 

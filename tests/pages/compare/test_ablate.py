@@ -15,6 +15,7 @@ from serving import models
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
+from tests.helpers.jobs import finish
 from tests.helpers.small_bert import save_bert, zeroed
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -125,7 +126,7 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     open_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
-    assert job.finished.wait(DEADLINE)
+    finish(job)
     assert (job.state, job.error, job.progress) == ("done", "", 1.0)
     site.run()
     table = site.dataframe[1].value
@@ -167,7 +168,7 @@ def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.Mon
     monkeypatch.setattr(RankJob, "work", lambda job: job.stop())
     open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
     job = site.session_state["ablate_job"]
-    assert job.finished.wait(DEADLINE)
+    finish(job)
     site.run()
     assert site.session_state["ablate_job"] is job
     assert not site.button("ablate_rank").disabled
@@ -185,7 +186,7 @@ def test_a_stopped_ranking_is_not_kept():
 
     job = StopsAtOnce(asked, "zero")
     queue.put(job)
-    assert job.finished.wait(DEADLINE)
+    finish(job)
     assert job.state == "stopped"
     assert ranking.kept(asked, "zero") is None
     assert math.isnan(job.ranking.sizes[-1, -1])

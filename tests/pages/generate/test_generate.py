@@ -20,6 +20,7 @@ from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER
+from tests.helpers.jobs import finish
 from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
@@ -28,11 +29,6 @@ DEADLINE = 120.0
 
 def request(n_new: int = 5, prompt: str = "The next day is bright", **options: object) -> Request:
     return Request(DECODER, prompt, n_new, **options)  # type: ignore[arg-type]
-
-
-def finish(job: Job) -> Job:
-    assert job.finished.wait(DEADLINE), f"still {job.state}"
-    return job
 
 
 @pytest.fixture

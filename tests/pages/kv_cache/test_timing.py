@@ -32,17 +32,13 @@ from serving.limits import MAX_TIMED_RUNS, OverLimit
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER
+from tests.helpers.jobs import finish
 from tests.helpers.snippets import executed
 
 VIEW = "pages/kv_cache/timing/page.py"
 PROMPT = "The next day is bright"
 BOTH = (CORE_CACHED, CORE_UNCACHED)
 DEADLINE = 120.0
-
-
-def finish(job: TimingJob) -> TimingJob:
-    assert job.finished.wait(DEADLINE), job.doing
-    return job
 
 
 def measured_job(question: Question) -> TimingJob:

@@ -15,6 +15,7 @@ from pages.kv_cache.variants.timing import TimeJob
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
+from tests.helpers.jobs import finish
 from ui.widgets import controls
 
 VIEW = "pages/kv_cache/variants/page.py"
@@ -149,11 +150,7 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert counted.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
     job: TimeJob = site.session_state["variants_job"]
-    for _ in range(120):  # a page that looks keeps the job going
-        job.watch()
-        if job.finished.wait(0.25):
-            break
-    assert job.state == "done", job.error
+    assert finish(job).state == "done", job.error
     site.run()
     assert not site.exception
     times = timing.kept(job.setting, job.round)
