@@ -13,6 +13,7 @@ from pathlib import Path
 
 import streamlit as st
 
+MOST_CHARACTERS = 40  # of a path above a piece of code
 _ROOT = Path(__file__).parents[2]
 
 
@@ -49,7 +50,13 @@ def _code(file: str, first: int, last: int, text: str) -> None:
     Long lines wrap: not every browser lets a keyboard reach Streamlit's code to scroll it.
     """
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
-    st.code(f"# {file}, {lines}\n{text}", language="python", wrap_lines=True)
+    st.code(f"# {_short(file)}, {lines}\n{text}", language="python", wrap_lines=True)
+
+
+def _short(file: str) -> str:
+    """The path, or the end of a long path: in a narrow column it would be cut in the middle."""
+    folder, _, name = file.rpartition("/")
+    return file if len(file) <= MOST_CHARACTERS else f"…/{folder.rpartition('/')[2]}/{name}"
 
 
 @cache
