@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from benchmarks.browser import CHROMIUM_ARGUMENTS, Site, chromium_path
+from benchmarks.browser import chromium, site
 
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, MOST_HEIGHT = 1280, 2000
@@ -16,12 +15,8 @@ WIDTH, MOST_HEIGHT = 1280, 2000
 
 def main() -> None:
     """Start the site, open every page, and write one PNG a page into `pictures`."""
-    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        site = Site(Path(scratch) / "log.txt")
-        site.wait_until_it_listens()
-        browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
-        )
+    expect.set_options(timeout=60_000)  # a model is loaded for the first picture
+    with site() as address, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.set_default_timeout(60_000)
         for name, path, shown in (
@@ -46,16 +41,14 @@ def main() -> None:
             ("block", "/block", "figure.panel canvas"),
             ("tokens", "/tokens", "figure.panel canvas"),
         ):
-            page.goto(site.url + path)
+            page.goto(address + path)
             expect(page.locator(shown).first).to_be_visible()
             _save(page, name)
-        page.goto(site.url + "/generate?generate_tokens=100")
+        page.goto(address + "/generate?generate_tokens=100")
         page.get_by_role("button", name="Generate").click()
         expect(page.get_by_text("Done: 100 tokens.")).to_be_visible()
         expect(page.get_by_text("Every step, and the data")).to_be_visible()
         _save(page, "generate")
-        browser.close()
-        site.stop()
 
 
 def _save(page: Page, name: str) -> None:
