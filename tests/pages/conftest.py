@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from altair.utils.schemapi import debug_mode
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
@@ -13,6 +14,7 @@ from pages.kv_cache.timing import sections as timing
 from pretrained import sources
 from serving import models, runs
 from tests.helpers.apptest import FRAME
+from ui.charts import show
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,6 +24,16 @@ def _installed_components_are_looked_for_once() -> Iterator[None]:
     scan = functools.cache(manifest_scanner.scan_component_manifests)
     patch.setattr(manifest_scanner, "scan_component_manifests", scan)
     yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _charts_are_checked() -> Iterator[None]:
+    """A chart that does not follow Vega-Lite's schema fails here; the site does not look."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(show, "CHECKED", True)
+    with debug_mode(True):
+        yield
     patch.undo()
 
 
