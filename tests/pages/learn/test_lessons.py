@@ -17,6 +17,7 @@ def test_a_lesson_is_short(site: AppTest, view: str):
 
 
 @pytest.mark.parametrize("view", LESSONS)
+@pytest.mark.usefixtures("bundled_weights")  # the questions of Tokens are about its tokenizers
 def test_three_questions_are_answered_only_on_demand(site: AppTest, view: str):
     open_page(site, view)
     keys = [radio.key for radio in questions(site)]
