@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import logging
-import threading
-from collections.abc import Sequence
 
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained
@@ -81,25 +78,17 @@ def spec(name: str) -> ModelSpec:
     return {entry.spec.name: entry.spec for entry in ready()}[name]
 
 
-def warm_up(modules: Sequence[str] = ()) -> threading.Thread:
-    """Load the preferred models, and import modules, in the background: pages then open at once.
+def load_preferred() -> None:
+    """Load the models that pages show first, so that they open at once.
 
     Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
     """
-
-    def work() -> None:
-        for module in modules:
-            importlib.import_module(module)
-        downloads.prefetch()
-        for role in ("encoder", "decoder"):
-            name = preferred(role)
-            if name is None:
-                continue
-            try:
-                get(name)
-            except LOAD_ERRORS:  # a page that needs it says so; the other model still warms up
-                logging.getLogger(__name__).exception("could not load %s", name)
-
-    thread = threading.Thread(target=work, name="warm-up", daemon=True)
-    thread.start()
-    return thread
+    downloads.prefetch()
+    for role in ("encoder", "decoder"):
+        name = preferred(role)
+        if name is None:
+            continue
+        try:
+            get(name)
+        except LOAD_ERRORS:  # a page that needs it says so; the other model is loaded all the same
+            logging.getLogger(__name__).exception("could not load %s", name)

@@ -1,24 +1,46 @@
-"""Load the first models while the visitor reads: started once a process by the frame."""
+"""What a process does once, for its first visitor: import the core, load the first models."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
-from functools import cache
 
 from serving import models
 
-_starting = threading.Lock()  # of two visitors who come first together, one starts it
+_importing = threading.Lock()
+_starting = threading.Lock()
+_threads: list[threading.Thread] = []  # the warm-up, once it has begun
+
+
+def import_core() -> None:
+    """Import the whole of `attention_core`; to be called before any part of it is imported.
+
+    Two threads that import a package and a module inside it for the first time, both at once, wait
+    for each other, and Python ends one of the two imports with a deadlock error.
+    """
+    with _importing:
+        importlib.import_module("attention_core")
 
 
 def start(*modules: str) -> threading.Thread | None:
-    """Load models and import `modules` in the background, once; not if ATTENTION_LAB_WARMUP=off."""
-    with _starting:
-        return _started(modules)
+    """Import `modules` and load the first models in the background, while the visitor reads.
 
-
-@cache
-def _started(modules: tuple[str, ...]) -> threading.Thread | None:
+    Only the first call starts a thread; later ones return it. None if ATTENTION_LAB_WARMUP=off.
+    """
     if os.environ.get("ATTENTION_LAB_WARMUP", "on") == "off":
         return None
-    return models.warm_up(modules)
+    with _starting:
+        if not _threads:
+            _threads.append(
+                threading.Thread(target=_warm_up, args=modules, name="warm-up", daemon=True)
+            )
+            _threads[0].start()
+        return _threads[0]
+
+
+def _warm_up(*modules: str) -> None:
+    import_core()
+    for module in modules:
+        importlib.import_module(module)
+    models.load_preferred()

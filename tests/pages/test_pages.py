@@ -203,7 +203,7 @@ def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
         raise OSError("damaged")
 
     monkeypatch.setattr(models, "get", get)
-    models.warm_up().join(60)
+    models.load_preferred()
     assert asked == [ENCODER, DECODER]
 
 

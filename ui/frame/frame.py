@@ -18,5 +18,7 @@ pages = sections.pages()
 current = st.navigation(pages)
 warmup.start("ui.charts.show")  # Altair takes a second to import
 contrast.apply()
+if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
+    warmup.import_core()
 current.run()
 next_lesson.next_lesson(pages["Learn"], current)

@@ -1,0 +1,56 @@
+"""What a process does once, tried in fresh processes: here everything is imported already."""
+
+import subprocess
+import sys
+
+# Threads that import the core and parts of it at the same moment: Python ends some of the imports
+# with an error, unless the whole core is imported first.
+IMPORTS = """
+import importlib, threading
+
+import torch  # so that all threads are in the core itself at once
+
+from serving import warmup
+
+MODULES = ["attention_core", "attention_core.experiments.kv_cache.variants.forms",
+           "attention_core.model.reshape", "attention_core.experiments.compare.ablate",
+           "attention_core.costs.formulas", "attention_core.experiments.learn.why_attention"]
+together = threading.Barrier(len(MODULES))
+
+def visit(module):
+    together.wait()
+    warmup.import_core()
+    importlib.import_module(module)
+
+failures = []
+threading.excepthook = lambda failure: failures.append(failure.exc_type.__name__)
+threads = [threading.Thread(target=visit, args=(module,)) for module in MODULES]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*failures)
+"""
+
+ONE_THREAD = """
+from serving import models, warmup
+
+models.load_preferred = lambda: print("loaded")
+first, second = warmup.start("json"), warmup.start()
+first.join()
+print(first is second)
+"""
+
+
+def output(program: str) -> str:
+    """What a program prints in a process of its own."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_visitors_who_come_first_together_all_get_the_core():
+    assert output(IMPORTS) == "\n"
+
+
+def test_models_are_loaded_by_one_thread():
+    assert output(ONE_THREAD) == "loaded\nTrue\n"
