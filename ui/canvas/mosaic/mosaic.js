@@ -202,18 +202,20 @@ export default function (component) {
     for (let code = 0; code <= map.levels; code++) {
       const value = decode(head, code);
       const share = scale > 0 ? Math.min(value / scale, 1) : 0;
-      const [r, g, b] = rgb(colour(arrangement.square_root ? Math.sqrt(share) : share));
-      table.set([r, g, b, share < arrangement.threshold ? 0 : 255], 4 * code);
+      const rgb = colourNumbers(arrangement.square_root ? Math.sqrt(share) : share);
+      table.set([...rgb, share < arrangement.threshold ? 0 : 255], 4 * code);
     }
     return table;
   }
 
-  // A head as a picture of size x size pixels; a pixel shows the largest of its cells.
+  // A head as a picture with a pixel for each cell, but at most `most` pixels high and wide: then a
+  // pixel shows the largest of its cells.
   /**
    * @param {number} head
-   * @param {number} size
+   * @param {number} most
    */
-  function picture(head, size) {
+  function picture(head, most) {
+    const size = Math.min(nTokens, most);
     const image = new ImageData(size, size),
       table = palette(head),
       hidden = hiddenKeys();

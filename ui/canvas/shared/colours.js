@@ -61,8 +61,8 @@ const HEAD_COLOURS = [
 
 /** @type {(from: Rgb, to: Rgb, share: number) => Rgb} */
 function mix(from, to, share) {
-  const [r, g, b] = from.map((value, i) => Math.round(value + (to[i] - value) * share));
-  return [r, g, b];
+  const channel = (/** @type {0 | 1 | 2} */ i) => Math.round(from[i] + (to[i] - from[i]) * share);
+  return [channel(0), channel(1), channel(2)];
 }
 
 /** @type {(colour: Rgb) => string} */
@@ -82,23 +82,29 @@ function rgb(text) {
 /** @type {(colour: Rgb) => boolean} */
 const bright = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 140;
 
-/** @type {(stops: Rgb[], share: number) => string} */
+/** @type {(stops: Rgb[], share: number) => Rgb} */
 function between(stops, share) {
   const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
-  return css(mix(stops[low], stops[low + 1], place - low));
+  return mix(stops[low], stops[low + 1], place - low);
+}
+
+// From 0 to 1, as three numbers.
+/** @type {(share: number) => Rgb} */
+function colourNumbers(share) {
+  return between(STOPS, share);
 }
 
 // From 0 to 1.
 /** @type {(share: number) => string} */
 function colour(share) {
-  return between(STOPS, share);
+  return css(colourNumbers(share));
 }
 
 // From -1 to 1.
 /** @type {(share: number) => string} */
 function diverging(share) {
-  return between(DIVERGING_STOPS, (share + 1) / 2);
+  return css(between(DIVERGING_STOPS, (share + 1) / 2));
 }
 
 /** @type {(index: number) => string} */
