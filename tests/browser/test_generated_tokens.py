@@ -2,13 +2,22 @@
 
 import re
 import zipfile
+from collections.abc import Callable
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, press, read_by_keyboard, set_slider
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    open_page,
+    press,
+    read_by_keyboard,
+    set_slider,
+    slider,
+)
 from tests.helpers.visitors import settled
 
 PROMPT = "Two cats sat. Two"
@@ -78,6 +87,46 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
         "Generated tokens",
     )
     page.locator(".st-key-generated_tokens_stop button").click()
-    expect(page.get_by_text("Stopped. Press Generate, or change a setting.")).to_be_visible()
-    page.get_by_role("button", name="Generate", exact=True).click()
+    expect(page.get_by_text("Stopped. Press Run to start again.")).to_be_visible()
+    page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens|^40 tokens, one"))).to_be_visible()
+
+
+def test_settings_wait_for_run_and_are_in_the_link(
+    page: Page, site: Site, another_visitor: Callable[[], Page]
+):
+    open_page(page, site, ADDRESS, "Generated tokens")
+    expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
+    set_slider(page, "New tokens", 0, -2)
+    set_slider(page, "Temperature", 0, 3)
+    # something outside of the row changes: the page runs, and still shows the last run
+    set_slider(page, "Layer", 0, 1)
+    expect(text(page).locator(".title")).to_contain_text("L18H5")
+    settled(page)
+    expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
+    # what was moved is still moved, and who opens this address gets it
+    expect_parameter(page, "generated_tokens_new", "4")
+    expect_parameter(page, "generated_tokens_temperature", "0.15")
+    expect(slider(page, "New tokens")).to_have_value("4")
+    expect(slider(page, "Temperature")).to_have_value("0.15")
+    seed = page.get_by_label("Seed", exact=True)
+    seed.fill("9")
+    press(page.get_by_role("button", name="Run", exact=True), "Enter")
+    said = "4 tokens, one step each, at temperature 0.15 with seed 9, made in"
+    expect(page.get_by_text(said)).to_be_visible()
+    expect_parameter(page, "generated_tokens_new", "4")
+    expect_parameter(page, "generated_tokens_temperature", "0.15")
+    expect_parameter(page, "generated_tokens_seed", "9")
+    settled(page)
+    expect(page.get_by_text(said)).to_be_visible()
+    seed.fill("10")
+    seed.press("Enter")  # sends the row as the button does
+    expect(page.get_by_text(said.replace("seed 9", "seed 10"))).to_be_visible()
+    expect_parameter(page, "generated_tokens_seed", "10")
+    settled(page)
+    other = another_visitor()
+    other.goto(page.url)
+    expect(other.get_by_text(said.replace("seed 9", "seed 10"))).to_be_visible()
+    expect(slider(other, "New tokens")).to_have_value("4")
+    expect(slider(other, "Temperature")).to_have_value("0.15")
+    expect(other.get_by_label("Seed", exact=True)).to_have_value("10")

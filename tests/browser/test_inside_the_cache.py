@@ -6,7 +6,15 @@ from urllib.parse import quote
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, heatmap, open_page, press, read_by_keyboard, set_slider
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    heatmap,
+    open_page,
+    press,
+    read_by_keyboard,
+    set_slider,
+)
 from tests.helpers.visitors import settled
 
 PROMPT = "Two cats sat. Two"  # five tokens
@@ -44,11 +52,16 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     settled(page)
     page.get_by_label("Continue with").fill(" grey mice")
     page.keyboard.press("Enter")
+    expect(page.get_by_text("4 rows were reused: 2 new tokens")).to_be_visible()
     set_slider(page, "Crop to so many tokens", 0, -1)
+    press(page.get_by_role("button", name="Crop", exact=True), "Enter")
     expect(heatmap(page, "After crop(3), kept rows framed")).to_be_visible()
     expect(page.get_by_text("3 rows were reused: 2 new tokens")).to_be_visible()
+    expect_parameter(page, "inside_the_cache_crop", "3")
 
     set_slider(page, "Room in the cache, tokens", 0, -1)
+    press(page.get_by_role("button", name="Fill", exact=True), "Enter")
+    expect_parameter(page, "inside_the_cache_room", "6")
     expect(page.get_by_text("holds 6 of at most 6 tokens: no room for 1 more")).to_be_visible()
     set_slider(page, "Step of the ring", 0, -5)
     set_slider(page, "Step of the ring", 0, 2)
@@ -56,6 +69,30 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     ring = heatmap(page, "Ring of 6 rows")
     press(ring.locator(".scroll canvas"), "ArrowDown")
     read_by_keyboard(ring, "row 0 “0 W p6 ")
+
+
+def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
+    open_page(page, site, ADDRESS, "Inside the cache")
+    expect(page.get_by_text("Passes: 19")).to_be_visible()
+    set_slider(page, "New tokens", 0, -2)
+    set_slider(page, "Crop to so many tokens", 0, -2)
+    set_slider(page, "Room in the cache, tokens", 0, 1)
+    # something outside of these rows changes: the page runs, and still shows what was run
+    set_slider(page, "Layer", 0, 1)
+    expect(heatmap(page, "Values, layer 9, KV head 1")).to_be_visible()
+    settled(page)
+    expect(page.get_by_text("Tokens: 6, each run with the cache and without")).to_be_visible()
+    expect(heatmap(page, "After crop(4), kept rows framed")).to_be_visible()
+    expect(heatmap(page, "Ring of 7 rows")).to_be_visible()
+    # one button sends its own row, and what was moved in the others stays moved
+    press(page.get_by_role("button", name="Crop", exact=True), "Enter")
+    expect(heatmap(page, "After crop(2), kept rows framed")).to_be_visible()
+    expect(page.get_by_text("Passes: 19")).to_be_visible()
+    press(page.get_by_role("button", name="Fill", exact=True), "Enter")
+    expect(heatmap(page, "Ring of 8 rows")).to_be_visible()
+    press(page.get_by_role("button", name="Run", exact=True), "Enter")
+    expect(page.get_by_text("Tokens: 4, each run with the cache and without")).to_be_visible()
+    expect_parameter(page, "inside_the_cache_tokens", "4")
 
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
@@ -67,6 +104,6 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
         "Inside the cache",
     )
     page.locator(".st-key-inside_the_cache_run_stop button").click()
-    expect(page.get_by_text("Stopped. Press Run, or change a setting.")).to_be_visible()
+    expect(page.get_by_text("Stopped. Press Run to start again.")).to_be_visible()
     click(page.get_by_role("button", name="Run", exact=True))
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens"))).to_be_visible()

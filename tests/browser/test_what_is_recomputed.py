@@ -8,7 +8,14 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, press, read_by_keyboard, set_slider
+from tests.helpers.browser import (
+    expect_parameter,
+    open_page,
+    press,
+    read_by_keyboard,
+    set_slider,
+    slider,
+)
 from tests.helpers.bundled_models import DECODER, bundled
 from tests.helpers.visitors import settled
 
@@ -67,3 +74,21 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     with page.expect_download() as download:
         press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
     assert download.value.suggested_filename.endswith("step4_layer6_head0.npz")
+
+
+def test_the_number_of_tokens_waits_for_run(page: Page, site: Site):
+    link = (
+        f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
+    )
+    open_page(page, site, link, "What is recomputed")
+    expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
+    set_slider(page, "New tokens", 0, -1)
+    set_slider(page, "Layer", 0, 1)  # outside of the row: the page runs and shows the last run
+    expect_parameter(page, "what_is_recomputed_layer", "6")
+    settled(page)
+    expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
+    expect(slider(page, "New tokens")).to_have_value("3")
+    press(page.get_by_role("button", name="Run", exact=True), "Enter")
+    expect(page.get_by_text("3 steps, each run without and with the cache")).to_be_visible()
+    expect(page.get_by_text("Step 3 of 3: ")).to_be_visible()
+    expect_parameter(page, "what_is_recomputed_tokens", "3")

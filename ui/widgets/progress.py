@@ -1,8 +1,8 @@
 """Work that takes seconds, done while the page runs: a line with its progress and a Stop button.
 
-The line has the same height before, during and after the work. A change of any control, or the Stop
-button, ends the work between two layers of the model: every report of progress is a place at which
-Streamlit can end the run of the page.
+The line has the same height before, during and after the work. A change of any control outside a
+form, the button of a form, or the Stop button ends the work between two layers of the model: every
+report of progress is a place at which Streamlit can end the run of the page.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def watched(
     """Return what `make` returns, with a line of progress while it runs; None once it is stopped.
 
     request: what is to be computed, as a value that can be compared. A request that the visitor
-    has stopped stays stopped until the button or another request starts a run. make: computes it;
-    it gets a function that reports how many of `total` units are done. kept: whether the result is
-    in a cache, so that nothing has to run. done: makes the line below a finished run. verb: the
-    label of the button that starts a stopped run again. The line is as high before, during and
-    after a run, so that nothing below it moves.
+    has stopped stays stopped until `take_up_again` or another request starts a run. make: computes
+    it; it gets a function that reports how many of `total` units are done. kept: whether the result
+    is in a cache, so that nothing has to run. done: makes the line below a finished run. verb: the
+    label of the button that starts a stopped run again, that of `run_form` with the same prefix.
+    The line is as high before, during and after a run, so that nothing below it moves.
     Raises: what `make` raises.
     """
     stopped = f"{prefix}_stopped"
@@ -44,16 +44,13 @@ def watched(
     def stop() -> None:
         st.session_state[stopped] = request
 
-    def go_on() -> None:
-        st.session_state.pop(stopped, None)
-
     with st.container(horizontal=True, vertical_alignment="center"):
         button, status = st.empty(), st.empty()
     if not kept and st.session_state.get(stopped) == request:
-        button.button(verb, icon=":material/play_arrow:", key=f"{prefix}_start", on_click=go_on)
-        status.progress(0.0, text=f"Stopped. Press {verb}, or change a setting.")
+        button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)
+        status.progress(0.0, text=f"Stopped. Press {verb} to start again.")
         return None
-    go_on()
+    take_up_again(prefix)
     if not kept:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop", on_click=stop)
         status.progress(0.0, text="Running the model …")
@@ -68,6 +65,11 @@ def watched(
         status.progress(0.0, text="Nothing was run.")
     status.progress(1.0, text=done(result))
     return result
+
+
+def take_up_again(prefix: str) -> None:
+    """Let a stopped run of `watched` with this prefix start again."""
+    st.session_state.pop(f"{prefix}_stopped", None)
 
 
 class Reporter:

@@ -9,6 +9,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
 PROMPT = "The cat sat on the mat. The dog sat on the"
@@ -26,8 +27,9 @@ if not models.ready("decoder"):
 left, right = st.columns(2, gap="large")
 with left:
     prompt = controls.text("Prompt", "generated_tokens_prompt", PROMPT)
-    entry = controls.model("generated_tokens_model", "decoder", prefer="decoder")
 with right:
+    entry = controls.model("generated_tokens_model", "decoder", prefer="decoder")
+with run_form("generated_tokens"):
     n_new = linked(
         st.slider,
         "New tokens",
@@ -46,7 +48,9 @@ with right:
         key="generated_tokens_temperature",
         help="0 always takes the likeliest token; then the seed has no effect.",
     )
-    seed = controls.seed("Seed", "generated_tokens_seed", 0, disabled=temperature == 0)
+    seed = controls.seed(
+        "Seed", "generated_tokens_seed", 0, help="At temperature 0 it has no effect."
+    )
 
 settings = run.Settings(entry.spec.name, prompt, n_new, temperature, seed if temperature else 0)
 try:

@@ -126,12 +126,14 @@ def watched(settings: Settings) -> Generation | None:
         kept=generation.is_kept(settings),
         total=settings.n_new,
         unit="tokens",
-        done=lambda result: (
-            f"{_counted(result.trace.n_steps)}, made in {result.seconds:.2f} s. {result.ended}"
-        ),
-        verb="Generate",
+        done=_summary,
     )
 
 
-def _counted(n_steps: int) -> str:
-    return "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
+def _summary(result: Generation) -> str:
+    n_steps, settings = result.trace.n_steps, result.settings
+    counted = "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
+    chosen = f"at temperature {settings.temperature:g}"
+    if settings.temperature:
+        chosen += f" with seed {settings.seed}"
+    return f"{counted}, {chosen}, made in {result.seconds:.2f} s. {result.ended}"

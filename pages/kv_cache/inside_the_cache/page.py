@@ -17,6 +17,7 @@ from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
+from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
 CORE, CACHE = (
@@ -40,14 +41,15 @@ with left:
     prompt = controls.text("Prompt", "inside_the_cache_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("inside_the_cache_model", "decoder", prefer="decoder")
-    n_new = linked(
-        st.slider,
-        "New tokens",
-        MIN_INSIDE_TOKENS,
-        MAX_INSIDE_TOKENS,
-        12,
-        key="inside_the_cache_tokens",
-    )
+    with run_form("inside_the_cache_run"):
+        n_new = linked(
+            st.slider,
+            "New tokens",
+            MIN_INSIDE_TOKENS,
+            MAX_INSIDE_TOKENS,
+            12,
+            key="inside_the_cache_tokens",
+        )
 
 settings = run.Settings(entry.spec.name, prompt, n_new)
 try:

@@ -13,17 +13,18 @@ from ui.export import tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
+from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
+
+FILL = "Fill"  # the button that runs the text through the small cache
 
 
 def cropped(run: Run, layer: int, head: int) -> None:
     """The section on cropping: its controls, both pictures of the buffer, and the measurements."""
-    left, right = st.columns(2, gap="large")
-    with left:
+    with run_form("inside_the_cache_cropping", "Crop"):
         n_kept = pictures.between(
             "Crop to so many tokens", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
         )
-    with right:
         continuation = linked(
             st.text_input,
             "Continue with",
@@ -56,13 +57,14 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
         why = run.ended or "Ask for more new tokens to fill a cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")
         return None
-    room = pictures.between(
-        "Room in the cache, tokens",
-        "inside_the_cache_room",
-        run.n_prompt,
-        len(run.run_ids) - 1,
-        run.n_prompt + run.n_steps // 2 - 1,
-    )
+    with run_form("inside_the_cache_fill", FILL):
+        room = pictures.between(
+            "Room in the cache, tokens",
+            "inside_the_cache_room",
+            run.n_prompt,
+            len(run.run_ids) - 1,
+            run.n_prompt + run.n_steps // 2 - 1,
+        )
     try:
         full_cache = watched(
             "inside_the_cache_fill",
@@ -72,6 +74,7 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
             total=full.total(run),
             unit="passes",
             done=lambda result: f"Passes: {full.total(run)}, in {result.seconds:.2f} s.",
+            verb=FILL,
         )
     except models.LOAD_ERRORS as error:
         messages.problem(error)

@@ -9,6 +9,7 @@ from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
 CORE, ATTEND = (
@@ -31,15 +32,16 @@ with left:
     prompt = controls.text("Prompt", "what_is_recomputed_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("what_is_recomputed_model", "decoder", prefer="decoder")
-    n_new = linked(
-        st.slider,
-        "New tokens",
-        MIN_GROWN_TOKENS,
-        MAX_GROWN_TOKENS,
-        6,
-        key="what_is_recomputed_tokens",
-        help="Each takes a step. Every row is drawn, so the text stays short.",
-    )
+    with run_form("what_is_recomputed"):
+        n_new = linked(
+            st.slider,
+            "New tokens",
+            MIN_GROWN_TOKENS,
+            MAX_GROWN_TOKENS,
+            6,
+            key="what_is_recomputed_tokens",
+            help="Each takes a step. Every row is drawn, so the text stays short.",
+        )
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)

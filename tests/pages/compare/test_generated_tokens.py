@@ -42,6 +42,11 @@ def expected() -> tuple[list[int], int, torch.Tensor, Any]:
     return prompt + new, len(prompt), weights, output
 
 
+def run_line(site: AppTest) -> str:
+    """What the line of progress of the generation says."""
+    return str(site.get("progress")[0].proto.text)
+
+
 def components(site: AppTest) -> list[bytes]:
     return [element.proto.bytes for element in site.get("bidi_component")]
 
@@ -88,8 +93,10 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
     assert "mean of all heads, the first token left out" in shaded(site)["title"]
 
-    site.slider("generated_tokens_new").set_value(2).run()  # the third step is no more
+    site.slider("generated_tokens_new").set_value(2)  # the third step is no more
+    site.button("generated_tokens_go").click().run()
     assert not site.exception
+    assert len(shaded(site)["tokens"]) == n_prompt + 2
     assert site.slider("generated_tokens_step").value <= 2
 
 
@@ -163,6 +170,13 @@ def test_hostile_text_and_sampling(site: AppTest):
     assert not messages(site)
     assert not any("example.invalid" in m.value or "<img" in m.value for m in site.markdown)
     assert sum(site.dataframe[0].value["chosen"] == "✓") == 1
+    # the line above the picture says what was run, and the seed only where it has an effect
+    assert "3 tokens, one step each, at temperature 1.5 with seed 7, made in" in run_line(site)
+    site.slider("generated_tokens_temperature").set_value(0.0)
+    site.number_input("generated_tokens_seed").set_value(8)
+    site.button("generated_tokens_go").click().run()
+    assert not site.exception
+    assert "3 tokens, one step each, at temperature 0, made in" in run_line(site)
 
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -179,7 +193,8 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
     open_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
     assert asked == []
     assert not messages(site)
-    site.button("generated_tokens_start").click().run()
+    assert run_line(site) == "Stopped. Press Run to start again."
+    site.button("generated_tokens_go").click().run()
     assert asked == [settings]
     assert messages(site) == ["ran"]
 

@@ -201,9 +201,24 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
     site.session_state["inside_the_cache_run_stopped"] = settings
     open_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
     assert asked == []
-    site.button("inside_the_cache_run_start").click().run()
+    site.button("inside_the_cache_run_go").click().run()
     assert asked == [settings]
     assert messages(site) == ["ran"]
+
+
+def test_a_stopped_filling_leaves_the_rest_and_starts_again(site: AppTest):
+    settings = run.Settings(DECODER, PROMPT, N_NEW)
+    full.full.clear()
+    site.session_state["inside_the_cache_fill_stopped"] = (settings, ROOM)
+    open_page(site, PAGE, **LINK)
+    assert not site.exception
+    assert len(maps(site)) == 4  # keys, values, and both pictures of the crop
+    assert [line.proto.text for line in site.get("progress")][1:] == [
+        "Stopped. Press Fill to start again."
+    ]
+    site.button("inside_the_cache_fill_go").click().run()
+    assert len(maps(site)) == 5
+    assert maps(site)[4][1].shape[0] == ROOM
 
 
 def test_a_run_reports_and_can_be_abandoned():

@@ -227,7 +227,12 @@ def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.
     open_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")
     assert not site.exception
     assert not site.get("bidi_component")
-    assert site.button("what_is_recomputed_start").label == "Run"
+    button = site.button("what_is_recomputed_go")
+    assert button.label == "Run"
+    monkeypatch.undo()
+    button.click().run()
+    assert not messages(site)
+    assert panels(site, 0)[0][1].shape[0] == run.growth(settings).n_rows
 
 
 def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
