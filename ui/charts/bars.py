@@ -30,27 +30,27 @@ def bars(
         labelOverlap=not horizontal,
     )
     scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])
+    axes: tuple[alt.X, alt.Y]
     if horizontal:
         axes = (
-            alt.X("value:Q").title(title).scale(scale),
-            alt.Y("place:O").title(None).axis(names),
+            alt.X("value:Q", title=title, scale=scale),
+            alt.Y("place:O", title=None, axis=names),
         )
     else:
         axes = (
-            alt.X("place:O").title(None).axis(names),
-            alt.Y("value:Q").title(title).scale(scale),
+            alt.X("place:O", title=None, axis=names),
+            alt.Y("value:Q", title=title, scale=scale),
         )
     return (
-        alt.Chart(table.assign(place=range(len(table))))
+        alt.Chart(table.assign(place=range(len(table))), height=height)
         .mark_bar(color=BLUE)
         .encode(
             *axes,
             tooltip=[
-                alt.Tooltip("label:N").title("of"),
-                alt.Tooltip("value:Q").title(title).format(",.4~g" if largest else ",.6~g"),
+                alt.Tooltip("label:N", title="of"),
+                alt.Tooltip("value:Q", title=title, format=",.4~g" if largest else ",.6~g"),
             ],
         )
-        .properties(height=height)
     )
 
 

@@ -28,20 +28,19 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
 def predictions(table: pd.DataFrame) -> alt.Chart:
     """Two bars a token: its probability before and after; table as `before_and_after`."""
-    colour = alt.Color("which:N").title(None).legend(orient="top")
+    colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=440)
         .mark_bar()
         .encode(
-            alt.Y("token:N").sort(None).title(None).axis(labelLimit=140),
-            alt.YOffset("which:N").sort([BEFORE, AFTER]),
-            alt.X("probability:Q").title("probability").scale(zero=True),
-            colour.scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION]),
+            alt.Y("token:N", sort=None, title=None, axis=alt.Axis(labelLimit=140)),
+            alt.YOffset("which:N", sort=[BEFORE, AFTER]),
+            alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
+            alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),
             tooltip=[
-                "token:N",
-                alt.Tooltip("which:N").title("with"),
-                alt.Tooltip("probability:Q").format(".5f"),
+                alt.Tooltip("token:N"),
+                alt.Tooltip("which:N", title="with"),
+                alt.Tooltip("probability:Q", format=".5f"),
             ],
         )
-        .properties(height=440)
     )

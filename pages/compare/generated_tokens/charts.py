@@ -21,22 +21,29 @@ def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
 
     row: as `step.row`. largest: where the axis ends.
     """
-    x = alt.X("token:N").title("key").scale(domain=list(row["token"]))
     return (
-        alt.Chart(row.dropna())
+        alt.Chart(row.dropna(), height=260)
         .mark_bar(color=BLUE)
         .encode(
-            x.axis(labelAngle=-90, labelOverlap=True, labelLimit=90),
-            alt.Y("weight:Q").title("weight").scale(domain=[0, largest]),
-            tooltip=["position:Q", "token:N", alt.Tooltip("weight:Q").format(".6f")],
+            alt.X(
+                "token:N",
+                title="key",
+                scale=alt.Scale(domain=list(row["token"])),
+                axis=alt.Axis(labelAngle=-90, labelOverlap=True, labelLimit=90),
+            ),
+            alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[0, largest])),
+            tooltip=[
+                alt.Tooltip("position:Q"),
+                alt.Tooltip("token:N"),
+                alt.Tooltip("weight:Q", format=".6f"),
+            ],
         )
-        .properties(height=260)
     )
 
 
 def sink_weight(table: pd.DataFrame) -> alt.Chart:
     """Weight on the first token and its share of what is written; table as `sink.by_layer`."""
-    y = alt.Y("value:Q").title("share of a row").scale(domain=[0, 1])
+    y = alt.Y("value:Q", title="share of a row", scale=alt.Scale(domain=[0, 1]))
     return _lines(table, {WEIGHT: VERMILLION, SHARE: BLUE, EVEN: PURPLE}, y)
 
 
@@ -45,8 +52,7 @@ def sink_ratios(table: pd.DataFrame) -> alt.Chart:
     colours = {STATE: GREEN, VALUE: BLUE, KEY: VERMILLION}
     values = table[list(colours)].to_numpy().ravel()
     marks = decades([*values[values > 0].tolist(), 1.0])
-    y = alt.Y("value:Q").title("times the median length")
-    return _lines(table, colours, y.scale(**marks["scale"]).axis(**marks["axis"]))
+    return _lines(table, colours, alt.Y("value:Q", title="times the median length", **marks))
 
 
 def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Chart:
@@ -54,17 +60,24 @@ def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Cha
     names = list(colours)
     legend = alt.Legend(orient="top", symbolType="stroke", columns=3, symbolStrokeWidth=3)
     layers = [0, max(int(table["layer"].max()), 1)]
-    colour = alt.Color("what:N").title(None).legend(legend)
-    dash = alt.StrokeDash("what:N").title(None).legend(legend)
+    colour_scale = alt.Scale(domain=names, range=list(colours.values()))
+    dashes = alt.Scale(domain=names, range=DASHES)
     return (
-        alt.Chart(table.melt("layer", names, "what", "value"))
+        alt.Chart(table.melt("layer", names, "what", "value"), height=320)
         .mark_line(point=alt.OverlayMarkDef(size=25), strokeWidth=2)
         .encode(
-            alt.X("layer:Q").axis(tickMinStep=1).scale(domain=layers, nice=False),
+            alt.X(
+                "layer:Q",
+                axis=alt.Axis(tickMinStep=1),
+                scale=alt.Scale(domain=layers, nice=False),
+            ),
             y,
-            colour.scale(domain=names, range=list(colours.values())),
-            dash.scale(domain=names, range=DASHES),
-            tooltip=["layer:Q", "what:N", alt.Tooltip("value:Q").format(".4~g")],
+            alt.Color("what:N", title=None, legend=legend, scale=colour_scale),
+            alt.StrokeDash("what:N", title=None, legend=legend, scale=dashes),
+            tooltip=[
+                alt.Tooltip("layer:Q"),
+                alt.Tooltip("what:N"),
+                alt.Tooltip("value:Q", format=".4~g"),
+            ],
         )
-        .properties(height=320)
     )

@@ -29,28 +29,31 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
     """
     powers = range(-7, max(-4, math.ceil(math.log10(largest or 1e-4))) + 1)
     names = [WEIGHTS, HIDDEN]
-    colour = alt.Color("of:N").title(None).legend(orient="top")
-    shape = alt.Shape("of:N").title(None).legend(orient="top")
+    colours = alt.Scale(domain=names, range=[BLUE, VERMILLION])
+    shapes = alt.Scale(domain=names)  # as the colours': one legend for both
+    legend = alt.Legend(orient="top")
+    y = alt.Y(
+        "difference:Q",
+        title="largest |difference|",
+        # symlog: like a logarithm above its constant, and it has a place for 0
+        scale=alt.Scale(type="symlog", constant=1e-8, domain=[0, 10.0 ** powers[-1]]),
+        axis=alt.Axis(
+            values=[0, *(10.0**power for power in powers)],
+            labelExpr="datum.value ? format(datum.value, '~e') : '0'",
+        ),
+    )
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=260)
         .mark_line(point=alt.OverlayMarkDef(size=50), strokeWidth=1.5)
         .encode(
-            alt.X("layer:Q").title("layer").axis(tickMinStep=1),
-            alt.Y("difference:Q")
-            .title("largest |difference|")
-            # symlog: like a logarithm above its constant, and it has a place for 0
-            .scale(type="symlog", constant=1e-8, domain=[0, 10.0 ** powers[-1]])
-            .axis(
-                values=[0, *(10.0**power for power in powers)],
-                labelExpr="datum.value ? format(datum.value, '~e') : '0'",
-            ),
-            colour.scale(domain=names, range=[BLUE, VERMILLION]),
-            shape.scale(domain=names),  # as the colours': one legend for both
+            alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1)),
+            y,
+            alt.Color("of:N", title=None, legend=legend, scale=colours),
+            alt.Shape("of:N", title=None, legend=legend, scale=shapes),
             tooltip=[
-                "of:N",
-                "layer:Q",
-                alt.Tooltip("difference:Q").title("largest difference").format(".2e"),
+                alt.Tooltip("of:N"),
+                alt.Tooltip("layer:Q"),
+                alt.Tooltip("difference:Q", title="largest difference", format=".2e"),
             ],
         )
-        .properties(height=260)
     )

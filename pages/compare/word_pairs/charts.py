@@ -82,7 +82,7 @@ def pairs(result: Search) -> pd.DataFrame:
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts})
 
 
-def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.LayerChart:
+def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
     """Layers down, heads across, one cell a head; the three largest carry their place.
 
     table, heading: as `weights` and `words`. largest: where the colours end.
@@ -95,39 +95,49 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.Laye
         values=[0, largest / 2, largest],
         format=".3f",
     )
-    heads = alt.Chart(table).encode(
-        alt.X("head:O").axis(axis),
-        alt.Y("layer:O").axis(axis),
-        tooltip=["layer:O", "head:O", alt.Tooltip("weight:Q").format(".5f")],
+    heads = alt.Chart().encode(
+        alt.X("head:O", axis=axis),
+        alt.Y("layer:O", axis=axis),
+        tooltip=[
+            alt.Tooltip("layer:O"),
+            alt.Tooltip("head:O"),
+            alt.Tooltip("weight:Q", format=".5f"),
+        ],
     )
     cells = heads.mark_rect(stroke=PAPER, strokeWidth=1).encode(
-        alt.Color("weight:Q").scale(domain=[0, largest]).legend(legend)
+        alt.Color("weight:Q", scale=alt.Scale(domain=[0, largest]), legend=legend)
     )
     # the colours run away from the background: large weights need its colour
-    on_cell = alt.when(alt.datum.weight > largest / 2).then(alt.value(PAPER))
+    on_large = {"test": alt.datum.weight > largest / 2, "value": PAPER}
     places = heads.mark_text(fontWeight="bold", fontSize=12).encode(
-        text="place:N", color=on_cell.otherwise(alt.value(INK))
+        alt.Text("place:N"), alt.ColorValue(INK, condition=[on_large])
     )
     above = (
         alt.Chart(heading)
         .mark_text(align="left", baseline="bottom", fontSize=14, fontWeight="bold", color=INK)
-        .encode(x=alt.value(0), y=alt.value(-14), text="words:N")
+        .encode(alt.Text("words:N"), x=alt.PositionValueDef(0), y=alt.PositionValueDef(-14))
     )
     n_layers = table["layer"].nunique()
-    return (cells + places + above).properties(
+    return alt.layer(
+        cells,
+        places,
+        above,
+        data=table,
         height=alt.Step(16 if n_layers > MANY_LAYERS else 30),
         description="The weight in every layer and head",
     )
 
 
-def against(table: pd.DataFrame, largest: float) -> alt.LayerChart:
+def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
     """Every head as a point: its weight on A across, on B upwards, and where both are alike."""
     names = list(PREFERENCES.values())
     alike = pd.DataFrame({"A": [0.0, largest], "B": [0.0, largest]})
-    x = alt.X("A:Q").title("weight on A").scale(domain=[0, largest], nice=True)
-    y = alt.Y("B:Q").title("weight on B").scale(domain=[0, largest], nice=True)
-    colour = alt.Color("prefers:N").title(None).legend(orient="top")
-    shape = alt.Shape("prefers:N").title(None).legend(orient="top")
+    weight = alt.Scale(domain=[0, largest], nice=True)
+    x = alt.X("A:Q", title="weight on A", scale=weight)
+    y = alt.Y("B:Q", title="weight on B", scale=weight)
+    legend = alt.Legend(orient="top")
+    colours = alt.Scale(domain=names, range=[BLUE, GREY, VERMILLION])
+    shapes = alt.Scale(domain=names, range=["circle", "square", "triangle-up"])
     line = alt.Chart(alike).mark_line(color=INK, strokeWidth=1, strokeDash=[4, 4]).encode(x, y)
     points = (
         alt.Chart(table)
@@ -135,38 +145,39 @@ def against(table: pd.DataFrame, largest: float) -> alt.LayerChart:
         .encode(
             x,
             y,
-            colour.scale(domain=names, range=[BLUE, GREY, VERMILLION]),
-            shape.scale(domain=names, range=["circle", "square", "triangle-up"]),
+            alt.Color("prefers:N", title=None, legend=legend, scale=colours),
+            alt.Shape("prefers:N", title=None, legend=legend, scale=shapes),
             tooltip=[
-                "layer:O",
-                "head:O",
-                alt.Tooltip("A:Q").title("weight on A").format(".5f"),
-                alt.Tooltip("B:Q").title("weight on B").format(".5f"),
+                alt.Tooltip("layer:O"),
+                alt.Tooltip("head:O"),
+                alt.Tooltip("A:Q", title="weight on A", format=".5f"),
+                alt.Tooltip("B:Q", title="weight on B", format=".5f"),
             ],
         )
     )
-    return (line + points).properties(
-        height=340, description="Each head as a point: its weight on A and on B"
+    return alt.layer(
+        line, points, height=340, description="Each head as a point: its weight on A and on B"
     )
 
 
-def yardstick(table: pd.DataFrame, mine: float) -> alt.LayerChart:
+def yardstick(table: pd.DataFrame, mine: float) -> alt.TopLevelMixin:
     """How large the largest weight is for all other pairs, and where that of A is.
 
     table: as `pairs`. mine: the largest weight on A.
     """
-    x = alt.X("from:Q").title("largest weight over all heads").scale(domain=[0, 1])
+    title, share = "largest weight over all heads", alt.Scale(domain=[0, 1])
+    x = alt.X("from:Q", title=title, scale=share)
     bars = (
         alt.Chart(table)
         .mark_bar(color=GREY)
         .encode(
-            x.bin("binned"),
+            alt.X("from:Q", title=title, scale=share, bin="binned"),
             alt.X2("to"),
-            alt.Y("pairs:Q").title("pairs of words"),
+            alt.Y("pairs:Q", title="pairs of words"),
             tooltip=[
-                alt.Tooltip("from:Q").format(".2f"),
-                alt.Tooltip("to:Q").format(".2f"),
-                "pairs:Q",
+                alt.Tooltip("from:Q", format=".2f"),
+                alt.Tooltip("to:Q", format=".2f"),
+                alt.Tooltip("pairs:Q"),
             ],
         )
     )
@@ -180,7 +191,11 @@ def yardstick(table: pd.DataFrame, mine: float) -> alt.LayerChart:
         y=10,
         align="right" if left else "left",
         dx=-8 if left else 8,
-    ).encode(x, text="is:N")
-    return (bars + rule + letter).properties(
-        height=340, description="Largest weight over all heads, for every other pair of words"
+    ).encode(x, alt.Text("is:N"))
+    return alt.layer(
+        bars,
+        rule,
+        letter,
+        height=340,
+        description="Largest weight over all heads, for every other pair of words",
     )

@@ -14,41 +14,49 @@ from ui.charts.style import BLUE, GREEN, INK, PURPLE, VERMILLION, decades
 ROW = 24  # pixels of a model's row, the axis below included
 _COLOURS = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
 _DASHES = {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}
-_SIZE = alt.Tooltip("GB:Q").format(",.4~g")
+_SIZE = alt.Tooltip("GB:Q", format=",.4~g")
 
 
 def context_chart(
     lines: pd.DataFrame, levels: pd.DataFrame, chosen: pd.DataFrame
-) -> alt.LayerChart:
+) -> alt.TopLevelMixin:
     """The cache against the context, both logarithmic, beside the weights and what they leave.
 
     lines, levels, chosen: as `lengths`, `levels` and `chosen_point` of `numbers`.
     """
     names = [*lines["what"].unique(), *levels["what"].unique()]
-    x = (
-        alt.X("tokens:Q")
-        .title("tokens of each sequence, logarithmic")
-        .scale(type="log", base=2, domain=[CONTEXTS[0], CONTEXTS[-1]], nice=False)
-        .axis(values=[2**power for power in range(7, 21, 3)], format=",d")
+    x = alt.X(
+        "tokens:Q",
+        title="tokens of each sequence, logarithmic",
+        scale=alt.Scale(type="log", base=2, domain=[CONTEXTS[0], CONTEXTS[-1]], nice=False),
+        axis=alt.Axis(values=[2**power for power in range(7, 21, 3)], format=",d"),
     )
-    y = alt.Y("GB:Q").title("GB, logarithmic").scale(**_scale(lines, levels))
-    y = y.axis(**_axis(lines, levels))
-    colour = alt.Color("what:N").title(None).legend(**_legend())
-    colour = colour.scale(domain=names, range=[_COLOURS[name] for name in names])
-    dash = alt.StrokeDash("what:N").legend(None)
-    dash = dash.scale(domain=names, range=[_DASHES[name] for name in names])
-    of_a_length = ["what:N", _SIZE, alt.Tooltip("tokens:Q").format(",d")]
-    curves = alt.Chart(lines).mark_line(strokeWidth=2.5).encode(x, y, colour, dash)
-    rules = alt.Chart(levels).mark_rule(strokeWidth=2).encode(y, colour, dash)
-    point = alt.Chart(chosen).mark_point(filled=True, size=110, color=INK, opacity=1).encode(x, y)
-    return (
-        curves.encode(tooltip=of_a_length)
-        + rules.encode(tooltip=["what:N", _SIZE])
-        + point.encode(tooltip=of_a_length)
-    ).properties(height=380)
+    y = alt.Y("GB:Q", title="GB, logarithmic", **_decades(lines, levels))
+    colour = alt.Color(
+        "what:N",
+        title=None,
+        legend=_legend(),
+        scale=alt.Scale(domain=names, range=[_COLOURS[name] for name in names]),
+    )
+    dash = alt.StrokeDash(
+        "what:N",
+        legend=None,
+        scale=alt.Scale(domain=names, range=[_DASHES[name] for name in names]),
+    )
+    tooltip = [alt.Tooltip("what:N"), _SIZE]
+    of_a_length = [*tooltip, alt.Tooltip("tokens:Q", format=",d")]
+    curves = alt.Chart(lines).mark_line(strokeWidth=2.5)
+    rules = alt.Chart(levels).mark_rule(strokeWidth=2)
+    point = alt.Chart(chosen).mark_point(filled=True, size=110, color=INK, opacity=1)
+    return alt.layer(
+        curves.encode(x, y, colour, dash, tooltip=of_a_length),
+        rules.encode(y, colour, dash, tooltip=tooltip),
+        point.encode(x, y, tooltip=of_a_length),
+        height=380,
+    )
 
 
-def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.LayerChart:
+def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
     """One row a model: its cache, and where plain multi-head attention would put it.
 
     Points, not bars: a logarithmic axis has no zero for bars to stand on.
@@ -56,24 +64,20 @@ def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.LayerChart:
     site's own names, as it becomes a part of an expression.
     """
     order = list(sizes["model"].unique())
-    y = (
-        alt.Y("model:N")
-        .sort(order)
-        .title(None)
-        .axis(
-            labelLimit=200,
-            labelOverlap=False,
-            labelFlush=False,
-            labelFontWeight=alt.condition(
-                alt.datum.value == chosen, alt.value("bold"), alt.value("normal")
-            ),
-            grid=True,
-            gridOpacity=0.3,
-        )
+    rows = alt.Axis(
+        labelLimit=200,
+        labelOverlap=False,
+        labelFlush=False,
+        labelFontWeight=alt.condition(
+            alt.datum.value == chosen, alt.value("bold"), alt.value("normal")
+        ),
+        grid=True,
+        gridOpacity=0.3,
     )
+    y = alt.Y("model:N", sort=order, title=None, axis=rows)
     names = [REAL, PLAIN, WEIGHTS]
-    colour = alt.Color("what:N").title(None).legend(**_legend())
-    shape = alt.Shape("what:N").title(None).legend(**_legend())
+    colours = alt.Scale(domain=names, range=[_COLOURS[name] for name in names])
+    shapes = alt.Scale(domain=names, range=["circle", "diamond", "cross"])
     saved = sizes.pivot(index="model", columns="what", values="GB").reset_index()
     within = (alt.datum.what == REAL) & (alt.datum.context == WITHIN)
     lines = (
@@ -87,49 +91,57 @@ def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.LayerChart:
         .encode(
             _x(sizes, "GB"),
             y,
-            colour.scale(domain=names, range=[_COLOURS[name] for name in names]),
-            shape.scale(domain=names, range=["circle", "diamond", "cross"]),
-            fill=alt.when(within).then(alt.value(BLUE)).otherwise(alt.value("transparent")),
-            tooltip=["model:N", "form:N", "what:N", _SIZE, "context:N"],
+            alt.Color("what:N", title=None, legend=_legend(), scale=colours),
+            alt.Shape("what:N", title=None, legend=_legend(), scale=shapes),
+            alt.FillValue("transparent", condition=[{"test": within, "value": BLUE}]),
+            tooltip=[
+                alt.Tooltip("model:N"),
+                alt.Tooltip("form:N"),
+                alt.Tooltip("what:N"),
+                _SIZE,
+                alt.Tooltip("context:N"),
+            ],
         )
     )
-    return (lines + points).properties(height=ROW * len(order))
+    return alt.layer(lines, points, height=ROW * len(order))
 
 
 def family_chart(sizes: pd.DataFrame) -> alt.Chart:
     """GPT-3's sizes: weights and cache, one point a model; sizes as `numbers.sizes_of_family`."""
     names = [WEIGHTS, CACHE]
-    model = alt.X("model:N").sort(list(sizes["model"].unique())).title("GPT-3")
-    dash = alt.StrokeDash("what:N").legend(None).scale(domain=names, range=[[8, 4], [1, 0]])
-    colour = alt.Color("what:N").title(None).legend(**_legend(), symbolStrokeWidth=0)
+    colours = alt.Scale(domain=names, range=[VERMILLION, BLUE])
+    dashes = alt.Scale(domain=names, range=[[8, 4], [1, 0]])
+    legend = {**_legend(), "symbolStrokeWidth": 0}
     return (
-        alt.Chart(sizes)
+        alt.Chart(sizes, height=380)
         .mark_line(point=alt.OverlayMarkDef(size=70, filled=True), strokeWidth=2.5)
         .encode(
-            model.axis(labelAngle=-40, labelOverlap=False),
-            alt.Y("GB:Q").title("GB, logarithmic").scale(**_scale(sizes)).axis(**_axis(sizes)),
-            colour.scale(domain=names, range=[VERMILLION, BLUE]),
-            dash,
-            tooltip=["model:N", "what:N", _SIZE, alt.Tooltip("parameters:Q").format(",d")],
+            alt.X(
+                "model:N",
+                sort=list(sizes["model"].unique()),
+                title="GPT-3",
+                axis=alt.Axis(labelAngle=-40, labelOverlap=False),
+            ),
+            alt.Y("GB:Q", title="GB, logarithmic", **_decades(sizes)),
+            alt.Color("what:N", title=None, legend=legend, scale=colours),
+            alt.StrokeDash("what:N", legend=None, scale=dashes),
+            tooltip=[
+                alt.Tooltip("model:N"),
+                alt.Tooltip("what:N"),
+                _SIZE,
+                alt.Tooltip("parameters:Q", format=",d"),
+            ],
         )
-        .properties(height=380)
     )
 
 
 def _x(sizes: pd.DataFrame, column: str) -> alt.X:
-    x = alt.X(f"{column}:Q").title("GB, logarithmic")
-    return x.scale(**_scale(sizes)).axis(**_axis(sizes))
+    return alt.X(f"{column}:Q", title="GB, logarithmic", **_decades(sizes))
 
 
-def _scale(*tables: pd.DataFrame) -> dict[str, Any]:
-    """A logarithmic scale over all sizes of these tables."""
-    scale: dict[str, Any] = decades(pd.concat(tables)["GB"].tolist())["scale"]
-    return scale
-
-
-def _axis(*tables: pd.DataFrame) -> dict[str, Any]:
-    axis: dict[str, Any] = decades(pd.concat(tables)["GB"].tolist())["axis"]
-    return axis
+def _decades(*tables: pd.DataFrame) -> dict[str, Any]:
+    """A logarithmic scale over all sizes of these tables, and its axis."""
+    return decades([size for table in tables for size in table["GB"]])
 
 
 def _legend() -> dict[str, Any]:

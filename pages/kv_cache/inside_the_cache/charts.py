@@ -10,94 +10,109 @@ from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
 from ui.charts.style import BLUE, GREEN, INK, VERMILLION
 
 
-def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
+def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     """Bytes allocated and used after every step; a line at step `now` (from 0).
 
     table: as `numbers.bytes_held`.
     """
     names = [ALLOCATED, USED]
-    y = alt.Y("bytes:Q").title("bytes").axis(format=",d")
-    colour = alt.Color("what:N").title(None).legend(_line_legend())
-    dash = alt.StrokeDash("what:N").legend(None).scale(domain=names, range=[[6, 3], [1, 0]])
+    most = float(table["bytes"].max()) * 1.05
+    colours = alt.Scale(domain=names, range=[VERMILLION, BLUE])
+    dashes = alt.Scale(domain=names, range=[[6, 3], [1, 0]])
     lines = (
         alt.Chart(table)
         .mark_line(point=alt.OverlayMarkDef(size=30), strokeWidth=2)
         .encode(
             _steps(table),
-            y.scale(domain=[0, float(table["bytes"].max()) * 1.05]),
-            colour.scale(domain=names, range=[VERMILLION, BLUE]),
-            dash,
-            tooltip=["step:Q", "what:N", alt.Tooltip("bytes:Q").format(",d")],
+            alt.Y(
+                "bytes:Q",
+                title="bytes",
+                axis=alt.Axis(format=",d"),
+                scale=alt.Scale(domain=[0, most]),
+            ),
+            alt.Color("what:N", title=None, legend=_line_legend(), scale=colours),
+            alt.StrokeDash("what:N", legend=None, scale=dashes),
+            tooltip=[
+                alt.Tooltip("step:Q"),
+                alt.Tooltip("what:N"),
+                alt.Tooltip("bytes:Q", format=",d"),
+            ],
         )
     )
-    return (lines + _here(step_index)).properties(height=240)
+    return alt.layer(lines, _here(step_index), height=240)
 
 
-def difference_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
+def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     """The largest logit difference of every step; table as `numbers.logit_differences`."""
     line = (
         alt.Chart(table)
         .mark_line(point=alt.OverlayMarkDef(size=40), color=BLUE, strokeWidth=2)
         .encode(
             _steps(table),
-            alt.Y("difference:Q")
-            .title("largest logit difference")
-            .axis(labelExpr="datum.value ? format(datum.value, '~e') : '0'")
-            .scale(zero=True),
+            alt.Y(
+                "difference:Q",
+                title="largest logit difference",
+                axis=alt.Axis(labelExpr="datum.value ? format(datum.value, '~e') : '0'"),
+                scale=alt.Scale(zero=True),
+            ),
             tooltip=[
-                "step:Q",
-                alt.Tooltip("difference:Q").format(".2e"),
-                alt.Tooltip("same:N").title("same token"),
+                alt.Tooltip("step:Q"),
+                alt.Tooltip("difference:Q", format=".2e"),
+                alt.Tooltip("same:N", title="same token"),
             ],
         )
     )
-    return (line + _here(step_index)).properties(height=240)
+    return alt.layer(line, _here(step_index), height=240)
 
 
-def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.LayerChart:
+def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.TopLevelMixin:
     """The logit differences of the three ways from the full context, by step.
 
     table: as `full.table`. last_fitting: the last step, from 1, whose token has room. step_index:
     the step (from 0) that a dotted line shows.
     """
     ways = [AGAIN, RING, FIRST]
-    colour = alt.Color("way:N").title(None).legend(_line_legend(columns=2))  # whole on a phone
-    dash = alt.StrokeDash("way:N").legend(None)
-    steps = alt.X("step:Q").title("step").axis(tickMinStep=1)
+    colours = alt.Scale(domain=ways, range=[GREEN, VERMILLION, BLUE])
+    dashes = alt.Scale(domain=ways, range=[[6, 3], [1, 0], [2, 2]])
+    legend = _line_legend(columns=2)  # whole on a phone
     lines = (
         alt.Chart(table)
         .mark_line(point=alt.OverlayMarkDef(size=35), strokeWidth=2)
         .encode(
-            steps.scale(domain=[1, int(table["step"].max())], nice=False),
-            alt.Y(f"{LARGEST}:Q").title(LARGEST),
-            colour.scale(domain=ways, range=[GREEN, VERMILLION, BLUE]),
-            dash.scale(domain=ways, range=[[6, 3], [1, 0], [2, 2]]),
+            _steps(table),
+            alt.Y(f"{LARGEST}:Q", title=LARGEST),
+            alt.Color("way:N", title=None, legend=legend, scale=colours),
+            alt.StrokeDash("way:N", legend=None, scale=dashes),
             tooltip=[
-                "step:Q",
-                "way:N",
-                alt.Tooltip(f"{LARGEST}:Q").format(".3f"),
-                alt.Tooltip(f"{DIVERGENCE}:Q").format(".4f"),
-                "likeliest:N",
-                "with full context:N",
+                alt.Tooltip("step:Q"),
+                alt.Tooltip("way:N"),
+                alt.Tooltip(f"{LARGEST}:Q", format=".3f"),
+                alt.Tooltip(f"{DIVERGENCE}:Q", format=".4f"),
+                alt.Tooltip("likeliest:N"),
+                alt.Tooltip("with full context:N"),
             ],
         )
     )
     full = alt.Chart(pd.DataFrame({"step": [last_fitting + 0.5]})).mark_rule(color=INK)
-    return (lines + full.encode(alt.X("step:Q").title("step")) + _here(step_index)).properties(
-        height=300
+    return alt.layer(
+        lines, full.encode(alt.X("step:Q", title="step")), _here(step_index), height=300
     )
 
 
 def _steps(table: pd.DataFrame) -> alt.X:
-    x = alt.X("step:Q").title("step").axis(tickMinStep=1)
-    return x.scale(domain=[1, max(int(table["step"].max()), 2)], nice=False)
+    return alt.X(
+        "step:Q",
+        title="step",
+        axis=alt.Axis(tickMinStep=1),
+        scale=alt.Scale(domain=[1, max(int(table["step"].max()), 2)], nice=False),
+    )
 
 
 def _here(step_index: int) -> alt.Chart:
     """A line where the visitor is."""
     line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]}))
     return line_at_step.mark_rule(color=INK, strokeDash=[2, 3]).encode(
-        alt.X("step:Q").title("step")
+        alt.X("step:Q", title="step")
     )
 
 

@@ -84,36 +84,41 @@ def totals(runs: Mapping[str, Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> alt.LayerChart:
+def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> alt.TopLevelMixin:
     """Milliseconds of each decode step against the tokens so far, and the fitted lines.
 
     points, lines: as `median_steps` and `fitted_steps`. The points of the first run are filled,
     those of a second are not.
     """
     names = _names(points)
-    x = alt.X("tokens:Q").title("tokens so far, prompt included").scale(zero=False, nice=False)
-    y = alt.Y("ms:Q").title("milliseconds a step").scale(zero=True)
+    y = alt.Y("ms:Q", title="milliseconds a step", scale=alt.Scale(zero=True))
     if logarithmic:
         marks = decades(points["ms"][points["ms"] > 0].tolist() or [1.0])
-        y = alt.Y("ms:Q").title("milliseconds a step, logarithmic")
-        y = y.scale(**marks["scale"]).axis(**marks["axis"])
+        y = alt.Y("ms:Q", title="milliseconds a step, logarithmic", **marks)
     colours = alt.Scale(domain=names, range=[COLOURS[name] for name in names])
     shapes = alt.Scale(domain=names, range=[_SHAPES[name] for name in names])
-    filled = alt.when("datum.first").then("contender:N", scale=colours, legend=None)
+    both = (
+        alt.X(
+            "tokens:Q",
+            title="tokens so far, prompt included",
+            scale=alt.Scale(zero=False, nice=False),
+        ),
+        y,
+        alt.Color("contender:N", title=None, scale=colours, legend=legend(names)),
+        _tooltip("tokens:Q", alt.Tooltip("ms:Q", title="milliseconds", format=",.3~f")),
+    )
+    filled = {"field": "contender", "type": "nominal", "scale": colours, "legend": None}
     steps = (
         alt.Chart(points)
         .mark_point(size=16, strokeWidth=1)
         .encode(
-            alt.Shape("contender:N").title(None).scale(shapes).legend(**legend(names)),
-            fill=filled.otherwise(alt.value("transparent")),
+            *both,
+            alt.Shape("contender:N", title=None, scale=shapes, legend=legend(names)),
+            alt.FillValue("transparent", condition={"test": "datum.first", **filled}),
         )
     )
-    fits = alt.Chart(lines).mark_line(strokeWidth=2).encode(_dash(points))
-    both = (x, y, alt.Color("contender:N").title(None).scale(colours).legend(**legend(names)))
-    tooltip = _tooltip("tokens:Q", alt.Tooltip("ms:Q").title("milliseconds").format(",.3~f"))
-    return (steps.encode(*both, tooltip=tooltip) + fits.encode(*both, tooltip=tooltip)).properties(
-        height=HEIGHT
-    )
+    fits = alt.Chart(lines).mark_line(strokeWidth=2).encode(*both, _dash(points))
+    return alt.layer(steps, fits, height=HEIGHT)
 
 
 def cumulated(table: pd.DataFrame) -> alt.Chart:
@@ -123,21 +128,23 @@ def cumulated(table: pd.DataFrame) -> alt.Chart:
     """
     names, most = _names(table), int(table["new"].max())
     marks = decades(table["s"].tolist())
-    x = alt.X("new:Q").title("new tokens, logarithmic")
-    y = alt.Y("s:Q").title("seconds in total, logarithmic")
-    colour = alt.Color("contender:N").title(None).legend(**legend(names))
+    colours = alt.Scale(domain=names, range=[COLOURS[name] for name in names])
     values = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500) if n <= most]
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=HEIGHT)
         .mark_line(strokeWidth=2)
         .encode(
-            x.scale(type="log", domain=[1, most], nice=False).axis(values=values, format="d"),
-            y.scale(**marks["scale"]).axis(**marks["axis"]),
-            colour.scale(domain=names, range=[COLOURS[name] for name in names]),
+            alt.X(
+                "new:Q",
+                title="new tokens, logarithmic",
+                scale=alt.Scale(type="log", domain=[1, most], nice=False),
+                axis=alt.Axis(values=values, format="d"),
+            ),
+            alt.Y("s:Q", title="seconds in total, logarithmic", **marks),
+            alt.Color("contender:N", title=None, legend=legend(names), scale=colours),
             _dash(table),
-            tooltip=_tooltip("new:Q", alt.Tooltip("s:Q").title("seconds").format(",.4~g")),
+            tooltip=_tooltip("new:Q", alt.Tooltip("s:Q", title="seconds", format=",.4~g")),
         )
-        .properties(height=HEIGHT)
     )
 
 
@@ -148,7 +155,7 @@ def legend(names: Sequence[str]) -> dict[str, Any]:
 
 def _tooltip(tokens: str, measured: alt.Tooltip) -> list[alt.Tooltip]:
     named = [alt.Tooltip("run:N"), alt.Tooltip("contender:N")]
-    return [*named, alt.Tooltip(tokens).title("tokens"), measured]
+    return [*named, alt.Tooltip(tokens, title="tokens"), measured]
 
 
 def _names(table: pd.DataFrame) -> list[str]:
@@ -158,9 +165,12 @@ def _names(table: pd.DataFrame) -> list[str]:
 
 def _dash(table: pd.DataFrame) -> alt.StrokeDash:
     runs = list(table["run"].unique())
-    dash = alt.StrokeDash("run:N").title(None)
-    return dash.scale(domain=runs, range=[[1, 0], [6, 4]][: len(runs)]).legend(
-        alt.Legend(orient="top") if len(runs) > 1 else None
+    dashes = alt.Scale(domain=runs, range=[[1, 0], [6, 4]][: len(runs)])
+    return alt.StrokeDash(
+        "run:N",
+        title=None,
+        scale=dashes,
+        legend=alt.Legend(orient="top") if len(runs) > 1 else None,
     )
 
 

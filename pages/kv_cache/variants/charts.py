@@ -26,41 +26,49 @@ def sizes(ladder: Ladder) -> pd.DataFrame:
     )
 
 
-def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.LayerChart:
+def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
     """A bar for the measured bytes of every form, and a mark where the formula puts its end.
 
     table: as `sizes`. chosen: the form that stands out.
     """
-    y = alt.Y("form:N").sort(list(table["form"])).title(None)
-    forms = alt.Chart(table.assign(chosen=table["form"] == chosen)).encode(
-        y.axis(labelLimit=160, labelOverlap=False)
-    )
-    tooltip = [
+    y = alt.Y(
         "form:N",
-        alt.Tooltip("bytes:Q").title("measured, bytes").format(",d"),
-        alt.Tooltip("formula:Q").title("formula, kB").format(",.3f"),
+        sort=list(table["form"]),
+        title=None,
+        axis=alt.Axis(labelLimit=160, labelOverlap=False),
+    )
+    forms = alt.Chart().encode(y)
+    tooltip = [
+        alt.Tooltip("form:N"),
+        alt.Tooltip("bytes:Q", title="measured, bytes", format=",d"),
+        alt.Tooltip("formula:Q", title="formula, kB", format=",.3f"),
     ]
     most = float(table["kB"].max()) * 1.35
     bars = forms.mark_bar(height=alt.RelativeBandSize(0.7)).encode(
         _kilobytes("kB", most),
-        color=alt.when("datum.chosen").then(alt.value(BLUE)).otherwise(alt.value(PURPLE)),
+        alt.ColorValue(PURPLE, condition=[{"test": "datum.chosen", "value": BLUE}]),
         tooltip=tooltip,
     )
     marks = forms.mark_tick(thickness=3, color=INK, height=alt.RelativeBandSize(0.9)).encode(
         _kilobytes("formula", most), tooltip=tooltip
     )
     labels = forms.mark_text(align="left", dx=7, color=INK).encode(
-        _kilobytes("kB", most), text="label:N"
+        _kilobytes("kB", most), alt.Text("label:N")
     )
-    return (bars + marks + labels).properties(height=ROW * len(table) + 40)
+    rows = table.assign(chosen=table["form"] == chosen)
+    return alt.layer(bars, marks, labels, data=rows, height=ROW * len(table) + 40)
 
 
 def _kilobytes(column: str, most: float) -> alt.X:
-    x = alt.X(f"{column}:Q").title("kB of cache after the prompt, all layers")
-    return x.scale(domain=[0, most], nice=False).axis(tickCount=4, labelBound=True)
+    return alt.X(
+        f"{column}:Q",
+        title="kB of cache after the prompt, all layers",
+        scale=alt.Scale(domain=[0, most], nice=False),
+        axis=alt.Axis(tickCount=4, labelBound=True),
+    )
 
 
-def drifts(table: pd.DataFrame) -> alt.LayerChart:
+def drifts(table: pd.DataFrame) -> alt.TopLevelMixin:
     """What pooling changes, by the number of key/value heads that are left.
 
     table: "heads", "what" (HIDDEN or ATTENTION), "value", and "low" and "high" over the tokens or
@@ -69,24 +77,25 @@ def drifts(table: pd.DataFrame) -> alt.LayerChart:
     kinds = [HIDDEN, ATTENTION]
     order = sorted({int(heads) for heads in table["heads"]}, reverse=True)
     legend = alt.Legend(orient="top", columns=1, labelLimit=320, symbolOpacity=1)
-    colour = alt.Color("what:N").title(None).legend(legend)
-    shape = alt.Shape("what:N").title(None).legend(legend)
-    drawn = alt.Chart(table).encode(
-        alt.X("heads:O").sort(order).title("key/value heads left").axis(labelAngle=0),
-        alt.XOffset("what:N").scale(domain=kinds),
-        colour.scale(domain=kinds, range=[VERMILLION, BLUE]),
+    colours = alt.Scale(domain=kinds, range=[VERMILLION, BLUE])
+    shapes = alt.Scale(domain=kinds, range=["circle", "diamond"])
+    heads = alt.X("heads:O", sort=order, title="key/value heads left", axis=alt.Axis(labelAngle=0))
+    drawn = alt.Chart().encode(
+        heads,
+        alt.XOffset("what:N", scale=alt.Scale(domain=kinds)),
+        alt.Color("what:N", title=None, legend=legend, scale=colours),
         tooltip=[
-            "what:N",
-            alt.Tooltip("heads:O").title("key/value heads"),
-            *(alt.Tooltip(f"{name}:Q").format(".4f") for name in ("value", "low", "high")),
+            alt.Tooltip("what:N"),
+            alt.Tooltip("heads:O", title="key/value heads"),
+            *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("value", "low", "high")),
         ],
     )
     ranges = drawn.mark_rule(strokeWidth=3, opacity=0.5).encode(_mean("low"), alt.Y2("high"))
     means = drawn.mark_point(filled=True, size=100, opacity=1).encode(
-        _mean("value"), shape.scale(domain=kinds, range=["circle", "diamond"])
+        _mean("value"), alt.Shape("what:N", title=None, legend=legend, scale=shapes)
     )
-    return (ranges + means).properties(height=300)
+    return alt.layer(ranges, means, data=table, height=300)
 
 
 def _mean(column: str) -> alt.Y:
-    return alt.Y(f"{column}:Q").title("mean, and the range").scale(zero=True)
+    return alt.Y(f"{column}:Q", title="mean, and the range", scale=alt.Scale(zero=True))

@@ -65,36 +65,54 @@ def query_heads(ladder: Ladder, form: Form) -> pd.DataFrame:
     return heads.assign(reads=_LATENT, colour="") if _is_latent(ladder, form) else heads
 
 
-def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> alt.LayerChart:
+def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> alt.TopLevelMixin:
     """Query heads in a row, lines to what each of them reads, and that as a picture.
 
     The thumbnails are the tensors in the cache of layer 0: tokens down, numbers across.
     """
-    share = alt.Scale(domain=[0, 1])
-    start = (alt.X("from:Q").scale(share).axis(None), alt.Y("top:Q").scale(share).axis(None))
-    place = (alt.X("x:Q").scale(share).axis(None), alt.Y("y:Q").scale(share).axis(None))
-    coloured = alt.when("datum.colour").then("colour:N", scale=None).otherwise(alt.value(INK))
+    start, place = _shares("from", "top"), _shares("x", "y")
     lines = alt.Chart(links).mark_rule(strokeWidth=2, opacity=0.9)
-    top = alt.Chart(heads)
-    below = alt.Chart(parts).encode(*place)
+    top, below = alt.Chart(heads), alt.Chart(parts)
+    picture = below.mark_image(
+        aspect=False,
+        height=PICTURE_HEIGHT * 0.5,
+        width=alt.ExprRef("datum.wide * width"),
+        baseline="top",
+    )
+    its_own = {"test": "datum.colour", "field": "colour", "type": "nominal", "scale": None}
     below_picture = PICTURE_HEIGHT * 0.5 + 12
+    return alt.layer(
+        lines.encode(*start, alt.Color("colour:N", scale=None), alt.X2("to"), alt.Y2("bottom")),
+        top.mark_point(filled=True, size=130, opacity=1).encode(
+            *start,
+            alt.ColorValue(INK, condition=its_own),
+            tooltip=[alt.Tooltip("head:N", title="query head"), alt.Tooltip("reads:N")],
+        ),
+        top.mark_text(color=INK, fontSize=13, dy=-17).encode(*start, alt.Text("head:N")),
+        picture.encode(
+            *place,
+            alt.Url("image:N"),
+            tooltip=[
+                alt.Tooltip("name:N"),
+                alt.Tooltip("shape:N"),
+                alt.Tooltip("read by:N"),
+                alt.Tooltip("mean length:Q", format=".4f"),
+            ],
+        ),
+        below.mark_text(color=INK, fontSize=13, dy=below_picture).encode(
+            *place, alt.Text("label:N")
+        ),
+        height=PICTURE_HEIGHT,
+    )
+
+
+def _shares(across: str, upwards: str) -> tuple[alt.X, alt.Y]:
+    """Two columns as shares of the picture's width and height, without axes."""
+    share = alt.Scale(domain=[0, 1])
     return (
-        lines.encode(*start, alt.Color("colour:N").scale(None), x2="to", y2="bottom")
-        + top.mark_point(filled=True, size=130, opacity=1).encode(
-            *start, color=coloured, tooltip=[alt.Tooltip("head:N").title("query head"), "reads:N"]
-        )
-        + top.mark_text(color=INK, fontSize=13, dy=-17).encode(*start, text="head:N")
-        + below.mark_image(
-            aspect=False,
-            height=PICTURE_HEIGHT * 0.5,
-            width=alt.ExprRef("datum.wide * width"),
-            baseline="top",
-        ).encode(
-            url="image:N",
-            tooltip=["name:N", "shape:N", "read by:N", alt.Tooltip("mean length:Q").format(".4f")],
-        )
-        + below.mark_text(color=INK, fontSize=13, dy=below_picture).encode(text="label:N")
-    ).properties(height=PICTURE_HEIGHT)
+        alt.X(f"{across}:Q", scale=share, axis=None),
+        alt.Y(f"{upwards}:Q", scale=share, axis=None),
+    )
 
 
 def _is_latent(ladder: Ladder, form: Form) -> bool:

@@ -30,30 +30,33 @@ def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def totals_chart(table: pd.DataFrame, step_index: int) -> alt.LayerChart:
+def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     """Rows run so far, without a cache and with one; a line marks `step_index` (from 0)."""
     runs = [CACHED, UNCACHED]
-    colour = alt.Color("run:N").title(None).legend(orient="top")
-    shape = alt.Shape("run:N").title(None).legend(orient="top")
-    steps = alt.X("step:O").axis(labelAngle=0)
+    colours = alt.Scale(domain=runs, range=[BLUE, VERMILLION])
+    shapes = alt.Scale(domain=runs, range=["circle", "square"])
+    legend = alt.Legend(orient="top")
+    steps = alt.X("step:O", axis=alt.Axis(labelAngle=0))
     counted = alt.Chart(table).encode(
         steps,
-        alt.Y("rows:Q").title("rows run so far, each layer"),
-        colour.scale(domain=runs, range=[BLUE, VERMILLION]),
+        alt.Y("rows:Q", title="rows run so far, each layer"),
+        alt.Color("run:N", title=None, legend=legend, scale=colours),
         tooltip=[
-            "run:N",
-            "step:O",
-            alt.Tooltip("rows:Q").title("rows so far"),
-            alt.Tooltip("products:Q").title("multiplications so far").format(",d"),
+            alt.Tooltip("run:N"),
+            alt.Tooltip("step:O"),
+            alt.Tooltip("rows:Q", title="rows so far"),
+            alt.Tooltip("products:Q", title="multiplications so far", format=",d"),
         ],
     )
     line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]})).encode(steps)
-    points = counted.mark_point(filled=True, opacity=1, size=70)
-    return (
-        line_at_step.mark_rule(strokeDash=[4, 3], color=INK)
-        + counted.mark_line(strokeWidth=2)
-        + points.encode(shape.scale(domain=runs, range=["circle", "square"]))
-    ).properties(height=260)
+    return alt.layer(
+        line_at_step.mark_rule(strokeDash=[4, 3], color=INK),
+        counted.mark_line(strokeWidth=2),
+        counted.mark_point(filled=True, opacity=1, size=70).encode(
+            alt.Shape("run:N", title=None, legend=legend, scale=shapes)
+        ),
+        height=260,
+    )
 
 
 def contrast_chart(table: pd.DataFrame) -> alt.Chart:
@@ -67,20 +70,25 @@ def contrast_chart(table: pd.DataFrame) -> alt.Chart:
     marks = decades([*drawn["drawn"].tolist(), 1.0])
     layers = [-0.5, int(table["layer"].max()) + 0.5]
     legend = alt.Legend(orient="top", columns=1, labelLimit=320)
-    colour = alt.Color("model:N").title(None).legend(legend)
-    shape = alt.Shape("model:N").title(None).legend(legend)
+    colours = alt.Scale(domain=models, range=[BLUE, VERMILLION][: len(models)])
+    shapes = alt.Scale(domain=models, range=["circle", "square"][: len(models)])
     return (
-        alt.Chart(drawn)
+        alt.Chart(drawn, height=260)
         .mark_point(filled=True, opacity=1, size=60)
         .encode(
-            alt.X("layer:Q").title("layer").axis(tickMinStep=1).scale(domain=layers, nice=False),
-            alt.Y("drawn:Q")
-            .title("moved by, of the largest")
-            .scale(**marks["scale"])
-            .axis(**marks["axis"]),
-            colour.scale(domain=models, range=[BLUE, VERMILLION][: len(models)]),
-            shape.scale(domain=models, range=["circle", "square"][: len(models)]),
-            tooltip=["model:N", "layer:Q", alt.Tooltip("moved by:Q").format(".2e")],
+            alt.X(
+                "layer:Q",
+                title="layer",
+                axis=alt.Axis(tickMinStep=1),
+                scale=alt.Scale(domain=layers, nice=False),
+            ),
+            alt.Y("drawn:Q", title="moved by, of the largest", **marks),
+            alt.Color("model:N", title=None, legend=legend, scale=colours),
+            alt.Shape("model:N", title=None, legend=legend, scale=shapes),
+            tooltip=[
+                alt.Tooltip("model:N"),
+                alt.Tooltip("layer:Q"),
+                alt.Tooltip("moved by:Q", format=".2e"),
+            ],
         )
-        .properties(height=260)
     )

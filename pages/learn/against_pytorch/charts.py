@@ -19,32 +19,35 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     ways = list(table["way"].unique())
     legend = alt.Legend(orient="top", columns=1, labelLimit=300, title=None)
     base = alt.Chart().encode(
-        alt.X("heads:Q")
-        .title("heads (logarithmic)")
-        .scale(type="log", nice=False, domain=[0.9, 107])
-        .axis(values=[1, 2, 4, 8, 16, 32, 64, 96], format="d"),
-        alt.Color("way:N").scale(domain=ways, range=SERIES).legend(legend),
-        tooltip=[
-            "way:N",
+        alt.X(
             "heads:Q",
-            alt.Tooltip("median:Q").title("median, ms").format(".3f"),
-            alt.Tooltip("low:Q").title("fastest, ms").format(".3f"),
-            alt.Tooltip("high:Q").title("slowest, ms").format(".3f"),
+            title="heads (logarithmic)",
+            scale=alt.Scale(type="log", nice=False, domain=[0.9, 107]),
+            axis=alt.Axis(values=[1, 2, 4, 8, 16, 32, 64, 96], format="d"),
+        ),
+        alt.Color("way:N", scale=alt.Scale(domain=ways, range=SERIES), legend=legend),
+        tooltip=[
+            alt.Tooltip("way:N"),
+            alt.Tooltip("heads:Q"),
+            alt.Tooltip("median:Q", title="median, ms", format=".3f"),
+            alt.Tooltip("low:Q", title="fastest, ms", format=".3f"),
+            alt.Tooltip("high:Q", title="slowest, ms", format=".3f"),
         ],
     )
     ends = [float(table["low"].min()) * 0.9, float(table["high"].max()) * 1.1]
-    time = (
-        alt.Y("low:Q")
-        .title("milliseconds a call (logarithmic)")
-        .scale(type="log", nice=False, domain=ends)
-        .axis(format="~g", values=_TICKS)
+    time = alt.Y(
+        "low:Q",
+        title="milliseconds a call (logarithmic)",
+        scale=alt.Scale(type="log", nice=False, domain=ends),
+        axis=alt.Axis(format="~g", values=_TICKS),
     )
     return alt.layer(
         base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(time, alt.Y2("high")),
-        base.mark_line(strokeWidth=2).encode(y="median:Q"),
+        base.mark_line(strokeWidth=2).encode(alt.Y("median:Q")),
         base.mark_point(filled=True, size=55, opacity=1).encode(
             alt.Y("median:Q"),
-            alt.Shape("way:N").scale(domain=ways, range=_SHAPES).legend(legend),
+            alt.Shape("way:N", scale=alt.Scale(domain=ways, range=_SHAPES), legend=legend),
         ),
         data=table,
-    ).properties(height=560)
+        height=560,
+    )

@@ -8,7 +8,6 @@ import pandas as pd
 from ui.charts.style import BLUE, GREEN, VERMILLION
 
 STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds"
-_LAYERS = "layers passed (0: the embeddings)"
 
 
 def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
@@ -18,19 +17,18 @@ def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """
     series = [STREAM, ATTENTION, FEED_FORWARD]
     base = alt.Chart().encode(
-        alt.X("layers:Q")
-        .title(_LAYERS)
-        .scale(domain=[0, int(table["layers"].max())], nice=False)
-        .axis(tickMinStep=1),
-        alt.Color("series:N")
-        .title(None)
-        .scale(domain=series, range=[BLUE, VERMILLION, GREEN])
-        .legend(orient="top", columns=2, symbolOpacity=1, symbolType="square"),
+        _layers(int(table["layers"].max())),
+        alt.Color(
+            "series:N",
+            title=None,
+            scale=alt.Scale(domain=series, range=[BLUE, VERMILLION, GREEN]),
+            legend=alt.Legend(orient="top", columns=2, symbolOpacity=1, symbolType="square"),
+        ),
         tooltip=[
-            alt.Tooltip("series:N").title("of"),
-            alt.Tooltip("layers:Q").title("layers passed"),
-            alt.Tooltip("mean:Q").title("mean"),
-            alt.Tooltip("token:Q").title("this token"),
+            alt.Tooltip("series:N", title="of"),
+            alt.Tooltip("layers:Q", title="layers passed"),
+            alt.Tooltip("mean:Q", title="mean"),
+            alt.Tooltip("token:Q", title="this token"),
         ],
     )
     return alt.layer(
@@ -38,15 +36,26 @@ def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         base.mark_line(strokeWidth=2).encode(_norm("mean")),
         base.mark_line(strokeDash=[4, 3], strokeWidth=1.5, point=True).encode(_norm("token")),
         data=table,
-    ).properties(height=340)
+        height=340,
+    )
+
+
+def _layers(most: int) -> alt.X:
+    return alt.X(
+        "layers:Q",
+        title="layers passed (0: the embeddings)",
+        scale=alt.Scale(domain=[0, most], nice=False),
+        axis=alt.Axis(tickMinStep=1),
+    )
 
 
 def _norm(field: str) -> alt.Y:
-    return (
-        alt.Y(field, type="quantitative")
-        .title("norm (log scale)")
-        .scale(type="log", nice=True)
-        .axis(tickCount=5, format="~s")
+    return alt.Y(
+        field,
+        type="quantitative",
+        title="norm (log scale)",
+        scale=alt.Scale(type="log", nice=True),
+        axis=alt.Axis(tickCount=5, format="~s"),
     )
 
 
@@ -56,18 +65,18 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
     table: columns `layers`, `probability`.
     """
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=240)
         .mark_line(point=True, color=BLUE)
         .encode(
-            alt.X("layers:Q")
-            .title(_LAYERS)
-            .scale(domain=[0, len(table) - 1], nice=False)
-            .axis(tickMinStep=1),
-            alt.Y("probability:Q").title("probability of the final token").scale(domain=[0, 1]),
+            _layers(len(table) - 1),
+            alt.Y(
+                "probability:Q",
+                title="probability of the final token",
+                scale=alt.Scale(domain=[0, 1]),
+            ),
             tooltip=[
-                alt.Tooltip("layers:Q").title("layers passed"),
-                alt.Tooltip("probability:Q").title("probability").format(".4f"),
+                alt.Tooltip("layers:Q", title="layers passed"),
+                alt.Tooltip("probability:Q", title="probability", format=".4f"),
             ],
         )
-        .properties(height=240)
     )

@@ -17,23 +17,29 @@ def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
     rows = table.melt("draws", var_name="what", value_name="deviation")
     rows = rows[rows["deviation"] > 0.0]  # a logarithmic axis has no place for one that is exact
     base = alt.Chart().encode(
-        alt.X("draws:Q")
-        .title("number of draws n")
-        .scale(type="log", nice=False, domain=[1, MAX_DRAWS])
-        .axis(values=[1, 10, 100, 1_000, MAX_DRAWS], format=","),
-        alt.Y("deviation:Q")
-        .title("distance (weight)")
-        .scale(type="log", nice=False, domain=[1e-4, 10])
-        .axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1, 10], format="~g"),
-        # the theory in the colour of the text
-        alt.Color("what:N")
-        .title(None)
-        .scale(domain=[LARGEST, MEAN, EXPECTED], range=[VERMILLION, BLUE, INK])
-        .legend(orient="top", columns=1, labelLimit=300, symbolType="stroke"),
+        alt.X(
+            "draws:Q",
+            title="number of draws n",
+            scale=alt.Scale(type="log", nice=False, domain=[1, MAX_DRAWS]),
+            axis=alt.Axis(values=[1, 10, 100, 1_000, MAX_DRAWS], format=","),
+        ),
+        alt.Y(
+            "deviation:Q",
+            title="distance (weight)",
+            scale=alt.Scale(type="log", nice=False, domain=[1e-4, 10]),
+            axis=alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1, 10], format="~g"),
+        ),
+        alt.Color(
+            "what:N",
+            title=None,
+            # the theory in the colour of the text
+            scale=alt.Scale(domain=[LARGEST, MEAN, EXPECTED], range=[VERMILLION, BLUE, INK]),
+            legend=alt.Legend(orient="top", columns=1, labelLimit=300, symbolType="stroke"),
+        ),
         tooltip=[
-            alt.Tooltip("what:N").title("what"),
-            alt.Tooltip("draws:Q").title("draws").format(","),
-            alt.Tooltip("deviation:Q").title("deviation").format(".6f"),
+            alt.Tooltip("what:N", title="what"),
+            alt.Tooltip("draws:Q", title="draws", format=","),
+            alt.Tooltip("deviation:Q", title="deviation", format=".6f"),
         ],
     )
     measured = alt.FieldOneOfPredicate(field="what", oneOf=[LARGEST, MEAN])
@@ -42,4 +48,5 @@ def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
         base.transform_filter(measured).mark_line(point=True, clip=True),
         base.transform_filter(theory).mark_line(strokeDash=[6, 4], clip=True),
         data=rows,
-    ).properties(height=440)
+        height=440,
+    )

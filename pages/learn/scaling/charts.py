@@ -25,16 +25,24 @@ def softmax_chart(table: pd.DataFrame) -> alt.Chart:
     names = list(table["scores"].unique())
     few = table["logit"].nunique() < 6
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=340)
         .mark_bar()
         .encode(
-            alt.X("logit:N").sort(None).title("place: logit").axis(labelAngle=0 if few else -60),
-            alt.XOffset("scores:N").sort(names),
-            alt.Y("weight:Q").title("weight").scale(domain=[0, 1]),
+            alt.X(
+                "logit:N",
+                sort=None,
+                title="place: logit",
+                axis=alt.Axis(labelAngle=0 if few else -60),
+            ),
+            alt.XOffset("scores:N", sort=names),
+            alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[0, 1])),
             _colour("scores", names, "square"),
-            tooltip=["scores:N", "logit:N", alt.Tooltip("weight:Q").format(".6f")],
+            tooltip=[
+                alt.Tooltip("scores:N"),
+                alt.Tooltip("logit:N"),
+                alt.Tooltip("weight:Q", format=".6f"),
+            ],
         )
-        .properties(height=340)
     )
 
 
@@ -45,17 +53,17 @@ def variance_chart(table: pd.DataFrame, d_k: int) -> alt.TopLevelMixin:
     """
     base = _base(
         table,
-        ["divided by:N", "d_k:Q"]
-        + [alt.Tooltip(f"{name}:Q").format(".4~g") for name in ("measured", "theory")],
+        *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("measured", "theory")),
     )
     marks = alt.Axis(format="~g", values=[1e-9, 1e-6, 1e-3, 1, 1e3])
     return alt.layer(
         _chosen(d_k),
-        base.mark_line().encode(_variance("theory").axis(marks)),
+        base.mark_line().encode(_variance("theory", axis=marks)),
         base.mark_rule().encode(_variance("low"), alt.Y2("high")),
         base.mark_point(filled=True, size=45, opacity=1).encode(_variance("measured")),
         data=table,
-    ).properties(height=320)
+        height=320,
+    )
 
 
 def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMixin:
@@ -64,26 +72,35 @@ def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMi
     table: columns `d_k`, `divided by`, `value`. d_k: the chosen one.
     """
     names = _divisors(table)
-    y = alt.Y("value:Q", **(_LIMITS.get(measure) or decades(table["value"])))
-    value = alt.Tooltip("value:Q").title(measure).format(".4~g")
-    line = _base(table, ["divided by:N", "d_k:Q", value]).mark_line(
+    line = _base(table, alt.Tooltip("value:Q", title=measure, format=".4~g")).mark_line(
         point=alt.OverlayMarkDef(filled=True, size=40)
     )
-    dash = alt.StrokeDash("divided by:N").title("divided by").legend(_legend("stroke"))
     return alt.layer(
         _chosen(d_k),
         line.encode(
-            y.title(_TITLES.get(measure, "gradient, × uniform row")),
-            dash.scale(domain=names, range=_DASHES),
+            alt.Y(
+                "value:Q",
+                title=_TITLES.get(measure, "gradient, × uniform row"),
+                **(_LIMITS.get(measure) or decades(table["value"])),
+            ),
+            alt.StrokeDash(
+                "divided by:N",
+                title="divided by",
+                legend=_legend("stroke"),
+                scale=alt.Scale(domain=names, range=_DASHES),
+            ),
         ),
         data=table,
-    ).properties(height=320)
+        height=320,
+    )
 
 
-def _base(table: pd.DataFrame, tooltip: list[str | alt.Tooltip]) -> alt.Chart:
-    """What all marks share that are drawn over d_k."""
+def _base(table: pd.DataFrame, *measured: alt.Tooltip) -> alt.Chart:
+    """What all marks share that are drawn over d_k; a tooltip ends with what is `measured`."""
     return alt.Chart().encode(
-        _over_d_k(), _colour("divided by", _divisors(table), "stroke"), tooltip=tooltip
+        _over_d_k(),
+        _colour("divided by", _divisors(table), "stroke"),
+        tooltip=[alt.Tooltip("divided by:N"), alt.Tooltip("d_k:Q"), *measured],
     )
 
 
@@ -94,16 +111,22 @@ def _chosen(d_k: int) -> alt.Chart:
 
 
 def _over_d_k() -> alt.X:
-    return (
-        alt.X("d_k:Q")
-        .scale(type="log", base=2, domain=[D_KS[0], D_KS[-1]])
-        .axis(values=[1, 4, 16, 64, 256, 1024], format="d")
-        .title("d_k, the size of a query and a key")
+    return alt.X(
+        "d_k:Q",
+        title="d_k, the size of a query and a key",
+        scale=alt.Scale(type="log", base=2, domain=[D_KS[0], D_KS[-1]]),
+        axis=alt.Axis(values=[1, 4, 16, 64, 256, 1024], format="d"),
     )
 
 
-def _variance(field: str) -> alt.Y:
-    return alt.Y(field, type="quantitative").scale(type="log").title("variance of the scores")
+def _variance(field: str, axis: alt.typing.Optional[alt.Axis] = alt.Undefined) -> alt.Y:
+    return alt.Y(
+        field,
+        type="quantitative",
+        title="variance of the scores",
+        scale=alt.Scale(type="log"),
+        axis=axis,
+    )
 
 
 def _divisors(table: pd.DataFrame) -> list[str]:
@@ -111,11 +134,12 @@ def _divisors(table: pd.DataFrame) -> list[str]:
 
 
 def _colour(field: str, names: list[str], symbol: str) -> alt.Color:
-    return (
-        alt.Color(field, type="nominal")
-        .title(field)
-        .scale(domain=names, range=SERIES[: len(names)])
-        .legend(_legend(symbol))
+    return alt.Color(
+        field,
+        type="nominal",
+        title=field,
+        scale=alt.Scale(domain=names, range=SERIES[: len(names)]),
+        legend=_legend(symbol),
     )
 
 

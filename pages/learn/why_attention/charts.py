@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 import pandas as pd
 
@@ -12,6 +14,7 @@ from ui.widgets.head_picture import isolated
 
 MAX_WORDS_ON_AXIS = 20
 _POINTS = alt.OverlayMarkDef(filled=True, size=45)
+_WHOLE_LABELS = alt.Config(legend=alt.LegendConfig(labelLimit=300))
 
 
 def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
@@ -24,11 +27,11 @@ def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         f"{position} {isolated(word[:12])}" if few else str(position)
         for position, word in zip(table["position"], table["word"], strict=True)
     ]
-    x = (
-        alt.X("token:O")
-        .sort(None)
-        .title("position of the word (the last one is read)")
-        .axis(labelAngle=-60 if few else 0, labelOverlap=not few)
+    x = alt.X(
+        "token:O",
+        sort=None,
+        title="position of the word (the last one is read)",
+        axis=alt.Axis(labelAngle=-60 if few else 0, labelOverlap=not few),
     )
     return _shares(table.assign(token=labels), x, ["token:N", "word:N"])
 
@@ -38,32 +41,31 @@ def growth_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
     table: columns `tokens`, and the share in each network under the network's name.
     """
-    x = (
-        alt.X("tokens:Q")
-        .title("tokens in the sentence")
-        .scale(type="log", base=2, domain=[LENGTHS[0], LENGTHS[-1]])
-        .axis(values=LENGTHS, format="d")
-    )
     rows = table.melt("tokens", var_name="network", value_name="share")
-    return _shares(rows, x, ["tokens:Q"])
+    return _shares(rows, _lengths(LENGTHS[0], LENGTHS), ["tokens:Q"])
 
 
 def reading_chart(table: pd.DataFrame) -> alt.Chart:
     """Bars: how much of each token is read back; table: columns `position`, `part`."""
     return (
-        alt.Chart(table)
+        alt.Chart(table, height=260)
         .mark_bar(color=VERMILLION)
         .encode(
-            alt.X("position:O")
-            .title(f"position of the token, 0 to {len(table) - 1}")
-            .axis(labelAngle=0),
-            alt.Y("part:Q").title("part that is read back").scale(domain=[0, 1], clamp=True),
+            alt.X(
+                "position:O",
+                title=f"position of the token, 0 to {len(table) - 1}",
+                axis=alt.Axis(labelAngle=0),
+            ),
+            alt.Y(
+                "part:Q",
+                title="part that is read back",
+                scale=alt.Scale(domain=[0, 1], clamp=True),
+            ),
             tooltip=[
-                alt.Tooltip("position:O").title("position"),
-                alt.Tooltip("part:Q").title("part that is read back").format(".3f"),
+                alt.Tooltip("position:O", title="position"),
+                alt.Tooltip("part:Q", title="part that is read back", format=".3f"),
             ],
         )
-        .properties(height=260)
     )
 
 
@@ -74,26 +76,31 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """
     axis = decades([*table["low"], *table["high"]])
     base = alt.Chart().encode(
-        alt.X("tokens:Q")
-        .title("tokens in the sentence")
-        .scale(type="log", base=2, domain=[FEW[0], MANY[-1]])
-        .axis(values=MANY, format="d"),
+        _lengths(FEW[0], MANY),
         _colour("run", list(table["run"].unique())),
         tooltip=[
-            "run:N",
-            "tokens:Q",
-            *(alt.Tooltip(f"{name}:Q").format(".3~g") for name in ("ms", "low", "high")),
+            alt.Tooltip("run:N"),
+            alt.Tooltip("tokens:Q"),
+            *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ms", "low", "high")),
         ],
     )
     title = "milliseconds (median and range)"
-    return (
-        alt.layer(
-            base.mark_line(point=_POINTS).encode(alt.Y("ms:Q", **axis).title(title)),
-            base.mark_rule().encode(alt.Y("low:Q", **axis).title(title), alt.Y2("high")),
-            data=table,
-        )
-        .properties(height=320)
-        .configure_legend(labelLimit=300)
+    return alt.layer(
+        base.mark_line(point=_POINTS).encode(alt.Y("ms:Q", title=title, **axis)),
+        base.mark_rule().encode(alt.Y("low:Q", title=title, **axis), alt.Y2("high")),
+        data=table,
+        height=320,
+        config=_WHOLE_LABELS,
+    )
+
+
+def _lengths(first: int, marks: Sequence[int]) -> alt.X:
+    """Lengths of a sentence, from `first` to the last of the marks."""
+    return alt.X(
+        "tokens:Q",
+        title="tokens in the sentence",
+        scale=alt.Scale(type="log", base=2, domain=[first, marks[-1]]),
+        axis=alt.Axis(values=marks, format="d"),
     )
 
 
@@ -101,26 +108,29 @@ def _shares(table: pd.DataFrame, x: alt.X, tooltip: list[str]) -> alt.TopLevelMi
     """Lines of `share` over `x`, and a dashed line where all shares are equal."""
     equal = alt.Chart(pd.DataFrame({"share": [1]})).mark_rule(strokeDash=[3, 3], color=INK)
     lines = alt.Chart().mark_line(point=_POINTS)
-    return (
-        alt.layer(
-            equal.encode(y="share:Q"),
-            lines.encode(
-                x,
-                alt.Y("share:Q", **decades(table["share"])).title("influence, × an equal share"),
-                _colour("network", [GRU, ATTENTION]),
-                tooltip=[*tooltip, "network:N", alt.Tooltip("share:Q").format(".4~g")],
-            ),
-            data=table,
-        )
-        .properties(height=320)
-        .configure_legend(labelLimit=300)
+    return alt.layer(
+        equal.encode(alt.Y("share:Q")),
+        lines.encode(
+            x,
+            alt.Y("share:Q", title="influence, × an equal share", **decades(table["share"])),
+            _colour("network", [GRU, ATTENTION]),
+            tooltip=[
+                *map(alt.Tooltip, tooltip),
+                alt.Tooltip("network:N"),
+                alt.Tooltip("share:Q", format=".4~g"),
+            ],
+        ),
+        data=table,
+        height=320,
+        config=_WHOLE_LABELS,
     )
 
 
 def _colour(field: str, names: list[str]) -> alt.Color:
-    return (
-        alt.Color(field, type="nominal")
-        .title(None)
-        .scale(domain=names, range=SERIES[: len(names)])
-        .legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, columns=2)
+    return alt.Color(
+        field,
+        type="nominal",
+        title=None,
+        scale=alt.Scale(domain=names, range=SERIES[: len(names)]),
+        legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, columns=2),
     )
