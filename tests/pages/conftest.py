@@ -3,9 +3,10 @@
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from altair.utils.schemapi import debug_mode
+from altair.utils.schemapi import SchemaBase, debug_mode
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
@@ -27,11 +28,17 @@ def _installed_components_are_looked_for_once() -> Iterator[None]:
     patch.undo()
 
 
+def _no_channel(part: dict[str, Any], validate: bool = True) -> None:
+    """In the place of what Altair calls, 2 to 8 ms each time, to find the channel of a part."""
+    raise ValueError(f"encode() needs a channel such as alt.Text(...), not {part}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _charts_are_checked() -> Iterator[None]:
-    """A chart that does not follow Vega-Lite's schema fails here; the site does not look."""
+    """What breaks Vega-Lite's schema or is slow to build fails here; the site does not look."""
     patch = pytest.MonkeyPatch()
     patch.setattr(show, "CHECKED", True)
+    patch.setattr(SchemaBase, "from_dict", _no_channel)
     with debug_mode(True):
         yield
     patch.undo()

@@ -2,11 +2,13 @@
 
 import io
 import json
+import math
 import zipfile
 from functools import partial
 from xml.etree import ElementTree
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -36,8 +38,8 @@ HOSTILE = [
 
 def inks(table: pd.DataFrame) -> alt.LayerChart:
     """Marks in the colours of text and background."""
-    rule = alt.Chart().mark_rule(color=INK).encode(y="value:Q")
-    text = alt.Chart().mark_text(color=PAPER).encode(y="value:Q", text="label:N")
+    rule = alt.Chart().mark_rule(color=INK).encode(alt.Y("value:Q"))
+    text = alt.Chart().mark_text(color=PAPER).encode(alt.Y("value:Q"), alt.Text("label:N"))
     return alt.layer(rule, text, data=table)
 
 
@@ -104,6 +106,31 @@ def test_labels_of_bars_are_never_read_as_anything_but_text(horizontal: bool):
             ElementTree.fromstring(picture(partial(bars, table, "how much"))).itertext()
         )
         assert all(label.strip() in texts for label in HOSTILE)
+
+
+def test_rows_are_those_that_altair_makes():
+    table = pd.DataFrame(
+        {
+            "whole": [0, -7, 2**40],
+            "small": np.array([0.1, np.nan, 1e-30], dtype=np.float32),
+            "number": [0.1, math.inf, math.nan],
+            "true": [True, False, True],
+            "text": ["été", "", None],
+            "kind": pd.Categorical(["a", None, "b"]),
+            "mixed": [1, "two", None],
+        },
+        index=[5, 5, 9],
+    )
+    chart = show.specification(lambda rows: alt.Chart(rows).mark_point(), table, **DARK)
+    values = chart["data"]["values"]
+    assert json.dumps(values) == json.dumps(alt.to_values(table)["values"])
+    assert [row["small"] for row in values] == [
+        float(np.float32(0.1)),
+        None,
+        float(np.float32(1e-30)),
+    ]
+    assert [row["text"] for row in values] == ["été", "", None]
+    assert [row["number"] for row in values] == [0.1, None, None]
 
 
 def test_a_drawn_chart_is_read_back():
