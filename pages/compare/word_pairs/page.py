@@ -15,6 +15,32 @@ from ui.widgets.linked import linked
 HEADS = sections.script("compare/heads")
 ROWS = 10
 
+
+def explanation() -> None:
+    """The last part of the page: how to read it, and the code."""
+    with st.expander("How to read this", expanded=True):
+        st.markdown(
+            "- A word may be several tokens: weights are **summed over its key tokens** and "
+            "**averaged over its query tokens**. Punctuation marks count as words.\n"
+            "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
+            "*Contribution*: the weight times the length of what the head writes for that token.\n"
+            f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
+            "more.\n"
+            "- **The largest of many heads, picked after looking at all, is a search**: some head "
+            "is strong for almost any pair, above all for neighbours. The grey bars are the same "
+            "search for every other pair of words. A find in their midst is no find.\n"
+            "- The lectures show one head in which “woman” looks most at “brush”, and another in "
+            "which it looks most at “portrait”, as two readings of one sentence. Here you see "
+            "whether the loaded model does so. A weight shows where a head looks, not which "
+            "meaning the model holds; nothing in the sentence on free speech decides between its "
+            "two readings."
+        )
+
+    with st.expander("The code that computed these numbers"):
+        source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
+        source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")
+
+
 st.title("Word pairs")
 st.markdown(
     "One head, it is said, looks from “it” to “animal”; another reads a sentence differently. "
@@ -70,6 +96,7 @@ if not result.sees:
         "later. Swap them, or choose an encoder.",
         icon=":material/swap_horiz:",
     )
+    explanation()  # also so that the page stays high enough not to move under the pointer
     st.stop()
 
 page_charts = charts.charts(result)
@@ -129,23 +156,4 @@ tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key=
 with st.expander("Take it away"):
     take_away.show(run, result)
 
-with st.expander("How to read this", expanded=True):
-    st.markdown(
-        "- A word may be several tokens: weights are **summed over its key tokens** and "
-        "**averaged over its query tokens**. Punctuation marks count as words.\n"
-        "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
-        "*Contribution*: the weight times the length of what the head writes for that token.\n"
-        f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
-        "more.\n"
-        "- **The largest of many heads, picked after looking at all, is a search**: some head is "
-        "strong for almost any pair, above all for neighbours. The grey bars are the same search "
-        "for every other pair of words. A find in their midst is no find.\n"
-        "- The lectures show one head in which “woman” looks most at “brush”, and another in "
-        "which it looks most at “portrait”, as two readings of one sentence. Here you see whether "
-        "the loaded model does so. A weight shows where a head looks, not which meaning the "
-        "model holds; nothing in the sentence on free speech decides between its two readings."
-    )
-
-with st.expander("The code that computed these numbers"):
-    source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
-    source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")
+explanation()
