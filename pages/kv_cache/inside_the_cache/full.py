@@ -67,7 +67,12 @@ def total(run: Run) -> int:
     return 3 * run.n_steps + 1
 
 
-@kept(INSIDE_FULL_BYTES, key=lambda run, room, report=None: (run.key, room))
+def _bytes(full_cache: Full) -> int:
+    # the field `nbytes` of each step holds the size of the model's cache, which is not kept
+    return full_cache.ring_keys.nbytes
+
+
+@kept(INSIDE_FULL_BYTES, key=lambda run, room, report=None: (run.key, room), size=_bytes)
 def full(run: Run, room: int, report: Report | None = None) -> Full:
     """The run's text through a cache of `room` rows, kept for all visitors.
 

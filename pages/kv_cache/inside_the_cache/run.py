@@ -50,6 +50,7 @@ class Run:
     key: tuple[object, ...]
     settings: Settings
     title: str
+    config: TransformerConfig
     prompt: tuple[int, ...]
     steps: tuple[CacheStep, ...]
     keys: np.ndarray
@@ -78,11 +79,6 @@ class Run:
     def n_rows(self) -> int:
         """N, the rows of every buffer."""
         return int(self.keys.shape[2])
-
-    @property
-    def config(self) -> TransformerConfig:
-        """The sizes of the model."""
-        return models.get(self.settings.model).core.config
 
     @property
     def nbytes(self) -> int:
@@ -146,6 +142,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         key=_key(settings),
         settings=settings,
         title=model.spec.title,
+        config=model.core.config,
         prompt=tuple(ids),
         steps=tuple(steps),
         keys=keys,
