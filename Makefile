@@ -36,14 +36,16 @@ dev: $(SITE)
 	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
 
 # No test may reach for a model hub. Two processes at once, then, alone, the few tests that measure
-# time in a browser; they run even if one of the others failed.
+# time in a browser; they run even if one of the others failed. Files in their order: the long ones
+# of the browser come first, and short ones fill up the end.
 test: export HF_HUB_OFFLINE = 1
 test: lint prepare browser
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
 	@status=0; set -x; \
-	$(BIN)/python -m pytest -m "not timed" -n 2 --dist loadfile || status=1; \
+	$(BIN)/python -m pytest -m "not timed" -n 2 --dist loadfile \
+		--no-loadscope-reorder || status=1; \
 	$(BIN)/python -m pytest -m timed || status=1; \
 	exit $$status
 endif
