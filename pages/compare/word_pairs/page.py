@@ -15,32 +15,6 @@ from ui.widgets.linked import linked
 HEADS = sections.script("compare/heads")
 ROWS = 10
 
-
-def explanation() -> None:
-    """The last part of the page: how to read it, and the code."""
-    with st.expander("How to read this", expanded=True):
-        st.markdown(
-            "- A word may be several tokens: weights are **summed over its key tokens** and "
-            "**averaged over its query tokens**. Punctuation marks count as words.\n"
-            "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
-            "*Contribution*: the weight times the length of what the head writes for that token.\n"
-            f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
-            "more.\n"
-            "- **The largest of many heads, picked after looking at all, is a search**: some head "
-            "is strong for almost any pair, above all for neighbours. The grey bars are the same "
-            "search for every other pair of words. A find in their midst is no find.\n"
-            "- The lectures show one head in which “woman” looks most at “brush”, and another in "
-            "which it looks most at “portrait”, as two readings of one sentence. Here you see "
-            "whether the loaded model does so. A weight shows where a head looks, not which "
-            "meaning the model holds; nothing in the sentence on free speech decides between its "
-            "two readings."
-        )
-
-    with st.expander("The code that computed these numbers"):
-        source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
-        source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")
-
-
 st.title("Word pairs")
 st.markdown(
     "One head, it is said, looks from “it” to “animal”; another reads a sentence differently. "
@@ -90,22 +64,19 @@ result = search.search(run, units, *(labels.index(word) for word in chosen_words
 st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=questions.swap)
 
 query, word_a, word_b = map(isolated, chosen_words)
-if not result.sees:
+page_charts = charts.charts(result)
+table = search.table(result)
+if result.sees:
+    st.text(
+        f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
+        f"{HeadId(*result.best)}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
+    )
+else:
     messages.problem(
         f"{run.title} reads from left to right: “{query}” cannot look at “{word_a}”, which comes "
         "later. Swap them, or choose an encoder.",
         icon=":material/swap_horiz:",
     )
-    explanation()  # also so that the page stays high enough not to move under the pointer
-    st.stop()
-
-page_charts = charts.charts(result)
-table = search.table(result)
-layer, head = result.best
-st.text(
-    f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
-    f"{HeadId(layer, head)}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
-)
 metrics = st.columns(4)
 n_heads = result.weights.size
 metrics[0].metric("Largest weight on A", f"{result.weights.max():.3f}")
@@ -136,24 +107,44 @@ with right:
     yardstick = page_charts["yardstick"]
     show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
-st.subheader("The heads with the largest weight on A")
-st.dataframe(table.head(ROWS), hide_index=True)
-st.markdown("Open one of them on the page *Heads*:")
-for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):  # or fewer heads
-    column.page_link(
-        HEADS,
-        label=str(HeadId(row.layer, row.head)),
-        icon=":material/grid_on:",
-        query_params={
-            "heads_text": text,
-            "heads_model": name,
-            "heads_layer": str(row.layer),
-            "heads_head": str(row.head),
-        },
-    )
+if result.sees:
+    st.subheader("The heads with the largest weight on A")
+    st.dataframe(table.head(ROWS), hide_index=True)
+    st.markdown("Open one of them on the page *Heads*:")
+    for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):
+        column.page_link(
+            HEADS,
+            label=str(HeadId(row.layer, row.head)),
+            icon=":material/grid_on:",
+            query_params={
+                "heads_text": text,
+                "heads_model": name,
+                "heads_layer": str(row.layer),
+                "heads_head": str(row.head),
+            },
+        )
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
 
 with st.expander("Take it away"):
     take_away.show(run, result)
 
-explanation()
+with st.expander("How to read this", expanded=True):
+    st.markdown(
+        "- A word may be several tokens: weights are **summed over its key tokens** and "
+        "**averaged over its query tokens**. Punctuation marks count as words.\n"
+        "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
+        "*Contribution*: the weight times the length of what the head writes for that token.\n"
+        f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
+        "more.\n"
+        "- **The largest of many heads, picked after looking at all, is a search**: some head is "
+        "strong for almost any pair, above all for neighbours. The grey bars are the same search "
+        "for every other pair of words. A find in their midst is no find.\n"
+        "- The lectures show one head in which “woman” looks most at “brush”, and another in "
+        "which it looks most at “portrait”, as two readings of one sentence. Here you see whether "
+        "the loaded model does so. A weight shows where a head looks, not which meaning the "
+        "model holds; nothing in the sentence on free speech decides between its two readings."
+    )
+
+with st.expander("The code that computed these numbers"):
+    source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
+    source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")

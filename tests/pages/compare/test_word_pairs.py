@@ -143,7 +143,9 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
         word_pairs_b="portrait",
     )
     assert any("cannot look at" in message for message in messages(site))
-    assert not site.metric
+    assert [metric.value for metric in site.metric[:2]] == ["0.000", f"0 of {30 * 9}"]
+    assert not site.dataframe  # no head is the strongest when all weights are zero
+    assert not site.text
     site.button[0].click().run()
     assert not messages(site)
     assert site.selectbox("word_pairs_query").value == "brush"
