@@ -14,6 +14,7 @@ from tests.helpers.browser import (
     press,
     read_by_keyboard,
     set_slider,
+    slider,
 )
 from tests.helpers.visitors import settled
 
@@ -83,7 +84,9 @@ def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
     settled(page)
     expect(page.get_by_text("Tokens: 6, each run with the cache and without")).to_be_visible()
     expect(heatmap(page, "After crop(4), kept rows framed")).to_be_visible()
+    expect(slider(page, "Crop to so many tokens")).to_have_attribute("aria-valuetext", "2")
     expect(heatmap(page, "Ring of 7 rows")).to_be_visible()
+    expect(slider(page, "Room in the cache, tokens")).to_have_attribute("aria-valuetext", "8")
     # one button sends its own row, and what was moved in the others stays moved
     press(page.get_by_role("button", name="Crop", exact=True), "Enter")
     expect(heatmap(page, "After crop(2), kept rows framed")).to_be_visible()

@@ -29,7 +29,12 @@ with left:
     prompt = controls.text("Prompt", "generated_tokens_prompt", PROMPT)
 with right:
     entry = controls.model("generated_tokens_model", "decoder", prefer="decoder")
-with run_form("generated_tokens"):
+with run_form(
+    "generated_tokens",
+    "generated_tokens_new",
+    "generated_tokens_temperature",
+    "generated_tokens_seed",
+):
     n_new = linked(
         st.slider,
         "New tokens",

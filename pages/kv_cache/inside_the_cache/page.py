@@ -41,7 +41,7 @@ with left:
     prompt = controls.text("Prompt", "inside_the_cache_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("inside_the_cache_model", "decoder", prefer="decoder")
-    with run_form("inside_the_cache_run"):
+    with run_form("inside_the_cache_run", "inside_the_cache_tokens"):
         n_new = linked(
             st.slider,
             "New tokens",

@@ -18,7 +18,8 @@ WRITTEN, READ, OLD = "W", "r", "old"
 
 def between(label: str, key: str, low: int, high: int, default: int, help: str = "") -> int:
     """A slider over low .. high that keeps its value while the ends move."""
-    if key in st.session_state:
+    # only where it has to move: setting it would move back a slider whose value is not sent yet
+    if not low <= st.session_state.get(key, low) <= high:
         st.session_state[key] = min(max(st.session_state[key], low), high)
     chosen: int = linked(
         st.select_slider,

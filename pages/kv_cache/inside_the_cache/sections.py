@@ -21,7 +21,9 @@ FILL = "Fill"  # the button that runs the text through the small cache
 
 def cropped(run: Run, layer: int, head: int) -> None:
     """The section on cropping: its controls, both pictures of the buffer, and the measurements."""
-    with run_form("inside_the_cache_cropping", "Crop"):
+    with run_form(
+        "inside_the_cache_cropping", "inside_the_cache_crop", "inside_the_cache_other", verb="Crop"
+    ):
         n_kept = pictures.between(
             "Crop to so many tokens", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
         )
@@ -57,7 +59,7 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
         why = run.ended or "Ask for more new tokens to fill a cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")
         return None
-    with run_form("inside_the_cache_fill", FILL):
+    with run_form("inside_the_cache_fill", "inside_the_cache_room", verb=FILL):
         room = pictures.between(
             "Room in the cache, tokens",
             "inside_the_cache_room",

@@ -32,7 +32,7 @@ with left:
     prompt = controls.text("Prompt", "what_is_recomputed_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("what_is_recomputed_model", "decoder", prefer="decoder")
-    with run_form("what_is_recomputed"):
+    with run_form("what_is_recomputed", "what_is_recomputed_tokens"):
         n_new = linked(
             st.slider,
             "New tokens",
