@@ -4,12 +4,40 @@ from __future__ import annotations
 
 import gc
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
 
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained
 from pretrained.hub import downloads
+from pretrained.sources import Source
 from serving.cache import kept
 from serving.limits import MODEL_CACHE_BYTES
+
+Found = TypeVar("Found")
+# What was found on the disk in this run of a page; None outside of one.
+_seen: ContextVar[dict[str, object] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Inside, each model is looked for on the disk at most once: for one run of a page."""
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
+def _look(what: str, find: Callable[[], Found]) -> Found:
+    seen = _seen.get()
+    if seen is None:
+        return find()
+    if what not in seen:
+        seen[what] = find()
+    return seen[what]  # type: ignore[return-value]
 
 
 def _size(model: Pretrained) -> int:
@@ -36,7 +64,7 @@ def ready(role: str | None = None) -> list[CatalogEntry]:
     """The models that can be loaded now, encoders and decoders or only one role."""
     return [
         entry
-        for entry in pretrained.catalog()
+        for entry in _look("the catalogue", pretrained.catalog)
         if entry.state == "ready" and role in (None, entry.spec.role)
     ]
 
@@ -65,12 +93,17 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     return model
 
 
+def source(name: str) -> Source | None:
+    """Where the weights of a model lie on this machine, or None; errors as of `pretrained.find`."""
+    return _look(name, lambda: pretrained.find(name))
+
+
 def key(name: str) -> tuple[str, str]:
     """The name of a model and where its weights are, for what is kept of it.
 
     Weights that appear in a folder of higher rank are another model.
     """
-    return name, str(pretrained.find(name))
+    return name, str(source(name))
 
 
 def spec(name: str) -> ModelSpec:

@@ -5,11 +5,15 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import pretrained
+from pretrained import sources
+from pretrained.sources import Source
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import (
@@ -191,6 +195,26 @@ def test_the_code_shown_is_the_code_that_runs():
     assert method.text.lstrip().startswith("def update(")
     with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
         source.read("attention_core/cache.py", "KVCache.nothing")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch, view: str
+):
+    open_page(site, view)
+    looks: Counter[str] = Counter()
+
+    def find(name: str) -> Source | None:
+        looks[name] += 1
+        return sources_find(name)
+
+    sources_find = sources.find
+    for module in (sources, pretrained):
+        monkeypatch.setattr(module, "find", find)
+    site.run()
+    assert not site.exception
+    # for the list of all models, and for the place of one that is used
+    assert max(looks.values(), default=0) <= 2
 
 
 def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(

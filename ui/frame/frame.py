@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import warmup
+from serving import models, warmup
 from ui.frame import contrast, next_lesson, sections
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
@@ -20,5 +20,6 @@ warmup.start("ui.charts.show")  # Altair takes a second to import
 contrast.apply()
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
-current.run()
+with models.one_look():
+    current.run()
 next_lesson.next_lesson(pages["Learn"], current)

@@ -120,12 +120,15 @@ def hidden_with(
 ) -> Tensor:
     """One text with several sets of changes, as one batch: (T,) ids -> hidden (len(rows), T, C).
 
+    The layers before the first change are run once, for all rows together.
     Raises: ValueError for a head that the model does not have, or tokens that do not fit.
     """
     for changes in rows:
         check_changes(model.config, changes)
+    first = min((change.layer for changes in rows for change in changes), default=0)
+    entering = model(token_ids[None], record=True, last_only=True).hidden_states[first]
     hooks = Hooks(edit_heads=edit(rows))
-    return model(token_ids.expand(len(rows), -1), hooks=hooks, last_only=True).hidden
+    return model.resume(entering.expand(len(rows), -1, -1), first, hooks=hooks)
 
 
 def divergence(before: Tensor, after: Tensor) -> Tensor:

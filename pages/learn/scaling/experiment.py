@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from attention_core.experiments.learn.scaling.divisors import ScaledScores
 
 D_KS = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256, 512, 1024]
-N_DRAWS, N_TOKENS = 200, 32
+N_DRAWS, N_TOKENS = 100, 32
 # The course's own experiment: d_k, draws, tokens of each draw.
 COURSE = (64, 1000, 10)
 

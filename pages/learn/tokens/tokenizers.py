@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-import pretrained
 from serving import models
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import Chip
@@ -149,10 +148,10 @@ def tokenizer_of(method: str) -> Tokenizer:
     if method == GPT2:
         from pretrained.tokenization import gpt2
 
-        source = pretrained.find("gpt2")
+        source = models.source("gpt2")
         return gpt2.gpt2(None if source is None else source.path)
     for name in _SOURCES[method]:
-        source = pretrained.find(name)
+        source = models.source(name)
         if source is not None:
             return _tokenizer(source.path)
     raise LookupError("Its vocabulary comes with the weights, and they are not on this machine.")

@@ -208,16 +208,39 @@ export default function (component) {
     return table;
   }
 
-  // A head as a picture with a pixel for each cell, but at most `most` pixels high and wide: then a
-  // pixel shows the largest of its cells.
+  // All heads on one hidden canvas, each with a pixel for each cell, but at most `most` pixels high
+  // and wide: then a pixel shows the largest of its cells. Filling one canvas once is much faster
+  // than filling a small one for each head.
+  /** @param {number} most */
+  function sheet(most) {
+    const size = Math.min(nTokens, most),
+      heads = [...layout.at.keys()];
+    const across = Math.ceil(Math.sqrt(heads.length)),
+      down = Math.ceil(heads.length / across);
+    const image = new ImageData(Math.max(across * size, 1), Math.max(down * size, 1));
+    /** @type {Map<number, Pair>} */
+    const corners = new Map();
+    heads.forEach((head, i) => {
+      const left = (i % across) * size,
+        top = Math.floor(i / across) * size;
+      corners.set(head, [left, top]);
+      fill(image, head, size, left, top);
+    });
+    scratch.width = image.width;
+    scratch.height = image.height;
+    pen(scratch).putImageData(image, 0, 0);
+    return { size, corners };
+  }
+
   /**
+   * @param {ImageData} image
    * @param {number} head
-   * @param {number} most
+   * @param {number} size
+   * @param {number} left
+   * @param {number} top
    */
-  function picture(head, most) {
-    const size = Math.min(nTokens, most);
-    const image = new ImageData(size, size),
-      table = palette(head),
+  function fill(image, head, size, left, top) {
+    const table = palette(head),
       hidden = hiddenKeys();
     const pixels = [...Array(size).keys()];
     const first = pixels.map((pixel) => Math.floor((pixel * nTokens) / size));
@@ -237,16 +260,12 @@ export default function (component) {
           }
         }
       }
+      const begin = 4 * ((top + y) * image.width + left);
       for (let x = 0; x < size; x++) {
         if (best[x] < 0) continue;
-        for (let i = 0; i < 4; i++) {
-          image.data[4 * (y * size + x) + i] = table[4 * best[x] + i];
-        }
+        for (let i = 0; i < 4; i++) image.data[begin + 4 * x + i] = table[4 * best[x] + i];
       }
     }
-    scratch.width = scratch.height = size;
-    pen(scratch).putImageData(image, 0, 0);
-    return scratch;
   }
 
   function hiddenKeys() {
@@ -266,8 +285,10 @@ export default function (component) {
       { size } = layout;
     context.font = `${FONT_PX}px sans-serif`;
     context.imageSmoothingEnabled = false;
+    const { size: side, corners } = sheet(Math.round(size * ratio));
     for (const [head, [x, y]] of layout.at) {
-      context.drawImage(picture(head, Math.round(size * ratio)), x, y, size, size);
+      const [left, top] = corners.get(head) ?? [0, 0];
+      context.drawImage(scratch, left, top, side, side, x, y, size, size);
       context.strokeStyle = ink;
       context.globalAlpha = 0.25;
       context.lineWidth = 1;
