@@ -16,10 +16,12 @@ FAVICON = str(Path(__file__).with_name("favicon.png"))
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-warmup.start("ui.charts.show")  # Altair takes a second to import
 contrast.apply()
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
-with models.one_look():
-    current.run()
+try:
+    with models.one_look():
+        current.run()
+finally:  # also behind a page that stops early; not beside it: the first page would wait for both
+    warmup.start("ui.charts.show")  # Altair takes a second to import
 next_lesson.next_lesson(pages["Learn"], current)
