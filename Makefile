@@ -76,7 +76,8 @@ prepare: $(SITE)
 	$(BIN)/python -m pretrained.prepare
 
 # A Chromium that starts. Some distributions ship a stub of that name, hence `--version`.
-CHROMIUM_RUNS := for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+CHROMIUM_RUNS := for name in chromium-headless-shell chromium chromium-browser google-chrome \
+	google-chrome-stable; do \
 	"$$name" --version 2>/dev/null && exit 0; done; \
 	"$$($(BIN)/python -c 'from playwright.sync_api import sync_playwright as s; \
 	p = s().start(); print(p.chromium.executable_path); p.stop()')" --version 2>/dev/null
@@ -85,7 +86,9 @@ browser: $(DEV)
 	@( $(CHROMIUM_RUNS) ) && exit 0; \
 	echo "no Chromium found: installing one for the browser tests"; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+		apt-get update -qq; \
+		apt-get install -y -qq --no-install-recommends chromium-headless-shell || \
+		apt-get install -y -qq --no-install-recommends chromium; \
 		( $(CHROMIUM_RUNS) ) && exit 0; \
 	fi; \
 	$(BIN)/python -m playwright install chromium; \

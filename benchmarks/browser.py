@@ -34,8 +34,17 @@ CHROMIUM_ARGUMENTS = [
 
 
 def chromium_path() -> str | None:
-    """A Chromium on the PATH; None leaves the choice to Playwright's own download."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    """A Chromium on the PATH; None leaves the choice to Playwright's own download.
+
+    The headless shell first: it has no window to draw, and opens a page with a quarter less work.
+    """
+    names = (
+        "chromium-headless-shell",
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+    )
     return next(filter(None, map(shutil.which, names)), None)
 
 
@@ -57,7 +66,6 @@ class Site:
             [
                 sys.executable, "-m", "streamlit", "run", script,
                 f"--server.port={port}", "--server.address=127.0.0.1",
-                
             ],
             cwd=ROOT,
             env={**os.environ, **environment},
@@ -100,11 +108,11 @@ def site(**environment: str) -> Iterator[str]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser without windows."""
+def chromium(*arguments: str) -> Iterator[Browser]:
+    """A browser without windows; arguments: more of Chromium's switches."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
+            executable_path=chromium_path(), args=[*CHROMIUM_ARGUMENTS, *arguments]
         )
         yield browser
         browser.close()

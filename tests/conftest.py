@@ -67,8 +67,12 @@ def bundled_weights() -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One Chromium for all tests of a process: Playwright runs once in it."""
+    """One Chromium for all tests of a process: Playwright runs once in it.
+
+    All pages of a profile share a process, which keeps Streamlit's scripts ready to run as long as
+    one of them is open: the next page costs a third less.
+    """
     from benchmarks.browser import chromium
 
-    with chromium() as browser:
+    with chromium("--process-per-site") as browser:
         yield browser

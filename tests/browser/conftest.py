@@ -23,9 +23,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def profile(browser: Browser) -> Iterator[BrowserContext]:
+def profile(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """One profile for most tests: it keeps Streamlit's scripts as it compiled them."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    # a page that stays open, and so the process of all pages
+    context.new_page().goto(f"{site.url}/_stcore/health")
     yield context
     context.close()
 

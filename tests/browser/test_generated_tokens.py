@@ -17,6 +17,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     set_slider,
     slider,
+    unfold,
 )
 from tests.helpers.visitors import settled
 
@@ -67,7 +68,7 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
     expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
     expect(text(page)).to_contain_text("<")
     expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
-    click(page.get_by_text("Take it away", exact=True))
+    unfold(page, "Take it away")
     for button, ending in (("All heads, float32 (NPZ)", ".npz"), ("All charts", ".zip")):
         with page.expect_download() as download:
             click(page.get_by_role("button", name=button))

@@ -25,6 +25,7 @@ from tests.helpers.browser import (
     press,
     read_by_keyboard,
     read_cell,
+    unfold,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
 from tests.helpers.visitors import settled, visitor
@@ -207,7 +208,7 @@ def test_pictures_and_files_to_take_away(page: Page, site: Site):
     with page.expect_download() as svg:
         click(figure.get_by_role("button", name="SVG"))
     assert Path(svg.value.path()).read_text(encoding="utf-8").count("<image") == 72
-    click(page.get_by_text("Take it away"))
+    unfold(page, "Take it away")
     with page.expect_download() as npz:
         click(page.get_by_role("button", name="All heads (NPZ)"))
     arrays = np.load(io.BytesIO(Path(npz.value.path()).read_bytes()))
@@ -222,7 +223,7 @@ def test_pictures_and_files_to_take_away(page: Page, site: Site):
 def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     """The offline page of a visit, opened from a file without a network."""
     visit(page, site, heads_layer="1", heads_head="3")
-    click(page.get_by_text("Take it away"))
+    unfold(page, "Take it away")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Page for offline use"))
     path = Path(download.value.path()).with_suffix(".html")

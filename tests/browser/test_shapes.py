@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, slider, unmarked
+from tests.helpers.browser import open_page, slider, unfold, unmarked
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.panels import geometry, panel, read, readout_of
 from tests.helpers.visitors import settled
@@ -78,7 +78,7 @@ def lit_by(
 
 def test_a_number_lights_up_on_its_whole_way(page: Page, site: Site):
     open_page(page, site, "/shapes", "Shapes")
-    click(page.get_by_text("One number's way: steps 4 to 11 together"))
+    unfold(page, "One number's way")
     names = ["5 queries", "6 queries", "7 scores", "8 weights", "9 context", "10 context",
              "11 merged"]  # fmt: skip
     for name in names:

@@ -3,20 +3,23 @@
 import re
 import urllib.parse
 import zipfile
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider
+from tests.helpers.browser import open_page, set_slider, unfold
 from tests.helpers.bundled_models import DECODER
 
 pytestmark = pytest.mark.browser
 
+Arrive = Callable[[], Page]
+
 
 def take_away(page: Page) -> None:
-    page.get_by_text("Take it away", exact=True).click()
+    unfold(page, "Take it away")
 
 
 def link(page: Page, holding: str) -> str:
@@ -27,7 +30,7 @@ def link(page: Page, holding: str) -> str:
 
 
 def test_a_link_after_presets_and_controls_restores_the_view(
-    page: Page, site: Site, browser: Browser
+    page: Page, site: Site, another_visitor: Arrive
 ):
     open_page(page, site, "/word-pairs", "Word pairs")
     take_away(page)
@@ -39,7 +42,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
     assert address.startswith(site.url)
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(address)
     expect(other.get_by_text(said)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
@@ -51,10 +54,11 @@ def test_a_link_after_presets_and_controls_restores_the_view(
         assert len(files.namelist()) == 8
         svg = ElementTree.fromstring(files.read("heads_A.svg"))
     assert "A: brush → woman" in "".join(svg.itertext())
-    other.context.close()
 
 
-def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, browser: Browser):
+def test_lists_and_sliders_are_in_the_link_of_heads(
+    page: Page, site: Site, another_visitor: Arrive
+):
     open_page(
         page,
         site,
@@ -68,10 +72,9 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, brow
     asked = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
     assert asked["heads_overlay"] == ["L3H8", "L0H2"]
     assert asked["heads_text"] == ["Two lamps & a kettle"]
-    other = browser.new_context().new_page()
+    other = another_visitor()
     other.goto(address)
     expect(other.get_by_text("in SmolLM2 135M Instruct, L5H1")).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
     assert link(other, "heads_layer=5") == address
-    other.context.close()

@@ -15,6 +15,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     set_slider,
     slider,
+    unfold,
 )
 from tests.helpers.bundled_models import DECODER, bundled
 from tests.helpers.visitors import settled
@@ -70,7 +71,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(
         page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))
     ).to_be_visible()
-    press(page.locator("summary").filter(has_text="Take it away"), "Enter")
+    unfold(page, "Take it away")
     with page.expect_download() as download:
         press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
     assert download.value.suggested_filename.endswith("step4_layer6_head0.npz")

@@ -40,6 +40,16 @@ def press(target: Locator, *keys: str) -> None:
         target.page.keyboard.press(key)
 
 
+def unfold(page: Page, title: str) -> None:
+    """Open the part of the page that is folded under a title, and wait until it is open.
+
+    By the keyboard: what is painted above the title may move it from under a pointer.
+    """
+    part = page.locator("details").filter(has=page.locator("summary").filter(has_text=title))
+    press(part.locator("summary"), "Enter")
+    expect(part).to_have_attribute("open", "")
+
+
 def type_text(page: Page, label: str, text: str) -> None:
     settled(page)
     box = page.get_by_label(label, exact=True)

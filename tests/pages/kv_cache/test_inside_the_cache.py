@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
-from serving.limits import MAX_INSIDE_TOKENS, OverLimit
+from serving.limits import OverLimit
 from tests.helpers.apptest import maps, messages, open_page
 from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, Map
@@ -277,9 +277,9 @@ def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
         made.keys[0, 0, 0, 0] = 1
 
 
-def test_the_longest_run_through_a_small_cache_is_kept():
+def test_a_run_through_a_small_cache_is_kept():
     """The sizes of the model's caches, which its steps name, do not count as its bytes."""
-    made = run.run(run.Settings(DECODER, PROMPT, MAX_INSIDE_TOKENS))
+    made = run.run(run.Settings(DECODER, PROMPT, 12))
     room = made.n_prompt + 1
     full_cache = full.full(made, room)
     assert full.full.is_kept(made, room)
