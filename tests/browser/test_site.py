@@ -24,9 +24,8 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import Arrive, settled
 
-Arrive = Callable[[], Page]
 Start = Callable[..., Site]
 
 

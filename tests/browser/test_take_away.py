@@ -3,7 +3,6 @@
 import re
 import urllib.parse
 import zipfile
-from collections.abc import Callable
 from xml.etree import ElementTree
 
 import pytest
@@ -12,10 +11,9 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import open_page, set_slider, unfold
 from tests.helpers.bundled_models import DECODER
+from tests.helpers.visitors import Arrive
 
 pytestmark = pytest.mark.browser
-
-Arrive = Callable[[], Page]
 
 
 def take_away(page: Page) -> None:

@@ -1,10 +1,12 @@
 """Visitors of the site: pages of a browser that tell when they have settled."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
+
+Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
 
 PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
 
