@@ -46,7 +46,7 @@ else
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -m "not timed" -n 2 --dist loadfile \
 		--no-loadscope-reorder || status=1; \
-	$(BIN)/python -m pytest -m timed || status=1; \
+	$(BIN)/python -m pytest -m timed tests/browser || status=1; \
 	exit $$status
 endif
 

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import PHONE
-from tests.helpers.visitors import PAINT_SECONDS, visitor
+from tests.helpers.visitors import PAINT_SECONDS, new_page, no_uncaught_errors, visitor
+
+WINDOW: ViewportSize = {"width": 1440, "height": 1000}
 
 expect.set_options(timeout=PAINT_SECONDS * 1000)
 
@@ -23,23 +25,40 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def profile(browser: Browser, site: Site) -> Iterator[BrowserContext]:
+def profile(browser: Browser) -> Iterator[BrowserContext]:
     """One profile for most tests: it keeps Streamlit's scripts as it compiled them."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    # a page that stays open, and so the process of all pages
-    context.new_page().goto(f"{site.url}/_stcore/health")
+    context = browser.new_context(viewport=WINDOW)
     yield context
     context.close()
 
 
+@pytest.fixture(scope="session")
+def tab(profile: BrowserContext) -> Page:
+    """One page for most tests: opening the site in it costs two thirds of what a new page costs."""
+    return new_page(profile)
+
+
 @pytest.fixture
-def page(profile: BrowserContext) -> Iterator[Page]:
-    """A new visitor. Uncaught errors in the page fail the test."""
+def page(tab: Page) -> Iterator[Page]:
+    """A visitor who has not been on the site. Uncaught errors in the page fail the test.
+
+    A test that adds listeners or scripts to its page takes `own_page`: they would stay in this one.
+    """
+    with no_uncaught_errors(tab):
+        yield tab
+        # nothing that the site stored, and nothing it was allowed, is left to the next visitor
+        tab.goto("about:blank")
+    tab.mouse.move(0, 0)
+    tab.set_viewport_size(WINDOW)
+    tab.context.set_storage_state({"cookies": [], "origins": []})
+    tab.context.clear_permissions()
+
+
+@pytest.fixture
+def own_page(profile: BrowserContext) -> Iterator[Page]:
+    """A page of the same profile that is closed after the test."""
     with visitor(profile) as page:
         yield page
-    # nothing that the site stored, and nothing it was allowed, is left to the next visitor
-    profile.set_storage_state({"cookies": [], "origins": []})
-    profile.clear_permissions()
 
 
 @pytest.fixture

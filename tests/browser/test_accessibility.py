@@ -62,23 +62,23 @@ def check(page: Page, *rules: str, patience_ms: int = 30_000) -> dict[str, Any]:
     return page.evaluate(CHECK, [EXCEPTIONS, options, patience_ms])
 
 
-def test_no_page_has_a_serious_violation(page: Page, site: Site):
+def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns."""
-    page.add_init_script(path=AXE)
-    watch(page)
-    page.goto(site.url)
+    own_page.add_init_script(path=AXE)
+    watch(own_page)
+    own_page.goto(site.url)
     violations, met = {}, set()
     for number, path in enumerate(PATHS):
         link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
-        page.locator(link).click()
-        wait_until_idle(page)
-        page.evaluate(OPEN_EXPANDERS)
+        own_page.locator(link).click()
+        wait_until_idle(own_page)
+        own_page.evaluate(OPEN_EXPANDERS)
         compared = path.strip("/").replace("-", "_") in COMPARE
         for theme in ("light", "dark") if compared else (("light", "dark")[number % 2],):
-            page.emulate_media(color_scheme=theme)
-            page.wait_for_function(IN_THEME, arg=theme)
+            own_page.emulate_media(color_scheme=theme)
+            own_page.wait_for_function(IN_THEME, arg=theme)
             # only colours are another theme's own
-            checked = check(page, *(["color-contrast"] if compared and theme == "dark" else []))
+            checked = check(own_page, *(["color-contrast"] if compared and theme == "dark" else []))
             met.update(checked["met"])
             if checked["found"]:
                 violations[f"{path} {theme}"] = checked["found"]
@@ -86,15 +86,15 @@ def test_no_page_has_a_serious_violation(page: Page, site: Site):
     assert met == set(range(len(EXCEPTIONS)))
 
 
-def test_a_violation_is_found(page: Page):
-    page.set_content(
+def test_a_violation_is_found(own_page: Page):
+    own_page.set_content(
         "<html lang=en><title>x</title><main><h1 style='color: #999; background: #fff'>Pale</h1>"
         "<canvas role=img></canvas><label data-testid=stWidgetLabel disabled>"
         "<p style='color: #999; background: #fff'>Off</p></label></main></html>"
     )
-    page.add_script_tag(path=AXE)
-    checked = check(page, patience_ms=0)
+    own_page.add_script_tag(path=AXE)
+    checked = check(own_page, patience_ms=0)
     assert {rule for rule, *_ in checked["found"]} == {"color-contrast", "role-img-alt"}
     assert checked["met"] == [2]
-    [one] = check(page, "color-contrast", patience_ms=0)["found"]
+    [one] = check(own_page, "color-contrast", patience_ms=0)["found"]
     assert one[0] == "color-contrast"

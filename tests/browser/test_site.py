@@ -107,8 +107,7 @@ def test_the_address_is_the_view(page: Page, site: Site, another_visitor: Arrive
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
 
 
-@pytest.mark.timed
-def test_generate_then_stop_another_run(page: Page, site: Site):
+def test_generate_with_and_without_a_cache(page: Page, site: Site):
     open_page(page, site, "/generate?generate_tokens=16", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
@@ -128,6 +127,12 @@ def test_generate_then_stop_another_run(page: Page, site: Site):
         page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
     ).to_be_visible()
 
+
+@pytest.mark.timed
+def test_a_run_is_stopped(page: Page, site: Site):
+    open_page(page, site, "/generate", "Generate")
+    prompt = "The lighthouse keeper"
+    type_text(page, "Prompt", prompt)
     press(slider(page, "New tokens"), "End")
     expect(page).to_have_url(re.compile("generate_tokens=200"))
     click(page.get_by_role("button", name="Generate"))
@@ -139,23 +144,24 @@ def test_generate_then_stop_another_run(page: Page, site: Site):
     assert time.monotonic() - begin < 2.0
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
     settled(page)
+    outputs = page.locator(".st-key-generate_text_cached, .st-key-generate_text_uncached")
     stopped = [outputs.nth(i).inner_text() for i in range(2)]
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 
 
-def test_nothing_is_repainted_once_a_job_is_over(page: Page, site: Site):
+def test_nothing_is_repainted_once_a_job_is_over(own_page: Page, site: Site):
     frames: list[str | bytes] = []
-    page.on(
+    own_page.on(
         "websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame))
     )
-    open_page(page, site, "/generate?generate_tokens=3", "Generate")
-    click(page.get_by_role("button", name="Generate"))
-    expect(page.get_by_text("Done: 3 tokens.")).to_be_visible()
-    expect(page.get_by_text("Every step, and the data")).to_be_visible()
-    settled(page)
+    open_page(own_page, site, "/generate?generate_tokens=3", "Generate")
+    click(own_page.get_by_role("button", name="Generate"))
+    expect(own_page.get_by_text("Done: 3 tokens.")).to_be_visible()
+    expect(own_page.get_by_text("Every step, and the data")).to_be_visible()
+    settled(own_page)
     seen = len(frames)
     # a timer of the view would have fired four times in this second
-    page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
+    own_page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
     assert seen > 0
     assert len(frames) == seen
 
@@ -257,24 +263,24 @@ def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, another_visitor
     assert time.monotonic() - begin < 4.0  # three seconds for the hub, one to paint
 
 
-def test_no_request_leaves_the_machine(page: Page, site: Site):
+def test_no_request_leaves_the_machine(own_page: Page, site: Site):
     elsewhere: list[str] = []
     local = (site.url, site.url.replace("http", "ws"), "data:", "blob:")
-    page.on(
+    own_page.on(
         "request",
         lambda request: (
             elsewhere.append(request.url) if not request.url.startswith(local) else None
         ),
     )
     hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
-    open_page(page, site, f"/?home_text={hostile}", "Attention Lab")
-    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
-    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
-    click(page.get_by_role("button", name="Generate"))
-    expect(page.get_by_text("Done: 1 token.")).to_be_visible()
-    open_page(page, site, "/models", "Models")
+    open_page(own_page, site, f"/?home_text={hostile}", "Attention Lab")
+    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+    open_page(own_page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
+    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+    open_page(own_page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
+    click(own_page.get_by_role("button", name="Generate"))
+    expect(own_page.get_by_text("Done: 1 token.")).to_be_visible()
+    open_page(own_page, site, "/models", "Models")
     assert elsewhere == []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Error, Page
 
 Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
 
@@ -13,18 +13,38 @@ PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be b
 _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
 
-@contextmanager
-def visitor(context: BrowserContext) -> Iterator[Page]:
-    """A new page in a profile, closed at the end. Uncaught errors in it fail the test."""
+def new_page(context: BrowserContext) -> Page:
+    """A page in a profile, in which `settled` works."""
     page = context.new_page()
     page.set_default_timeout(PAINT_SECONDS * 1000)
     tell_when_settled(page)
+    return page
+
+
+@contextmanager
+def visitor(context: BrowserContext) -> Iterator[Page]:
+    """A new page in a profile, closed at the end. Uncaught errors in it fail the test."""
+    page = new_page(context)
+    with no_uncaught_errors(page):
+        try:
+            yield page
+        finally:
+            page.close()
+
+
+@contextmanager
+def no_uncaught_errors(page: Page) -> Iterator[None]:
+    """Fail at the end if scripts of the page raised what nothing caught."""
     errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+
+    def note(error: Error) -> None:
+        errors.append(str(error))
+
+    page.on("pageerror", note)
     try:
-        yield page
+        yield
     finally:
-        page.close()
+        page.remove_listener("pageerror", note)
     assert errors == []
 
 
