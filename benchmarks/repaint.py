@@ -221,6 +221,11 @@ def wait_until_idle(page: Page) -> None:
     )
 
 
+def milliseconds(page: Page) -> float:
+    """From the last key press or click to the last change after it."""
+    return float(page.evaluate("window.__repaint.milliseconds()"))
+
+
 def controls(page: Page) -> list[Control]:
     """The controls of the main area that can be moved now, in no particular order."""
     return [Control(**found) for found in page.evaluate(_FIND)]
@@ -248,10 +253,10 @@ def moves_of(
         if chosen is None:
             break
         wait_until_idle(page)
-        milliseconds = float(page.evaluate("window.__repaint.milliseconds()"))
+        took = milliseconds(page)
         element = _locate(page, control)
         gone = not element.count()
-        moves.append(Move(milliseconds, 0.0 if gone else abs(_top(element) - before)))
+        moves.append(Move(took, 0.0 if gone else abs(_top(element) - before)))
         wanted = max(wanted, min(chosen.n_options, MOST_OPTIONS))
         if after is not None and chosen.n_options:
             after(chosen.option)

@@ -1,14 +1,18 @@
-"""Every page, with all its expanders open, in front of axe-core's rules."""
+"""Every page in one visit: in front of axe-core's rules, with all its expanders open; on a phone.
+
+Its name puts it behind the tests of most pages: the server then keeps what many of them opened.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import ROOT, Site
 from benchmarks.repaint import wait_until_idle, watch
 from tests.helpers.browser import PATHS
+from tests.helpers.visitors import settled
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
@@ -26,6 +30,9 @@ OPEN_EXPANDERS = """
 () => document.querySelectorAll("[data-testid=stExpander] details:not([open]) > summary")
         .forEach((summary) => summary.click())
 """
+
+GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
+INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 IN_THEME = """
 (theme) => getComputedStyle(document.querySelector("[data-testid=stApp]")).colorScheme === theme
@@ -98,3 +105,24 @@ def test_a_violation_is_found(own_page: Page):
     assert checked["met"] == [2]
     [one] = check(own_page, "color-contrast", patience_ms=0)["found"]
     assert one[0] == "color-contrast"
+
+
+def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
+    """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
+    phone.goto(site.url)
+    sticking_out, seen = [], set()
+    for path in PATHS:
+        phone.evaluate(GO, path)
+        heading = phone.get_by_role("heading", level=1)
+        expect(phone.locator("[data-testid=stApp]")).to_be_visible()
+        for title in seen:
+            expect(heading).not_to_have_text(title)
+        settled(phone)
+        if path in ("/", "/side-by-side"):
+            expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
+        elif path in ("/ladder", "/shapes", "/masking", "/block"):
+            expect(phone.locator("figure.panel canvas").first).to_be_visible()
+        seen = {heading.inner_text()}
+        if not phone.evaluate(INSIDE):
+            sticking_out.append(path)
+    assert sticking_out == []
