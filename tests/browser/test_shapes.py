@@ -1,9 +1,11 @@
 """The shapes page in a browser: play, follow a number by pointing at it, share the step."""
 
+import math
 import re
 import statistics
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
@@ -77,19 +79,107 @@ def lit_by(
     raise AssertionError(f"the pointer does not stay on {name}{cell}")
 
 
-def test_a_number_lights_up_on_its_whole_way(page: Page, site: Site):
+def framed_by(
+    page: Page, name: str, cell: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
+) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
+    """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
+
+    If the pointer is no longer on the cell when all is read, it is all done again.
+    """
+    for _ in range(ATTEMPTS):
+        said = read(page, name, *cell)
+        line = unmarked(picture(page, name).locator(".arithmetic"))
+        places = {}
+        for other, shape in shapes.items():
+            cells = panel(page, other).locator("canvas").get_attribute("data-framed") or ""
+            flat = map(int, cells.split())
+            places[other] = {tuple(int(i) for i in np.unravel_index(at, shape)) for at in flat}
+        if unmarked(readout_of(page, name)) == said:
+            return said, line, places
+        page.mouse.move(0, 0)
+    raise AssertionError(f"the pointer does not stay on {name}{cell}")
+
+
+def picture(page: Page, name: str) -> Locator:
+    return page.locator(".tensors").filter(has=panel(page, name))
+
+
+# What is pointed at in the example (3 tokens, 6 columns in, 2 heads of 3 columns): the panel, the
+# row and column of the cell and the blocks it lies in; then what is framed of each other panel.
+EVERY = slice(None)
+COMPUTED: list[tuple[int, str, tuple[int, ...], dict[str, tuple]]] = [
+    (4, "step 4: keys", (1, 4, 0), {
+        "step 1: input": (0, 1, EVERY), "step 3: W_key": (EVERY, 4),
+        "step 3: W_query": (), "step 4: queries": (), "step 4: values": (),
+    }),
+    (7, "step 7: scores", (1, 2, 0, 0), {
+        "step 6: queries": (0, 0, 1, EVERY), "step 6: keys": (0, 0, 2, EVERY),
+    }),
+    (8, "step 8: masked", (2, 0, 0, 0), {"step 7: scores": (0, 0, 2, 0), "step 8: scaled": ()}),
+    (8, "step 8: scaled", (2, 0, 0, 0), {"step 8: masked": (0, 0, 2, 0), "step 7: scores": ()}),
+    (8, "step 8: weights", (2, 0, 0, 0), {"step 8: scaled": (0, 0, 2, EVERY)}),
+    (9, "step 9: context", (1, 2, 0, 0), {
+        "step 8: weights": (0, 0, 1, EVERY), "step 6: values": (0, 0, EVERY, 2),
+    }),
+    (11, "step 11: output", (2, 4, 0), {
+        "step 11: merged": (0, 2, EVERY), "step 3: W_out": (EVERY, 4), "step 10: context": (),
+    }),
+]  # fmt: skip
+SHAPES = {
+    "input": (1, 3, 6), "W_query": (6, 6), "W_key": (6, 6), "W_out": (6, 6), "queries": (1, 3, 6),
+    "keys": (1, 3, 6), "values": (1, 3, 6), "merged": (1, 3, 6), "output": (1, 3, 6),
+    "scores": (1, 2, 3, 3), "masked": (1, 2, 3, 3), "scaled": (1, 2, 3, 3),
+    "weights": (1, 2, 3, 3), "context": (1, 2, 3, 3),
+}  # fmt: skip
+
+
+def shape_of(name: str) -> tuple[int, ...]:
+    step, _, tensor = name.removeprefix("step ").partition(": ")
+    if step == "6":
+        return (1, 2, 3, 3)
+    return (1, 3, 2, 3) if step == "10" else SHAPES[tensor]
+
+
+@pytest.mark.parametrize(("step", "name", "cell", "read_cells"), COMPUTED)
+def test_pointing_frames_what_a_number_was_computed_from(
+    page: Page, site: Site, step: int, name: str, cell: tuple[int, ...], read_cells: dict
+):
+    open_page(page, site, f"/shapes?shapes_step={step}", "Shapes")
+    expect(panel(page, name).locator("canvas")).to_be_visible()
+    shapes = {other: shape_of(other) for other in read_cells}
+    said, line, places = framed_by(page, name, cell, shapes)
+    for other, index in read_cells.items():
+        indices = np.arange(math.prod(shapes[other])).reshape(shapes[other])
+        wanted = indices[index].ravel() if index else []
+        assert places[other] == {
+            tuple(int(i) for i in np.unravel_index(at, shapes[other])) for at in wanted
+        }, other
+    value = float(re.search(r"= ([-−\d.e]+)", said)[1].replace("−", "-"))  # type: ignore[index]
+    assert computed(line) == pytest.approx(value, abs=0.01)  # three digits of every operand
+
+
+def computed(line: str) -> float:
+    """What the digits behind the equals sign make."""
+    text = line.partition(" = ")[2].replace("−", "-").replace(" (bias)", "")
+    text = text.removesuffix(", which may be looked at")
+    return float(eval(re.sub(r"e\^(-?[\d.]+|-∞)", power, text).replace("·", "*")))
+
+
+def power(match: re.Match[str]) -> str:
+    return "0.0" if "∞" in match[1] else f"math.exp({match[1]})"
+
+
+def test_a_number_lights_up_where_it_is_moved(page: Page, site: Site):
     open_page(page, site, "/shapes", "Shapes")
     unfold(page, "One number's way")
-    names = ["5 queries", "6 queries", "7 scores", "8 weights", "9 context", "10 context",
-             "11 merged"]  # fmt: skip
-    for name in names:
+    shapes: dict[str, tuple[int, ...]] = {
+        "5 queries": (1, 3, 2, 3), "6 queries": (1, 2, 3, 3), "7 scores": (1, 2, 3, 3),
+    }  # fmt: skip
+    for name in ("4 queries", *shapes):
         expect(panel(page, name).locator("canvas")).to_be_visible()
-    _, boxes = lit_by(page, "4 queries", (2, 4, 0), names)  # batch 0, token 2, column 4
-    for name, (x0, y0, x1, y1) in zip(names, boxes, strict=True):
-        _, _, width, height = geometry(panel(page, name).locator("canvas"))
-        cells = 3 if name in ("7 scores", "8 weights") else 1  # a whole row asks with this number
-        assert x1 - x0 == pytest.approx(cells * width, abs=6), name
-        assert y1 - y0 == pytest.approx(height, abs=6), name
+    _, _, places = framed_by(page, "4 queries", (2, 4, 0), shapes)
+    # token 2, column 4 of six is column 1 of head 1; a score is another number
+    assert places == {"5 queries": {(0, 2, 1, 1)}, "6 queries": {(0, 1, 2, 1)}, "7 scores": set()}
 
 
 def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: Site):

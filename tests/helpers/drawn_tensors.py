@@ -33,16 +33,19 @@ class Drawn:
     values: np.ndarray
     cells: np.ndarray | None
     groups: np.ndarray | None
+    operands: np.ndarray | None = None
+    added: np.ndarray | None = None
 
 
 def drawn_in(header: dict[str, Any], body: bytes) -> list[Drawn]:
     """The tensors of one picture, in order."""
     found, at = [], 0
 
-    def numbers(panel: dict[str, Any], kind: str) -> np.ndarray:
+    def numbers(panel: dict[str, Any], kind: str, *more: int) -> np.ndarray:
         nonlocal at
-        count = int(np.prod(panel["shape"]))
-        part = np.frombuffer(body, kind, count, at).reshape(panel["shape"])
+        shape = (*panel["shape"], *more)
+        count = int(np.prod(shape))
+        part = np.frombuffer(body, kind, count, at).reshape(shape)
         at += 4 * count
         return part
 
@@ -50,7 +53,10 @@ def drawn_in(header: dict[str, Any], body: bytes) -> list[Drawn]:
         values = numbers(panel, "<f4")
         cells = numbers(panel, "<i4") if panel["cells"] else None
         groups = numbers(panel, "<i4") if panel["groups"] else None
-        found.append(Drawn(panel, values, cells, groups))
+        made = panel["made"] or {}
+        operands = numbers(panel, "<f4", made["nOperands"], 2) if made else None
+        added = numbers(panel, "<f4") if made.get("added") else None
+        found.append(Drawn(panel, values, cells, groups, operands, added))
     assert at == len(body)  # nothing else follows
     return found
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.drawn_tensors import unpacked
-from ui.canvas.tensors import MAX_CELLS, Panel, pack, tensors
+from ui.canvas.tensors import MAX_CELLS, Made, Panel, pack, tensors
 
 
 def test_every_part_arrives_aligned_and_exact():
@@ -27,6 +27,29 @@ def test_every_part_arrives_aligned_and_exact():
     np.testing.assert_array_equal(np.frombuffer(numbers, "<i4", 30, 120), np.arange(30))
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 7, 240), other.astype("f4"))
     assert len(numbers) == 4 * (30 + 30 + 7 + 7)
+
+
+def test_how_numbers_were_made_arrives_behind_them():
+    rng = np.random.default_rng(1)
+    operands, added = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(2, 3))
+    reads = (("x", ((0, 1, 0), None)), ("W", (None, (1, 2, 5))))
+    made = Made("product", reads, operands, 9, added)
+    panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", made=made)
+    header, numbers = unpacked(pack([panel]))
+    assert header["panels"][0]["identity"] == "4 y"
+    assert header["panels"][0]["made"] == {
+        "kind": "product",
+        "reads": [["x", [[0, 1, 0], None]], ["W", [None, [1, 2, 5]]]],
+        "nOperands": 4,
+        "nTerms": 9,
+        "added": True,
+    }
+    sent = np.frombuffer(numbers, "<f4", 48, 24).reshape(operands.shape)
+    np.testing.assert_array_equal(sent, operands.astype("f4"))
+    np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 6, 216), added.ravel().astype("f4"))
+    assert len(numbers) == 4 * (6 + 48 + 6)
+    with pytest.raises(ValueError, match=r"y is \(2, 4\), its operands \(2, 3, 4, 2\)"):
+        Panel("y", np.zeros((2, 4)), ("token", "column"), made=made)
 
 
 def test_a_window_names_the_shape_of_the_whole():

@@ -21,6 +21,7 @@ from attention_core.heads import merge_heads
 from attention_core.ladder import MultiHeadAttention
 from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
+from attention_core.model.rotary import Rotation, rotary_angles
 from attention_core.model.transformer import Transformer
 
 FLAT = ("batch", "token", "column")
@@ -38,6 +39,8 @@ class Named:
     numbering of the step, where it is still one of the numbers of step 4, moved: `row * width +
     column` with `row = b * T + t`. groups: the place of the first number of the token and head to
     which it belongs; column `width - 1` stands for the token as a whole.
+    bias: what was added to the sum of products, a number for each index of the last axis. factor:
+    what every number was multiplied by. rotation: the cosines and sines (T, D) that turned it.
     """
 
     name: str
@@ -45,6 +48,9 @@ class Named:
     axes: tuple[str, ...]
     cells: Tensor | None = None
     groups: Tensor | None = None
+    bias: Tensor | None = None
+    factor: float = 1.0
+    rotation: Rotation | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,9 +133,8 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
 
     batch_size, n_tokens, d_in = x.shape  # 1
     columns = torch.arange(d_out).view(n_heads, head_dim)  # 2
-    matrices = [
-        linear.weight.T for linear in (attention.W_query, attention.W_key, attention.W_value)
-    ]  # 3: nn.Linear stores them transposed
+    linears = attention.W_query, attention.W_key, attention.W_value, attention.out_proj
+    matrices = [linear.weight.T for linear in linears]  # 3: nn.Linear stores them transposed
     flat = (attention.W_query(x), attention.W_key(x), attention.W_value(x))  # 4
     unrolled = [tensor.view(batch_size, n_tokens, n_heads, head_dim) for tensor in flat]  # 5
     queries, keys, values = (tensor.transpose(1, 2) for tensor in unrolled)  # 6
@@ -150,6 +155,7 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
         x=x,
         columns=columns,
         matrices=matrices,
+        biases=[linear.bias for linear in linears],
         projected=(flat, unrolled, (queries, keys, values)),
         scores=scores,
         weighing={**weighing, "after dropout": weights} if dropout else weighing,
@@ -182,16 +188,20 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
 
     x = layer.attention_reads  # 1
     columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2
-    matrices = attention.qkv.weight.split(widths, dim=1)  # 3: they lie side by side
+    side_by_side = attention.qkv.weight.split(widths, dim=1)
+    matrices = [*side_by_side, attention.out.weight]  # 3
+    biases = [None] * 3 if attention.qkv.bias is None else attention.qkv.bias.split(widths)
     flat = record.projected.split(widths, dim=-1)  # 4
     unrolled = [
         tensor.unflatten(-1, (heads, config.d_head))
         for tensor, heads in zip(flat, head_counts, strict=True)
     ]  # 5
     grouped = [tensor.transpose(1, 2) for tensor in unrolled]  # 6
-    turned = {}
+    turned, rotation = {}, None
     if config.positions == "rotary":
         turned = {"queries, turned": record.q, "keys, turned": record.k}  # 6: positions
+        positions = torch.arange(x.shape[1], device=x.device)
+        rotation = rotary_angles(positions, config.d_rotary, config.rope_theta, x.dtype)
     weighing = {"scaled": record.scaled_scores, "weights": record.weights}  # 8
     if config.causal:
         weighing = {"masked": record.masked_scores, **weighing}
@@ -205,8 +215,10 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
         x=x,
         columns=columns,
         matrices=matrices,
+        biases=[*biases, attention.out.bias],
         projected=(flat, unrolled, grouped),
         turned=turned,
+        rotation=rotation,
         scores=record.scores,  # 7
         weighing=weighing,
         contexts=(record.context, by_token, merged),  # 9
@@ -303,8 +315,10 @@ def _assemble(
     x: Tensor,
     columns: Tensor,
     matrices: Sequence[Tensor],
+    biases: Sequence[Tensor | None],
     projected: Sequence[Sequence[Tensor]],
     turned: Mapping[str, Tensor] = MappingProxyType({}),
+    rotation: Rotation | None = None,
     scores: Tensor,
     weighing: Mapping[str, Tensor],
     contexts: Sequence[Tensor],
@@ -326,13 +340,23 @@ def _assemble(
             for way, name, tensor in zip(ways, three, tensors, strict=True)
         )
 
+    factors = {
+        "scaled": 1.0 / math.sqrt(sizes.head_dim),
+        "after dropout": 1.0 / (1.0 - sizes.dropout),
+    }
+
     def of_queries(tensors: Mapping[str, Tensor]) -> tuple[Named, ...]:
         return tuple(
-            Named(name, tensor, PAIRS, groups=queries_of.pairs) for name, tensor in tensors.items()
+            Named(name, tensor, PAIRS, groups=queries_of.pairs, factor=factors.get(name, 1.0))
+            for name, tensor in tensors.items()
         )
 
+    flat = tuple(
+        replace(tensor, bias=bias)
+        for tensor, bias in zip(split(projected[0], FLAT), biases, strict=False)
+    )
     grouped = split(projected[2], BY_HEAD) + tuple(
-        way.named(name, tensor, BY_HEAD)
+        replace(way.named(name, tensor, BY_HEAD), rotation=rotation)
         for way, (name, tensor) in zip((queries_of, keys_of), turned.items(), strict=False)
     )
     context, by_token, merged = (
@@ -342,10 +366,10 @@ def _assemble(
         )
     )
     entered = Named("input", x, FLAT, groups=queries_of.whole(x.shape[-1]))
-    left = Named("output", output, FLAT, groups=queries_of.whole(output.shape[-1]))
+    left = Named("output", output, FLAT, groups=queries_of.whole(output.shape[-1]), bias=biases[-1])
     named_matrices = tuple(
         Named(name, matrix, MATRIX)
-        for name, matrix in zip(("W_query", "W_key", "W_value"), matrices, strict=True)
+        for name, matrix in zip(("W_query", "W_key", "W_value", "W_out"), matrices, strict=True)
     )
     weighed = of_queries(weighing)
     compared = tuple(turned) or three[:2]
@@ -355,8 +379,8 @@ def _assemble(
         ("weight matrices", named_matrices, ((2, "columns"),)),
         (
             "queries, keys, values",
-            split(projected[0], FLAT),
-            ((1, "input"), *((3, matrix.name) for matrix in named_matrices)),
+            flat,
+            ((1, "input"), *((3, matrix.name) for matrix in named_matrices[:3])),
         ),
         (
             "unroll the columns",
@@ -368,7 +392,7 @@ def _assemble(
         ("attention weights", weighed, ((7, "scores"),)),
         ("context vectors", (context,), ((8, weighed[-1].name), (6, "values"))),
         ("back to tokens", (by_token,), ((9, "context"),)),
-        ("merge heads", (merged, left), ((10, "context"),)),
+        ("merge heads", (merged, left), ((10, "context"), (3, "W_out"))),
     )
     return tuple(
         ShapeStep(number, title, tensors, why, width, made_from)

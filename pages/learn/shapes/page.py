@@ -17,7 +17,7 @@ EXAMPLE = "the example"
 st.title("Shapes")
 st.markdown(
     "Multi-head attention runs no loop over its heads: wide tensors are cut, turned and joined "
-    "again. Follow every number through the eleven steps."
+    "again. Point at any number of the eleven steps and see what it was computed from."
 )
 
 
@@ -97,11 +97,12 @@ if walk is not None:
 
 with st.expander("How to read this", expanded=True):
     st.markdown(
-        "- From step 4 on a number keeps its **colour**: the hue is its token, the shade its "
-        "column. Point at one: it lights up wherever it is drawn.\n"
-        "- **Scores and weights** are new numbers. They have the colour of the token and head "
-        "that ask.\n"
-        "- Steps 5, 6 and 10 compute nothing. They change only which number stands where."
+        "- **Point at a number** that was computed: the numbers it was computed from are framed, "
+        "and the sum stands below in digits.\n"
+        "- Steps 5, 6 and 10 compute nothing: they change only which number stands where. Point at "
+        "a number there, and it lights up wherever it is.\n"
+        "- **Colours**: the hue is a number's token, the shade its column. Scores and weights have "
+        "the hue of the token that asks."
     )
 
 quiz("shapes", questions())

@@ -12,7 +12,7 @@ _LAYER = "layer_steps"
 _EXAMPLE_CODE = {
     1: ("d_in = x.shape",),
     2: ("columns = torch.arange",),
-    3: ("matrices = [",),
+    3: ("linears = attention", "matrices = ["),
     4: ("flat = (",),
     5: ("unrolled = [",),
     6: ("queries, keys, values = (",),
@@ -26,7 +26,7 @@ _EXAMPLE_CODE = {
 _LAYER_CODE = {
     1: (_FILE, _LAYER, "x = layer.attention_reads"),
     2: (_FILE, _LAYER, "columns = torch.arange"),
-    3: (_FILE, _LAYER, "matrices = attention"),
+    3: (_FILE, _LAYER, "side_by_side = attention", "matrices = ["),
     4: (*_ATTENTION, "projected = self.qkv", "= projected.split"),
     5: (_HEADS, "split_heads", "x.view("),
     6: (*_ATTENTION, "q = split_heads(", "k = split_heads(", "v = split_heads("),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.shapes import statements
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Made, Panel
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attention_core.experiments.learn.shapes import Named, ShapeStep
 
 LAST = 11
+TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,20 @@ class Walk:
         """One number's way through steps 4 to 11: as a query, in what it asks, in the output."""
         ways = ((step.number, step.tensors[-1 if step.number == 8 else 0]) for step in self.steps)
         return [
-            self.drawn(tensor, f"{number} {tensor.name}") for number, tensor in ways if number >= 4
+            self.drawn(tensor, f"{number} {tensor.name}", number)
+            for number, tensor in ways
+            if number >= 4
         ]
 
     def panel(self, number: int, name: str) -> Panel:
         """One tensor of a step, or the window of it that is drawn."""
-        return self.drawn(self.steps[number - 1][name], f"step {number}: {name}")
+        return self.drawn(self.steps[number - 1][name], f"step {number}: {name}", number)
 
-    def drawn(self, tensor: Named, title: str) -> Panel:
-        """A panel of a tensor with this title, or of the window of it that is drawn."""
+    def drawn(self, tensor: Named, title: str, number: int | None = None) -> Panel:
+        """A panel of a tensor with this title, or of the window of it that is drawn.
+
+        With the number of its step, pointing at a cell frames what it was computed from.
+        """
         picked = self.picked_from(tensor)
         window = np.ix_(*picked)
         names = {axis: self._words() for axis in ("token", "query", "key")}
@@ -104,9 +110,33 @@ class Walk:
             blocks=names.get(tensor.axes[-3]) if len(tensor.axes) == 4 else None,
             cells=numbered(tensor.cells),
             groups=numbered(tensor.groups),
+            strand="context" if tensor.name == "merged" else tensor.name,
+            identity="" if number is None else f"{number} {tensor.name}",
+            made=None if number is None else self._made(number, tensor.name, picked),
             positions=None if self.indices is None else tuple(picked),
             whole=tensor.shape,
         )
+
+    def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
+        """How the numbers in a window of a tensor were computed; None if they were only moved."""
+        from attention_core.experiments.learn.computed_from import computation, terms
+
+        how = computation(self.steps, number, name)
+        operands = terms(self.steps, number, name, picked, TERMS_WRITTEN)
+        if how is None or operands is None:
+            return None
+        reads = tuple(
+            (
+                f"{read.step} {read.name}",
+                tuple(
+                    None if follows is None else (follows.axis, follows.group, follows.half)
+                    for follows in read.axes
+                ),
+            )
+            for read in how.reads
+        )
+        added = None if operands.added is None else array(operands.added)
+        return Made(how.kind, reads, array(operands.operands), operands.n_terms, added)
 
     def _words(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)
@@ -119,9 +149,12 @@ class Walk:
         heads = self.indices["key/value head" if of_keys else "head"]
         head_dim = self.steps[1].tensors[0].shape[1]
         flat = [head * head_dim + i for head in heads for i in self.indices["column"]]
+        wide = self.indices["wide column"]
+        if tensor.name == "W_out":  # from the columns of all heads to those of the output
+            return [flat, wide]
         columns = self.indices["column"]
         if len(tensor.axes) == 3:
-            columns = self.indices["wide column"] if tensor.name in ("input", "output") else flat
+            columns = wide if tensor.name in ("input", "output") else flat
         picks = {
             "batch": [0],
             "token": self._tokens,
@@ -129,7 +162,7 @@ class Walk:
             "key": self._tokens,
             "head": heads,
             "column": columns,
-            "input column": self.indices["wide column"],
+            "input column": wide,
             "output column": flat,
         }
         return [picks[axis] for axis in tensor.axes]

@@ -52,6 +52,7 @@ def expected() -> dict[str, torch.Tensor]:
         found[f"step 4: {name}"] = flat
         found[f"step 5: {name}"] = flat.reshape(1, T, H, D)
         found[f"step 6: {name}"] = torch.stack(flat.split(D, dim=-1), dim=1)
+    found["step 3: W_out"] = attention.out_proj.weight.T
     q, k, v = (found[f"step 6: {name}"] for name in projections)
     scores = torch.einsum("bhid,bhjd->bhij", q, k)
     future = torch.ones(T, T).triu(1).bool()
@@ -89,6 +90,46 @@ def test_each_step_shows_its_tensors_and_those_they_are_made_from(site: AppTest)
     np.testing.assert_allclose(
         drawn(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
     )
+
+
+def test_the_numbers_sent_make_every_computed_number(site: AppTest):
+    """The terms that are written below a picture, against the number that they are said to make."""
+    wanted = {
+        "queries": "product", "keys": "product", "values": "product", "scores": "product",
+        "masked": "masked", "scaled": "scaled", "weights": "softmax", "context": "product",
+        "output": "product",
+    }  # fmt: skip
+    seen = {}
+    open_page(site, VIEW)
+    for number in (4, 7, 8, 9, 11):
+        site.slider("shapes_step").set_value(number).run()
+        for name, panel in drawn(site).items():
+            if not name.startswith(f"step {number}: ") or panel.operands is None:
+                continue
+            made = panel.panel["made"]
+            kind = seen[name.partition(": ")[2]] = made["kind"]
+            assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
+            a, b = panel.operands[..., 0], panel.operands[..., 1]
+            total = np.exp(a[..., 0]) / np.exp(a[..., 1:]).sum(-1)
+            if kind != "softmax":
+                total = (a * b).sum(-1) + (0.0 if panel.added is None else panel.added)
+            there = panel.values > -np.inf if kind == "masked" else slice(None)
+            np.testing.assert_allclose(panel.values[there], total[there], atol=1e-6, rtol=1e-5)
+    assert seen == wanted
+
+
+def test_a_computed_number_names_what_it_read(site: AppTest):
+    """Every tensor that is read stands beside it, under the name by which it is asked for."""
+    open_page(site, VIEW)
+    for number in (4, 7, 8, 9, 11):
+        site.slider("shapes_step").set_value(number).run()
+        panels = drawn(site)
+        identities = {panel.panel["identity"]: panel for panel in panels.values()}
+        for name, panel in panels.items():
+            if not name.startswith(f"step {number}: ") or panel.panel["made"] is None:
+                continue
+            for identity, axes in panel.panel["made"]["reads"]:
+                assert len(axes) == len(identities[identity].panel["shape"])
 
 
 def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):

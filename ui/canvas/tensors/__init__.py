@@ -1,8 +1,9 @@
 """Small tensors drawn with their values: nested blocks, one grid of cells for the last two axes.
 
 A 4-D tensor is drawn as blocks within blocks (batch > head > grid); every value that is read is
-the float32 that the tensor holds. Cells of several tensors that carry the same identity are one
-element on its way: they share a colour, and pointing at one lights up all of them.
+the float32 that the tensor holds. Pointing at a number that was computed frames what it was
+computed from, and writes the arithmetic below. Pointing at one that was only moved lights it up
+wherever it is: cells of several tensors that carry the same identity are one number on its way.
 """
 
 from __future__ import annotations
@@ -25,6 +26,30 @@ _canvas = Canvas("tensors")
 Labels = Sequence[str] | Sequence[Sequence[str]]
 
 
+# An axis of a tensor that was read: the axis of the result whose index it follows, divided by how
+# much, and how far away a second index lies that is read too (0: none). None: all indices are read.
+ReadAxis = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True)
+class Made:
+    """How each number of a panel was computed from the numbers of others.
+
+    kind: what the operands become: "product" (their products are summed), "rotated" (the same),
+    "scaled" or "dropout" (one product), "masked" (one number, or minus infinity), "softmax" (e to
+    the power of the first, over the sum of e to the power of the others).
+    reads: the `identity` of each panel that was read, and how the index along each of its axes
+    follows from that of the result. operands: (*shape, n, 2), the first n pairs. n_terms: how many
+    there are in all. added: what is added at the end, the panel's shape.
+    """
+
+    kind: str
+    reads: tuple[tuple[str, tuple[ReadAxis, ...]], ...]
+    operands: np.ndarray
+    n_terms: int
+    added: np.ndarray | None = None
+
+
 @dataclass(frozen=True)
 class Panel:
     """One tensor of 1 to 4 dimensions.
@@ -33,15 +58,16 @@ class Panel:
     "column"). rows, columns: labels of the last two axes (tokens, mostly); positions if absent.
     blocks: labels of the axis before them. Labels that differ along the first axis (two sentences
     in one batch) are one sequence for each of its indices.
-    cells: an identity for every cell, the tensor's shape, -1 for none. groups: a coarser identity,
-    the number of the group's first cell, for tensors whose cells are no longer those of the input
-    but belong to the same token and head: pointing at a cell lights up the same cell elsewhere, and
-    where a panel has no `cells`, the same group. mark: cells to frame, as index tuples. positions:
-    where the panel is a window of a larger tensor, the indices in it along each axis; they are
-    written instead of the window's own. whole: the shape of that tensor. note: a sentence below it.
-    filled: of a tensor that grows, how many of its first rows and columns have been computed; the
-    others keep their place and stay empty. box: how many of its first rows and columns are hatched
-    and framed together; box_note is read out to whoever points at one of their cells.
+    cells: an identity for every cell, the tensor's shape, -1 for none: pointing at a cell lights up
+    the same cell elsewhere, in panels of the same `strand`. groups: a coarser identity, the number
+    of the group's first cell, which only colours tensors whose cells are new numbers. identity:
+    what other panels call this one in `made`. made: how its numbers were computed. mark: cells to
+    frame, as index tuples. positions: where the panel is a window of a larger tensor, the indices
+    in it along each axis; they are written instead of the window's own. whole: the shape of that
+    tensor. note: a sentence below it. filled: of a tensor that grows, how many of its first rows
+    and columns have been computed; the others keep their place and stay empty. box: how many of its
+    first rows and columns are hatched and framed together; box_note is read out to whoever points
+    at one of their cells.
 
     Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
     dimensions, or more filled rows or columns, or more in the box, than the tensor has.
@@ -55,6 +81,9 @@ class Panel:
     blocks: Labels | None = None
     cells: np.ndarray | None = None
     groups: np.ndarray | None = None
+    strand: str = ""
+    identity: str = ""
+    made: Made | None = None
     mark: tuple[tuple[int, ...], ...] = ()
     positions: tuple[Sequence[int], ...] | None = None
     whole: tuple[int, ...] | None = None
@@ -75,6 +104,8 @@ class Panel:
                 raise ValueError(
                     f"{self.name} is {shape} but its identities are {identities.shape}"
                 )
+        if self.made is not None and self.made.operands.shape[:-2] != shape:
+            raise ValueError(f"{self.name} is {shape}, its operands {self.made.operands.shape}")
         if self.positions is not None and tuple(map(len, self.positions)) != shape:
             raise ValueError(
                 f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
@@ -137,13 +168,18 @@ def tensors(
 def pack(panels: Sequence[Panel], **options: Any) -> bytes:
     """What the browser receives: a header, then the numbers of each panel.
 
-    They are its values as float32 and, where it has them, its cells and groups as int32.
+    They are its values as float32 and, where it has them, its cells and groups as int32, the
+    operands of its numbers and what was added to them as float32.
     """
     parts: list[np.ndarray] = []
     described = []
     for panel in panels:
         parts.append(panel.values.astype("<f4"))
         parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
+        made = panel.made
+        if made is not None:
+            parts += [made.operands.astype("<f4")]
+            parts += [] if made.added is None else [made.added.astype("<f4")]
         described.append(
             {
                 "name": panel.name,
@@ -154,6 +190,16 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "blocks": _listed(panel.blocks),
                 "cells": panel.cells is not None,
                 "groups": panel.groups is not None,
+                "strand": panel.strand,
+                "identity": panel.identity,
+                "made": made
+                and {
+                    "kind": made.kind,
+                    "reads": made.reads,
+                    "nOperands": made.operands.shape[-2],
+                    "nTerms": made.n_terms,
+                    "added": made.added is not None,
+                },
                 "mark": panel.mark,
                 "positions": panel.positions and [list(axis) for axis in panel.positions],
                 "note": panel.note,

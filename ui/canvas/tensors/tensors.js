@@ -21,12 +21,26 @@ const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a val
 // The parts of the body follow one another: of each panel its values, then its identities.
 /** @typedef {string[] | string[][]} Labels */
 /**
+ * How the numbers of a panel were computed, as `Made` in ui/canvas/tensors/__init__.py.
+ * @typedef {{
+ *   kind: "product" | "rotated" | "scaled" | "masked" | "softmax" | "dropout",
+ *   reads: [identity: string, axes: (number[] | null)[]][],
+ *   nOperands: number, nTerms: number, operands: Float32Array, added: Float32Array | null,
+ * }} Made
+ * What is pointed at: its identity where it was only moved, and the cells that it was made of: the
+ * indices read along each axis of a panel, null for all.
+ * @typedef {{
+ *   cell: number, strand: string, read: { identity: string, axes: (number[] | null)[] }[],
+ * }} Lit
+ */
+/**
  * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
  * @typedef {{
  *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
  *   blocks: Labels | null, mark: number[][], positions: number[][] | null, note: string,
  *   box: [number, number] | null, boxNote: string, shapeText: string,
  *   values: Float32Array, cells: Int32Array | null, groups: Int32Array | null,
+ *   strand: string, identity: string, made: Made | null,
  *   grid: [rows: number, columns: number], outer: number[], marked: Set<number>,
  *   there: [rows: number, columns: number], largest: number,
  *   canvas: HTMLCanvasElement, layout: PanelLayout,
@@ -60,6 +74,13 @@ function unpackPanels(data) {
     panel.values = new Float32Array(body.buffer, take(count), count);
     panel.cells = panel.cells ? new Int32Array(body.buffer, take(count), count) : null;
     panel.groups = panel.groups ? new Int32Array(body.buffer, take(count), count) : null;
+    if (panel.made) {
+      const n = 2 * panel.made.nOperands * count;
+      panel.made.operands = new Float32Array(body.buffer, take(n), n);
+      panel.made.added = panel.made.added
+        ? new Float32Array(body.buffer, take(count), count)
+        : null;
+    }
     // a vector is drawn as one row
     panel.grid = panel.shape.length === 1 ? [1, panel.shape[0]] : panel.shape.slice(-2);
     panel.outer = panel.shape.slice(0, -2);
@@ -143,6 +164,47 @@ function written(value, decimals) {
   return text.replace("-", "−");
 }
 
+// three significant digits: enough to check a sum by hand
+/** @param {number} value */
+function brief(value) {
+  if (!Number.isFinite(value)) return written(value, 0);
+  return String(Number(value.toPrecision(3))).replace("-", "−");
+}
+
+// what is between two terms of a sum, and the second of them without its sign
+/** @param {string} text */
+const plus = (text) => (text.startsWith("−") ? ` − ${text.slice(1)}` : ` + ${text}`);
+
+/**
+ * How one number was computed, in digits.
+ * @param {Panel} panel
+ * @param {number} at
+ */
+function arithmetic({ made, values }, at) {
+  if (!made) return "";
+  const result = brief(values[at]);
+  const pairs = Array.from({ length: made.nOperands }, (_, i) => {
+    const first = 2 * (at * made.nOperands + i);
+    return [made.operands[first], made.operands[first + 1]];
+  });
+  const powers = pairs.map(([a]) => `e^${brief(a)}`);
+  const products = pairs.map(([a, b]) => `${brief(a)}·${brief(b).replace(/^−.*$/, "($&)")}`);
+  /** @type {(terms: string[], n: number) => string} */
+  const sum = (terms, n) =>
+    terms.reduce((text, term) => text + plus(term)) + (n > 0 ? ` + … (${n} more)` : "");
+  const more = made.nTerms - products.length;
+  if (made.kind === "softmax") {
+    return `${result} = ${powers[0]} / (${sum(powers.slice(1), more + 1)})`;
+  }
+  if (made.kind === "masked" && values[at] === -Infinity) {
+    return `${result}: the query may not look at this key`;
+  }
+  if (made.kind === "masked") return `${result} = ${brief(pairs[0][0])}, which may be looked at`;
+  if (made.kind === "dropout" && values[at] === 0) return `0: dropped`;
+  const bias = made.added ? plus(brief(made.added[at])) + " (bias)" : "";
+  return `${result} = ${sum(products, more)}${bias}`;
+}
+
 // as `shorten`; where room is short, the mark of a space before a word gives way to its letters
 /**
  * @param {Pen} context
@@ -160,9 +222,10 @@ export default function (component) {
   const root = element(parentElement, ".tensors"),
     holder = element(parentElement, ".panels");
   const readout = element(parentElement, ".readout"),
+    sumLine = element(parentElement, ".arithmetic"),
     { listen, forget } = hearing();
   const picture = unpackPanels(data);
-  /** @type {{ cell: number, group: number } | null} the element pointed at, here or in a linked picture */
+  /** @type {Lit | null} what is pointed at, here or in a linked picture */
   let lit = null;
   /** @type {{ panel: Panel, at: number } | null} when it is pointed at here */
   let focus = null;
@@ -284,11 +347,16 @@ export default function (component) {
    */
   function isLit(panel, at) {
     if (!lit) return false;
-    if (panel.cells && lit.cell >= 0) return panel.cells[at] === lit.cell;
-    if (panel.cells || panel.groups) {
-      return lit.group >= 0 && panel.groups !== null && panel.groups[at] === lit.group;
+    if (focus !== null && focus.panel === panel && focus.at === at) return true;
+    if (panel.cells && lit.cell >= 0 && panel.strand === lit.strand) {
+      return panel.cells[at] === lit.cell;
     }
-    return focus !== null && focus.panel === panel && focus.at === at;
+    const index = unflat(panel.shape, at);
+    return lit.read.some(
+      ({ identity, axes }) =>
+        identity === panel.identity &&
+        axes.every((all, axis) => all === null || all.includes(real(panel, axis, index[axis]))),
+    );
   }
 
   // ---- drawing
@@ -307,9 +375,12 @@ export default function (component) {
     panel.canvas.style.height = `${l.height}px`;
     context.scale(ratio, ratio);
     paint(panel, context);
-    // where the first cell lies and how large cells are, for whoever reads the picture by program
+    // where the first cell lies, how large cells are and which are framed, for whoever reads the
+    // picture by program
     const first = box(panel, 0);
+    const framed = [...panel.values.keys()].filter((at) => isLit(panel, at));
     Object.assign(panel.canvas.dataset, {
+      framed: framed.join(" "),
       left: first.x,
       top: first.y,
       cellWidth: l.cellWidth,
@@ -541,6 +612,7 @@ export default function (component) {
   // ---- reading a value
 
   function tell() {
+    sumLine.textContent = focus === null ? "" : arithmetic(focus.panel, focus.at);
     if (focus === null) {
       readout.textContent = HINT;
       return;
@@ -562,11 +634,26 @@ export default function (component) {
     readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})${boxed}`;
   }
 
+  /** @type {(panel: Panel, at: number) => Lit} */
+  function litBy(panel, at) {
+    const index = unflat(panel.shape, at).map((i, axis) => real(panel, axis, i));
+    const read = (panel.made?.reads ?? []).map(([identity, axes]) => ({
+      identity,
+      axes: axes.map((follows) => follows && readAlong(follows, index)),
+    }));
+    return { cell: panel.cells ? panel.cells[at] : -1, strand: panel.strand, read };
+  }
+
+  /** @type {(follows: number[], index: number[]) => number[]} */
+  function readAlong([axis, group, half], index) {
+    const own = Math.floor(index[axis] / group);
+    return half ? [own, (own + half) % (2 * half)] : [own];
+  }
+
   /** @type {(panel: Panel | null, at: number) => void} */
   function light(panel, at) {
     focus = panel === null ? null : { panel, at };
-    const group = panel?.groups ? panel.groups[at] : -1;
-    lit = panel === null ? null : { cell: panel.cells ? panel.cells[at] : -1, group };
+    lit = panel === null ? null : litBy(panel, at);
     tell();
     picture.panels.forEach(draw);
     if (picture.link) {
@@ -666,6 +753,7 @@ export default function (component) {
   holder.replaceChildren();
   picture.panels.forEach(build);
   readout.textContent = HINT;
+  sumLine.hidden = !picture.panels.some((panel) => panel.made);
 
   offerToSave(parentElement, listen, pictureOfAll, (text) => {
     readout.textContent = text;

@@ -102,7 +102,8 @@ def check_each_step(
     assert steps[1]["columns"].tensor.tolist() == [
         [head * d + i for i in range(d)] for head in range(h)
     ]
-    for name, matrix in zip(THREE, steps[2].tensors, strict=True):
+    assert torch.equal(steps[2]["W_out"].tensor, attention.out_proj.weight.T)
+    for name, matrix in zip(THREE, steps[2].tensors[:3], strict=True):
         linear = getattr(attention, f"W_{name.removesuffix('s').replace('querie', 'query')}")
         assert matrix.shape == (sizes["d_in"], h * d)
         flat = steps[3][name].tensor
@@ -241,7 +242,8 @@ def test_a_layer_s_steps_are_its_record(name: str):
         assert torch.equal(steps[8]["context"].tensor, record.context)
         assert record.output is not None
         assert torch.equal(steps[10]["output"].tensor, record.output)
-        for tensor, matrix in zip(THREE, steps[2].tensors, strict=True):
+        assert torch.equal(steps[2]["W_out"].tensor, model.out_weight(layer))
+        for tensor, matrix in zip(THREE, steps[2].tensors[:3], strict=True):
             heads = config.n_heads if tensor == "queries" else config.kv_heads
             assert matrix.shape == (config.d_model, heads * config.d_head)
             assert steps[3][tensor].shape == (2, 7, heads * config.d_head)
