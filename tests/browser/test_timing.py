@@ -46,7 +46,8 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(
     figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
     assert "query 1 “read” → key 2 “beside”" in read_cell(figure, 1, 2)
-    expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
+    # of 640 steps so many that both ways have the eight without which nothing is kept
+    expect(page.get_by_text(re.compile(r"Measuring: (?:[5-9]|[1-9]\d)%"))).to_be_visible()
     page.locator(".st-key-timing_stop button").click()
     expect(page.get_by_text("Stopped. Whole repeats are kept")).to_be_visible()
     expect(page.locator(".st-key-timing_stop button")).to_be_disabled()

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.kv_cache.timing import findings, live_chart, questions, results, subjects
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.measured import MIN_STEPS, Run
 from pages.kv_cache.timing.subjects import TINY, Question
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS, OverLimit
@@ -99,7 +99,7 @@ def _collect() -> None:
 
 
 def _progress(timed: bool, job: TimingJob, _: bool) -> None:
-    done, text = _status(job)
+    done, text = status(job)
     st.progress(done, text=text)
     if job.error:
         messages.problem(job.error)
@@ -109,7 +109,7 @@ def _progress(timed: bool, job: TimingJob, _: bool) -> None:
         show_live(chart, key="timing_live")
 
 
-def _status(job: TimingJob) -> tuple[float, str]:
+def status(job: TimingJob) -> tuple[float, str]:
     """How far it is, and a line about it; of the page's own words."""
     if job.state == "waiting":
         ahead = MEASUREMENTS.ahead(job)
@@ -119,6 +119,9 @@ def _status(job: TimingJob) -> tuple[float, str]:
         if left is None:
             return 0.0, f"{job.doing.capitalize()} …"
         return job.progress, f"Measuring: {job.progress:.0%}, about {left:.0f} s left."
+    if job.state == "stopped" and job.run_so_far() is None:
+        few = f"Stopped before every way had {MIN_STEPS} steps: too few to show, nothing is kept."
+        return job.progress, few
     if job.state == "stopped":
         return job.progress, "Stopped. Whole repeats are kept, or the part of a first one."
     if job.state == "failed":

@@ -225,6 +225,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
     assert finish(job).state == "stopped"
     assert len(calls) - after <= 1  # the layer at whose start it heard of it
     assert job.run_so_far() is None
+    assert "nothing is kept" in sections.status(job)[1]
 
 
 def test_a_page_s_pass_goes_in_between_two_steps():
@@ -242,6 +243,7 @@ def test_a_page_s_pass_goes_in_between_two_steps():
     run = job.run_so_far()
     assert run is not None
     assert run.stopped
+    assert "Whole repeats are kept" in sections.status(job)[1]
     assert (run.repeats, run.n_new) == (
         1,
         min(map(len, (r[0] for r in job.recorder.steps.values()))),

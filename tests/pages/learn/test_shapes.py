@@ -110,8 +110,9 @@ def test_the_numbers_sent_make_every_computed_number(site: AppTest):
             kind = seen[name.partition(": ")[2]] = made["kind"]
             assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
             a, b = panel.operands[..., 0], panel.operands[..., 1]
-            total = np.exp(a[..., 0]) / np.exp(a[..., 1:]).sum(-1)
-            if kind != "softmax":
+            if kind == "softmax":
+                total = np.exp(a[..., 0]) / np.exp(a[..., 1:]).sum(-1)
+            else:
                 total = (a * b).sum(-1) + (0.0 if panel.added is None else panel.added)
             there = panel.values > -np.inf if kind == "masked" else slice(None)
             np.testing.assert_allclose(panel.values[there], total[there], atol=1e-6, rtol=1e-5)
