@@ -180,6 +180,10 @@ def test_a_number_lights_up_where_it_is_moved(page: Page, site: Site):
     _, _, places = framed_by(page, "4 queries", (2, 4, 0), shapes)
     # token 2, column 4 of six is column 1 of head 1; a score is another number
     assert places == {"5 queries": {(0, 2, 1, 1)}, "6 queries": {(0, 1, 2, 1)}, "7 scores": set()}
+    later: dict[str, tuple[int, ...]] = {"10 context": (1, 3, 2, 3), "11 merged": (1, 3, 6)}
+    _, _, places = framed_by(page, "9 context", (2, 1, 0, 0), later)
+    # token 2, column 1 of head 0, which is column 1 of all six
+    assert places == {"10 context": {(0, 2, 0, 1)}, "11 merged": {(0, 2, 1)}}
 
 
 def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: Site):

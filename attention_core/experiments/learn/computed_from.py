@@ -9,7 +9,7 @@ Dimension letters: B batch, T tokens, H heads, H_kv key/value heads, D head size
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -36,9 +36,9 @@ class Follows:
     group: int = 1
     half: int = 0
 
-    def indices(self, index: Sequence[int]) -> tuple[int, ...]:
-        """What is read along the axis for the result at `index`."""
-        own = index[self.axis] // self.group
+    def indices(self, i: int) -> tuple[int, ...]:
+        """What is read for a result whose index along `axis` is i."""
+        own = i // self.group
         if not self.half:
             return (own,)
         return own, (own + self.half) % (2 * self.half)
@@ -59,7 +59,7 @@ class Reads:
     def cells(self, index: Sequence[int], shape: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """The indices read along each axis of a tensor of this shape, for the result at `index`."""
         return tuple(
-            tuple(range(size)) if follows is None else follows.indices(index)
+            tuple(range(size)) if follows is None else follows.indices(index[follows.axis])
             for follows, size in zip(self.axes, shape, strict=True)
         )
 
@@ -141,7 +141,7 @@ def terms(
 ) -> Terms | None:
     """At most `most` terms of each number in a window of a tensor; None where nothing is computed.
 
-    picked: the indices of the window along each axis of the tensor.
+    picked: the indices of the window along each axis of the tensor. All of it comes to the CPU.
     Raises: ValueError for a number of terms below 1.
     """
     if most < 1:
@@ -157,12 +157,12 @@ def terms(
         n_terms = sources[0].shape[how.reads[0].axes.index(None)]
         added = None
         if result.bias is not None:
-            added = result.bias[list(picked[-1])].expand(first.shape[:-1])
+            added = result.bias[list(picked[-1])].cpu().expand(first.shape[:-1])
         return Terms(torch.stack((first, second), dim=-1), n_terms, added)
     if how.kind == "rotated":
         return Terms(torch.stack((first, _turns(result, picked)), dim=-1), 2)
     if how.kind == "softmax":
-        own = sources[0].tensor[_window(picked)].unsqueeze(-1)
+        own = _operand(replace(how.reads[0], axes=_SAME), sources[0], picked, 1)
         row = torch.cat((own, first), dim=-1)
         return Terms(torch.stack((row, torch.ones_like(row)), dim=-1), sources[0].shape[-1])
     factor = torch.full_like(first, result.factor)
@@ -179,27 +179,19 @@ def _operand(reads: Reads, source: Named, picked: Sequence[Sequence[int]], most:
             n_terms = min(size, most)
             index.append(torch.arange(n_terms).view(*[1] * dims, -1))
             continue
-        read = torch.tensor([follows.indices(_at(follows.axis, i)) for i in picked[follows.axis]])
+        read = torch.tensor([follows.indices(i) for i in picked[follows.axis]])
         n_terms = max(n_terms, read.shape[1])
         shape = [1] * (dims + 1)
         shape[follows.axis], shape[-1] = read.shape
         index.append(read.view(shape))
-    return source.tensor[tuple(index)].expand(*map(len, picked), n_terms)
-
-
-def _at(axis: int, i: int) -> list[int]:
-    return [0] * axis + [i]
-
-
-def _window(picked: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
-    grid = torch.meshgrid(*(torch.tensor(list(axis)) for axis in picked), indexing="ij")
-    return tuple(grid)
+    # matrices lie where the model does, the tensors of a kept run on the CPU
+    return source.tensor[tuple(index)].cpu().expand(*map(len, picked), n_terms)
 
 
 def _turns(result: Named, picked: Sequence[Sequence[int]]) -> Tensor:
     """The cosine, and the sine with its sign, of each number of a window: (*window, 2)."""
     assert result.rotation is not None
-    cos, sin = result.rotation
+    cos, sin = (part.cpu() for part in result.rotation)
     columns = torch.tensor(list(picked[-1]))
     sign = torch.where(columns < result.shape[-1] // 2, -1.0, 1.0)
     tokens = torch.tensor(list(picked[-2]))[:, None]

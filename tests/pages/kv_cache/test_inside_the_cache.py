@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
-from serving.limits import OverLimit
+from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
 from tests.helpers.apptest import maps, messages, open_page
 from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, Map
@@ -285,7 +285,10 @@ def test_a_run_through_a_small_cache_is_kept():
     assert full.full.is_kept(made, room)
     assert full.full(made, room) is full_cache
     measured = sum(step.nbytes for way in full_cache.ways.values() for step in way)
-    assert full._bytes(full_cache) == 30 * 3 * len(made.run_ids) * 64 * 4 < measured
+    row = 30 * 3 * 64 * 4  # of one token: layers, key/value heads, head size, bytes of a float32
+    assert full._bytes(full_cache) == len(made.run_ids) * row < measured
+    longest = MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS
+    assert longest * row < INSIDE_FULL_BYTES
 
 
 def test_a_causal_map_cannot_have_rows_of_another_height():

@@ -18,7 +18,7 @@ const PANEL_GAP = [26, 16],
   MIN_TEXT_ROOM = 200;
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
-// The parts of the body follow one another: of each panel its values, then its identities.
+// The parts of the body follow one another: of each panel its values, its identities, its operands.
 /** @typedef {string[] | string[][]} Labels */
 /**
  * How the numbers of a panel were computed, as `Made` in ui/canvas/tensors/__init__.py.
@@ -200,7 +200,8 @@ function arithmetic({ made, values }, at) {
     return `${result}: the query may not look at this key`;
   }
   if (made.kind === "masked") return `${result} = ${brief(pairs[0][0])}, which may be looked at`;
-  if (made.kind === "dropout" && values[at] === 0) return `0: dropped`;
+  // a weight that the mask made 0 was not dropped
+  if (made.kind === "dropout" && values[at] === 0 && pairs[0][0] !== 0) return "0: dropped";
   const bias = made.added ? plus(brief(made.added[at])) + " (bias)" : "";
   return `${result} = ${sum(products, more)}${bias}`;
 }

@@ -1,4 +1,4 @@
-"""What a number was computed from: changing any other number leaves it alone, and the sum is it."""
+"""What a number was computed from: the terms make the number, the cells are those of the rule."""
 
 import math
 
@@ -99,12 +99,12 @@ def test_a_window_has_the_same_terms(name: str):
 
 
 def test_the_cells_by_hand():
-    """Query 1 and key 2 of head 3 of the second sentence; four query heads share two key heads."""
+    """Query 1 and key 2 of head 2 of the second sentence; three query heads share a key head."""
     scores = computation(steps_of_layer("llama"), 7, "scores")
     assert scores is not None
     query, key = scores.reads
-    assert query.cells((1, 3, 1, 2), (2, 4, 5, 6)) == ((1,), (3,), (1,), tuple(range(6)))
-    assert key.cells((1, 3, 1, 2), (2, 2, 5, 6)) == ((1,), (1,), (2,), tuple(range(6)))
+    assert query.cells((1, 2, 1, 2), (2, 6, 5, 8)) == ((1,), (2,), (1,), tuple(range(8)))
+    assert key.cells((1, 2, 1, 2), (2, 2, 5, 8)) == ((1,), (0,), (2,), tuple(range(8)))
     turned = Reads(6, "queries", (Follows(0), Follows(1), Follows(2), Follows(3, half=3)))
     assert turned.cells((0, 1, 4, 1), (2, 4, 5, 6))[-1] == (1, 4)
     assert turned.cells((0, 1, 4, 5), (2, 4, 5, 6))[-1] == (5, 2)
