@@ -39,6 +39,8 @@ dev: $(SITE)
 # time in a browser; they run even if one of the others failed. Files in their order: the long ones
 # of the browser come first, and short ones fill up the end.
 test: export HF_HUB_OFFLINE = 1
+# The servers and workers of a run read what the first of them compiled.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint prepare browser
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
