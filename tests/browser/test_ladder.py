@@ -3,6 +3,7 @@
 import re
 import urllib.parse
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -10,7 +11,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from pages.learn.ladder import stages
 from tests.helpers.browser import click, open_page, set_slider
-from tests.helpers.panels import expect_cell, panel
+from tests.helpers.panels import expect_cell, framed_by, panel
 from tests.helpers.visitors import settled
 
 MATRIX = "My matrix, as text or in the table below"
@@ -37,6 +38,34 @@ def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
     set_slider(page, "Row j (key)", 0, -1)  # 3 -> 2
     expect(page.get_by_text(f"cell of the tensor {score:.6f}")).to_be_visible()
     expect(page.get_by_text(f"Token 4 for token 2: {score:.4f}")).to_be_visible()
+
+
+def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site):
+    """Six tokens of three columns; two heads of two columns each."""
+    open_page(page, site, "/ladder?ladder_rung=splits&ladder_d_out=4", "Ladder")
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (6, 3), "W_query": (4, 3), "W_key": (4, 3), "k": (2, 6, 2), "v": (2, 6, 2),
+        "weights": (2, 6, 6), "context": (2, 6, 2), "out_proj.weight": (4, 4),
+    }  # fmt: skip
+    for name in shapes:
+        expect(panel(page, name).locator("canvas")).to_be_visible()
+
+    def framed(name: str, *cell: int) -> dict[str, set[tuple[int, ...]]]:
+        others = {other: shape for other, shape in shapes.items() if other != name}
+        _, _, places = framed_by(page, name, cell, others)
+        return {other: cells for other, cells in places.items() if cells}
+
+    def along(*axes: int | range) -> set[tuple[int, ...]]:
+        return set(product(*([axis] if isinstance(axis, int) else axis for axis in axes)))
+
+    # row 4, column 1 of head 0
+    assert framed("k", 4, 1, 0) == {"x": along(4, range(3)), "W_key": along(1, range(3))}
+    assert framed("context", 3, 1, 0) == {
+        "weights": along(0, 3, range(6)), "v": along(0, range(6), 1),
+    }  # fmt: skip
+    assert framed("output", 3, 2) == {
+        "context": along(range(2), 3, range(2)), "out_proj.weight": along(2, range(4)),
+    }  # fmt: skip
 
 
 def test_the_table_writes_the_text_and_the_link_fills_the_table(

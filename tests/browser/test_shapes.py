@@ -14,7 +14,7 @@ from benchmarks import repaint
 from benchmarks.browser import Site
 from tests.helpers.browser import open_page, slider, unfold, unmarked
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.panels import geometry, panel, read, readout_of
+from tests.helpers.panels import framed_by, geometry, panel, read, readout_of
 from tests.helpers.visitors import settled
 
 ATTEMPTS = 10
@@ -79,31 +79,6 @@ def lit_by(
     raise AssertionError(f"the pointer does not stay on {name}{cell}")
 
 
-def framed_by(
-    page: Page, name: str, cell: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
-) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
-    """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
-
-    If the pointer is no longer on the cell when all is read, it is all done again.
-    """
-    for _ in range(ATTEMPTS):
-        said = read(page, name, *cell)
-        line = unmarked(picture(page, name).locator(".arithmetic"))
-        places = {}
-        for other, shape in shapes.items():
-            cells = panel(page, other).locator("canvas").get_attribute("data-framed") or ""
-            flat = map(int, cells.split())
-            places[other] = {tuple(int(i) for i in np.unravel_index(at, shape)) for at in flat}
-        if unmarked(readout_of(page, name)) == said:
-            return said, line, places
-        page.mouse.move(0, 0)
-    raise AssertionError(f"the pointer does not stay on {name}{cell}")
-
-
-def picture(page: Page, name: str) -> Locator:
-    return page.locator(".tensors").filter(has=panel(page, name))
-
-
 # What is pointed at in the example (3 tokens, 6 columns in, 2 heads of 3 columns): the panel, the
 # row and column of the cell and the blocks it lies in; then what is framed of each other panel.
 EVERY = slice(None)
@@ -156,6 +131,53 @@ def test_pointing_frames_what_a_number_was_computed_from(
         }, other
     value = float(re.search(r"= ([-−\d.e]+)", said)[1].replace("−", "-"))  # type: ignore[index]
     assert computed(line) == pytest.approx(value, abs=0.01)  # three digits of every operand
+
+
+def test_lines_lead_to_what_a_number_was_computed_from(page: Page, site: Site):
+    open_page(page, site, "/shapes?shapes_step=7", "Shapes")
+    expect(panel(page, "step 7: scores").locator("canvas")).to_be_visible()
+    lines = page.locator(".reads line")
+    for _ in range(ATTEMPTS):
+        said = read(page, "step 7: scores", 1, 2, 0, 0)
+        ends = lines.evaluate_all(_ENDS)
+        boxes = [
+            row_of(page, "step 7: scores", 1, 2, 3),
+            row_of(page, "step 6: queries", 1, 0, 3),
+            row_of(page, "step 6: keys", 2, 0, 3),
+        ]
+        if unmarked(readout_of(page, "step 7: scores")) == said:
+            break
+    assert len(ends) == 2
+    score, *read_rows = boxes
+    for (from_end, to_end), row in zip(ends, read_rows, strict=True):
+        assert touches(from_end, score)
+        assert touches(to_end, row)
+    page.mouse.move(0, 0)
+    expect(lines).to_have_count(0)
+
+
+# the two ends of each line, in the window's pixels
+_ENDS = """(lines) => lines.map((line) => {
+    const { left, top } = line.ownerSVGElement.getBoundingClientRect();
+    const at = (name) => Number(line.getAttribute(name));
+    return [[at("x1") + left, at("y1") + top], [at("x2") + left, at("y2") + top]];
+})"""
+
+
+def row_of(page: Page, name: str, row: int, first: int, end: int) -> tuple[float, ...]:
+    """Left, top, right and bottom of some cells in a row of a tensor's first block."""
+    canvas = panel(page, name).locator("canvas")
+    bounds = canvas.bounding_box()
+    assert bounds is not None
+    left, top, width, height = geometry(canvas)
+    left, top = left + bounds["x"], top + bounds["y"]
+    return left + first * width, top + row * height, left + end * width, top + (row + 1) * height
+
+
+def touches(end: list[float], box: tuple[float, ...]) -> bool:
+    """Whether the end of a line lies at or in a box, but for a pixel."""
+    (x, y), (left, top, right, bottom) = end, box
+    return left - 1 <= x <= right + 1 and top - 1 <= y <= bottom + 1
 
 
 def computed(line: str) -> float:

@@ -2,10 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, Position
 
-from tests.helpers.browser import point
+from tests.helpers.browser import point, unmarked
 
 ATTEMPTS = 30  # the value of another run may still be drawn
 
@@ -46,3 +47,28 @@ def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> s
             return said
         page.mouse.move(0, 0)
     pytest.fail(f"{name}{cell} is {said!r}, not {value}")
+
+
+def framed_by(
+    page: Page, name: str, cell: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
+) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
+    """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
+
+    If the pointer is no longer on the cell when all is read, it is all done again.
+    """
+    for _ in range(ATTEMPTS):
+        said = read(page, name, *cell)
+        line = unmarked(picture_of(page, name).locator(".arithmetic"))
+        places = {}
+        for other, shape in shapes.items():
+            cells = panel(page, other).locator("canvas").get_attribute("data-framed") or ""
+            flat = map(int, cells.split())
+            places[other] = {tuple(int(i) for i in np.unravel_index(at, shape)) for at in flat}
+        if unmarked(readout_of(page, name)) == said:
+            return said, line, places
+        page.mouse.move(0, 0)
+    raise AssertionError(f"the pointer does not stay on {name}{cell}")
+
+
+def picture_of(page: Page, name: str) -> Locator:
+    return page.locator(".tensors").filter(has=panel(page, name))

@@ -12,7 +12,7 @@ from serving.heads import HeadId, all_heads
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.lines import lines
-from ui.canvas.tensors import Panel, tensors
+from ui.canvas.tensors import Made, Panel, computed, tensors
 from ui.widgets import controls, head_picture
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
@@ -89,15 +89,36 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     pair = stages.pair(run, choice.layer, choice.head, query, key)
     labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
-    rows = np.stack([pair.q, pair.k, pair.product])
-    panel = Panel(
-        "both vectors, and their product element by element",
-        rows,
-        ("vector", "column"),
-        rows=("q", "k", "q ⊙ k"),
-    )
-    tensors([panel], key="heads_pair")
+    tensors(pair_panels(pair), key="heads_pair")
     st.dataframe(pair.numbers, hide_index=True)
+
+
+def pair_panels(pair: stages.Pair) -> list[Panel]:
+    """The two vectors, their product element by element, and its sum."""
+    both = np.stack([pair.q, pair.k])
+    operands = both.T[None]  # (1, D, 2): one pair of numbers for each column
+    return [
+        Panel("query and key", both, ("vector", "column"), rows=("q", "k"), identity="both"),
+        Panel(
+            "their product, column by column",
+            pair.product[None],
+            ("product", "column"),
+            rows=("q ⊙ k",),
+            made=Made("product", (("both", (None, (1, 1, 0, 0, 0))),), operands[:, :, None], 1),
+        ),
+        Panel(
+            "the sum of the products",
+            np.array([[pair.score]]),
+            ("score", "sum"),
+            rows=("q · k",),
+            made=Made(
+                "product",
+                (("both", (None, None)),),
+                operands[:, None, : computed.TERMS_WRITTEN],
+                len(pair.q),
+            ),
+        ),
+    ]
 
 
 def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:

@@ -18,12 +18,13 @@ STAGES = tuple(UNITS)
 class Pair:
     """One query and one key of a head, with the steps from them to the weight.
 
-    q, k, product: (D,) each. numbers: one row for each step.
+    q, k, product: (D,) each. score: the sum of the product. numbers: one row for each step.
     """
 
     q: np.ndarray
     k: np.ndarray
     product: np.ndarray
+    score: float
     numbers: pd.DataFrame
 
 
@@ -54,8 +55,9 @@ def pair(run: Run, layer: int, head: int, query: int, key: int) -> Pair:
     record = run.head(layer, head)
     weight = run.weights[layer, head, query, key]
     length = run.value_norms[layer, head, key]
+    score = record.scores[query, key].item()
     numbers = {
-        "sum of the products q · k": record.scores[query, key].item(),
+        "sum of the products q · k": score,
         "after the mask": record.masked_scores[query, key].item(),
         f"times 1/√{len(q)} = {run.scale:.4f}": record.scaled_scores[query, key].item(),
         "weight: the softmax over the row": float(weight),
@@ -63,4 +65,4 @@ def pair(run: Run, layer: int, head: int, query: int, key: int) -> Pair:
         "contribution: weight × length": float(weight * length),
     }
     table = pd.DataFrame({"step": numbers.keys(), "value": numbers.values()})
-    return Pair(q, k, q * k, table)
+    return Pair(q, k, q * k, score, table)

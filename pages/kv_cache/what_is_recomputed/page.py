@@ -141,6 +141,8 @@ with st.expander("How to read this", expanded=True):
         "the weights: nothing to keep.\n"
         "- **Boxed and hatched**: the step before computed the same. Its last row and column are "
         "new. Above the diagonal of the scores, new ones are computed and masked at once.\n"
+        "- **Point at a score, a weight or a number of the context**: what it was computed from is "
+        "framed, and the sum stands below in digits.\n"
         "- **Why old rows stay**: the causal mask. No token sees a later one, in any layer, so "
         "nothing that comes later can change its row. 0 means the same bits; a difference of "
         "up to 0.00001 of the largest value is rounding, from sums in another order.\n"

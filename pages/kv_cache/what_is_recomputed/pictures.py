@@ -5,15 +5,17 @@ In each matrix a box frames the entries that the step before had computed alread
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Made, Panel
+from ui.canvas.tensors.computed import made
 from ui.widgets.head_picture import isolated
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ def matrices(view: View) -> list[Panel]:
     before = None
     if step.n_before:
         before = growth.steps[view.step_index - 1].full.head(view.layer, view.head)
+    computed = _computed(view, current, {name: name for name in current})
     panels = []
     for name, matrix in current.items():
         square = name in (SCORES, WEIGHTS)
@@ -121,12 +124,54 @@ def matrices(view: View) -> list[Panel]:
             note = f"Boxed: the step before had it. Largest difference: {_tiny(moved)}."
             if square:
                 note += " Right of the box: masked."
-        panels.append(
-            _square(view, name, matrix, final[name], note)
-            if square
-            else _rows(view, name, matrix, final[name], note)
-        )
+        drawn = _square if square else _rows
+        panel = drawn(view, name, matrix, final[name], note)
+        panels.append(_explained(panel, name, computed.get(name)))
     return panels
+
+
+def _computed(
+    view: View, read: Mapping[str, Tensor], called: Mapping[str, str]
+) -> dict[str, Made | None]:
+    """How the scores, weights and context of a head were computed.
+
+    read: the six matrices, (T or S, D or S) each; of the rows T only the last may be there.
+    called: the identity of the panel that shows each of them.
+    """
+    from attention_core.experiments.computed_from import mixed, scored, weighed
+    from attention_core.experiments.kv_cache.what_is_recomputed import (
+        CONTEXT,
+        KEYS,
+        QUERIES,
+        SCORES,
+        VALUES,
+        WEIGHTS,
+    )
+    from attention_core.masks import causal_mask
+
+    n_queries, n_keys = read[SCORES].shape
+    mask = causal_mask(n_queries, n_keys, window=view.growth.config.window)
+    sources = {called[name]: matrix for name, matrix in read.items()}
+    masked = {**sources, called[SCORES]: read[SCORES].masked_fill(~mask, -math.inf)}
+    queries, keys = range(n_queries), range(n_keys)
+    scores = scored(called[QUERIES], called[KEYS], 0)
+    weights = weighed(called[SCORES], 0, view.scale)
+    context = mixed(called[WEIGHTS], called[VALUES], 0)
+    return {
+        SCORES: made(scores, sources, (queries, keys)),
+        WEIGHTS: made(weights, masked, (queries, keys)),
+        CONTEXT: made(context, sources, (queries, view.columns)),
+    }
+
+
+def _explained(panel: Panel, identity: str, computed: Made | None) -> Panel:
+    """The panel, and how its numbers were computed; for those that are not there yet, zeros."""
+    if computed is not None:
+        rows, columns, *operands = computed.operands.shape
+        grown = np.zeros((*panel.values.shape, *operands), np.float32)
+        grown[:rows, :columns] = computed.operands
+        computed = replace(computed, operands=grown)
+    return replace(panel, identity=identity, made=computed)
 
 
 def _tiny(value: float) -> str:
@@ -252,25 +297,32 @@ def way_back(view: View) -> list[Panel]:
     final = growth.steps[-1].cached.head(view.layer, view.head)
     n, size, window = step.n_tokens, growth.config.d_head, slice(view.column, view.columns.stop)
     labels = [str(column) for column in view.columns]
+    called = {
+        CONTEXT: "2  one context row", WEIGHTS: "3  one row of weights",
+        SCORES: "4  one row of scores", QUERIES: "5  one query, new", VALUES: "6  values",
+        KEYS: "7  keys",
+    }  # fmt: skip
+    read = {
+        name: matrix if name in (KEYS, VALUES) else matrix[-1:] for name, matrix in current.items()
+    }
+    computed = _computed(view, read, called)
 
-    def row_panel(
-        number: int, name: str, values: Tensor, columns: Sequence[str], note: str
-    ) -> Panel:
+    def row_panel(name: str, note: str) -> Panel:
         return Panel(
-            f"{number}  {name}",
-            values[-1:, window].numpy(),
+            called[name],
+            read[name][:, window].numpy(),
             ("token", "column"),
             rows=[view.labels[n - 1]],
-            columns=columns,
+            columns=labels,
             positions=((n - 1,), view.columns),
             whole=(1, size),
             note=note,
         )
 
-    def over_tokens(number: int, name: str, which: str, note: str) -> Panel:
+    def over_tokens(name: str, note: str) -> Panel:
         return Panel(
-            f"{number}  {name}",
-            _grown(current[which][-1:], final[which][-1:]),
+            called[name],
+            _grown(read[name], final[name][-1:]),
             ("token", "key"),
             rows=[view.labels[n - 1]],
             columns=view.keys,
@@ -280,9 +332,9 @@ def way_back(view: View) -> list[Panel]:
             note=note,
         )
 
-    def stored(number: int, name: str, which: str) -> Panel:
+    def stored(name: str) -> Panel:
         source = "Boxed: from the cache. Below: new." if step.n_before else "All new."
-        return _rows(view, f"{number}  {name}", current[which], final[which], source, FROM_CACHE)
+        return _rows(view, called[name], current[name], final[name], source, FROM_CACHE)
 
     last = Panel(
         "1  last row of logits",
@@ -294,17 +346,18 @@ def way_back(view: View) -> list[Panel]:
         whole=(1, growth.config.vocab_size),
         note="From the last row of every layer, and so from 2.",
     )
-    return [
-        last,
-        row_panel(
-            2, "one context row", current[CONTEXT], labels, f"= 3 · 6: (1, {n}) · ({n}, {size})"
-        ),
-        over_tokens(3, "one row of weights", WEIGHTS, f"= softmax of 4 × {view.scale:.4g}"),
-        over_tokens(4, "one row of scores", SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
-        row_panel(5, "one query, new", current[QUERIES], labels, "The token's state times W_Q."),
-        stored(6, "values", VALUES),
-        stored(7, "keys", KEYS),
-    ]
+    panels = {
+        CONTEXT: row_panel(CONTEXT, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
+        WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {view.scale:.4g}"),
+        SCORES: over_tokens(SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
+        QUERIES: row_panel(QUERIES, "The token's state times W_Q."),
+        VALUES: stored(VALUES),
+        KEYS: stored(KEYS),
+    }
+    explained = (
+        _explained(panel, called[name], computed.get(name)) for name, panel in panels.items()
+    )
+    return [last, *explained]
 
 
 def checks(view: View) -> pd.DataFrame:

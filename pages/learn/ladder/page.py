@@ -88,10 +88,11 @@ if rung is not None and sentence is not None:
         with third:
             head = controls.number("Head to follow", "ladder_head", rung.n_heads, 0)
 
-    for number, stage in enumerate(stages.stages(rung, sentence.labels, (head, i, j))):
+    dropout = options.get("dropout", 0.0)
+    for number, stage in enumerate(stages.stages(rung, sentence.labels, (head, i, j), dropout)):
         picture, line = st.columns([3, 2])
         with picture:
-            tensors(stage.panels, key=f"ladder_stage_{number}")
+            tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
         with line:
             source.step(*stage.code)
 
@@ -101,6 +102,8 @@ if rung is not None and sentence is not None:
             "it hands over, as in a search.\n"
             "- A score is one dot product. A row of weights sums to 1 (not after dropout). The "
             "context mixes the values with them.\n"
+            "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
+            "them, and the sum stands below in digits.\n"
             "- The framed cell is row i, column j. Beside each tensor is the line that made it."
         )
 

@@ -13,6 +13,7 @@ from serving import models
 from serving.limits import MAX_SMALL_TOKENS, check_text
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel
+from ui.canvas.tensors.computed import made
 from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
@@ -67,6 +68,17 @@ _PROJECTED = {
     "wrapper": (LADDER, "CausalAttention.record", "attend("),
     "splits": (LADDER, "MultiHeadAttention.forward", "q = split", "k = split", "v = split"),
 }
+# The line that makes each tensor after them.
+_CODE = {
+    "scores": (ATTEND, "attend", "scores = "),
+    "masked": (ATTEND, "mask_scores", "masked_fill"),
+    "scaled": (ATTEND, "attend", "scaled = masked"),
+    "attention": (ATTEND, "attention_weights", "weights = torch.softmax"),
+    "weights": (ATTEND, "attention_weights", "weights = torch.softmax"),
+    "context": (ATTEND, "attend", "context = "),
+    "output": (LADDER, "MultiHeadAttention.forward", "out_proj"),
+}
+TOKENS = ("head", "token", "query", "key")  # axes that are drawn whole, whatever their size
 
 
 @dataclass(frozen=True)
@@ -136,96 +148,67 @@ def climb(
     return ladder.climb(name, torch.tensor(sentence.rows), settings)
 
 
-def stages(rung: Rung, labels: Sequence[str], cell: tuple[int, int, int]) -> list[Stage]:
-    """Every tensor of a rung in the order in which it is made; `cell` (head, i, j) is framed."""
-    record, name = rung.record, rung.name
-    head, i, j = cell
-    framed: tuple[tuple[int, ...], ...] = ((head, i, j) if record.scores.dim() == 3 else (i, j),)
+def stages(
+    rung: Rung, labels: Sequence[str], cell: tuple[int, int, int], dropout: float = 0.0
+) -> list[Stage]:
+    """Every tensor of a rung in the order in which it is made; `cell` (head, i, j) is framed.
 
-    def by_token(title: str, tensor: torch.Tensor) -> Panel:
-        return _panel(title, tensor, "column", rows=labels)
+    dropout: the probability with which weights were dropped.
+    """
+    from attention_core.experiments.learn.ladder_computed_from import computations, moved, tensors
 
-    def square(title: str, tensor: torch.Tensor, note: str = "") -> Panel:
-        return _panel(
-            title, tensor, "key", rows=labels, columns=labels, mark=framed, note=note, query=True
+    whole, computed, cells = tensors(rung), computations(rung, dropout), moved(rung)
+
+    def panel(name: str) -> Panel:
+        axes = _axes(rung, name, whole[name].dim())
+        picked = [
+            range(size if axis in TOKENS else min(size, DRAWN))
+            for axis, size in zip(axes, whole[name].shape, strict=True)
+        ]
+        window = np.ix_(*picked)
+        values = whole[name].numpy()[window]
+        square = axes[-1] == "key"
+        scaled = f"times {rung.record.scale:.4f}" if name == "scaled" else ""
+        return Panel(
+            name,
+            values,
+            axes,
+            rows=labels if axes[-2:][0] in TOKENS else None,
+            columns=labels if square else None,
+            cells=cells[name].numpy()[window] if name in cells else None,
+            identity=name,
+            made=made(computed.get(name), whole, picked),
+            mark=(cell[-len(axes) :],) if square else (),
+            note=scaled or _cut(whole[name].numpy(), values),
         )
 
-    statements = _PROJECTED[name]
-    x = by_token("x", rung.x)
-    qkv = (by_token("q", record.q), by_token("k", record.k), by_token("v", record.v))
-    scaled_note = f"times {record.scale:.4f}"
-    all_stages = [
-        Stage((x, *_matrices(rung), *qkv), statements),
-        Stage(
-            (square("scores", record.scores),),
-            (ATTEND, "attend", "scores = "),
-        ),
+    before_scores = [name for name in whole if name not in _CODE]
+    return [
+        Stage(tuple(map(panel, before_scores)), _PROJECTED[rung.name]),
+        *(Stage((panel(name),), _statement(rung, name)) for name in whole if name in _CODE),
     ]
-    if bool((record.masked_scores != record.scores).any()):
-        all_stages.append(
-            Stage(
-                (square("masked", record.masked_scores),),
-                (ATTEND, "mask_scores", "masked_fill"),
-            )
-        )
-    if record.scale != 1.0:
-        all_stages.append(
-            Stage(
-                (square("scaled", record.scaled_scores, scaled_note),),
-                (ATTEND, "attend", "scaled = masked"),
-            )
-        )
-    all_stages.append(
-        Stage(
-            (square("weights" if name != "dropout" else "attention", record.attention),),
-            (ATTEND, "attention_weights", "weights = torch.softmax"),
-        )
-    )
-    if name == "dropout":
-        all_stages.append(
-            Stage(
-                (square("weights", record.weights),),
-                (ATTEND, "attend", "nn.functional.dropout"),
-            )
-        )
-    all_stages.append(
-        Stage((by_token("context", record.context),), (ATTEND, "attend", "context = "))
-    )
-    if name == "wrapper":
-        code = (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
-        all_stages.append(Stage((by_token("output", rung.output),), code))
-    if name == "splits":
-        code = (LADDER, "MultiHeadAttention.forward", "out_proj")
-        all_stages.append(Stage((by_token("output", rung.output),), code))
-    return all_stages
 
 
-def _matrices(rung: Rung) -> list[Panel]:
-    axes = ("row", "column") if rung.name == "v1" else ("output", "input")
-    panels = []
-    for name, values in rung.matrices.items():
-        whole = values.numpy()
-        corner = whole[:DRAWN, :DRAWN] if whole.ndim == 2 else whole[:DRAWN]
-        panels.append(Panel(name, corner, axes[-whole.ndim :], note=_cut(whole, corner)))
-    return panels
+def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
+    """What the axes of a tensor of a rung count."""
+    if name in ("x", "output"):
+        return ("token", "column")
+    if name in _CODE or name in ("q", "k", "v"):
+        square = name in ("scores", "masked", "scaled", "attention", "weights")
+        return (("head", "query", "key") if square else ("head", "token", "column"))[-n_axes:]
+    if rung.name == "v1":
+        return ("row", "column")
+    # as nn.Linear keeps them; a bias has an axis of outputs alone
+    return ("output",) if n_axes == 1 else ("head", "output", "input")[-n_axes:]
 
 
-def _panel(
-    title: str,
-    tensor: torch.Tensor,
-    last: str,
-    *,
-    rows: Sequence[str],
-    columns: Sequence[str] | None = None,
-    mark: tuple[tuple[int, ...], ...] = (),
-    note: str = "",
-    query: bool = False,
-) -> Panel:
-    whole = tensor.numpy()
-    # a square of tokens is always drawn in full, columns of features are not
-    corner = whole if query else whole[..., :DRAWN]
-    axes = (*(("head",) if whole.ndim == 3 else ()), "query" if query else "token", last)
-    return Panel(title, corner, axes, rows, columns, mark=mark, note=note or _cut(whole, corner))
+def _statement(rung: Rung, name: str) -> tuple[str, ...]:
+    """Where in the code a tensor from the scores on is made."""
+    if name == "weights" and rung.name == "dropout":
+        return (ATTEND, "attend", "nn.functional.dropout")
+    if name == "output" and rung.name == "wrapper":
+        return (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
+    return _CODE[name]
 
 
 def _cut(whole: np.ndarray, corner: np.ndarray) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pages.learn.shapes import statements
 from ui.canvas.tensors import Made, Panel
+from ui.canvas.tensors.computed import made
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from attention_core.experiments.learn.shapes import Named, ShapeStep
 
 LAST = 11
-TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
 
 
 @dataclass(frozen=True)
@@ -119,24 +119,10 @@ class Walk:
 
     def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
         """How the numbers in a window of a tensor were computed; None if they were only moved."""
-        from attention_core.experiments.learn.computed_from import computation, terms
+        from attention_core.experiments.learn import shapes_computed_from as rules
 
-        how = computation(self.steps, number, name)
-        operands = terms(self.steps, number, name, picked, TERMS_WRITTEN)
-        if how is None or operands is None:
-            return None
-        reads = tuple(
-            (
-                f"{read.step} {read.name}",
-                tuple(
-                    None if follows is None else (follows.axis, follows.group, follows.half)
-                    for follows in read.axes
-                ),
-            )
-            for read in how.reads
-        )
-        added = None if operands.added is None else array(operands.added)
-        return Made(how.kind, reads, array(operands.operands), operands.n_terms, added)
+        how = rules.computation(self.steps, number, name)
+        return made(how, rules.sources(self.steps), picked)
 
     def _words(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)

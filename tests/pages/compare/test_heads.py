@@ -20,7 +20,7 @@ from serving import runs
 from serving.models import ready
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.drawn_tensors import drawn_in, unpacked
 from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
 
@@ -93,10 +93,12 @@ def test_the_page_shows_what_the_tensors_hold(site: AppTest):
     np.testing.assert_array_equal(lines[0], weights)
     np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
     assert shown["lines"][0]["names"] == ["L17H4", "L3H8"]
-    q, k, product = floats(shown["pair"], 3, 64)
+    both, products, total = drawn_in(*shown["pair"])
+    (q, k), [product] = both.values, products.values
     np.testing.assert_array_equal(q, expected.q[0, 4, 5])
     np.testing.assert_array_equal(k, expected.k[0, 1, 2])  # query heads 3, 4, 5 share key head 1
     np.testing.assert_array_equal(product, q * k)
+    assert total.values == pytest.approx(expected.scores[0, 4, 5, 2].item(), rel=1e-4)
     steps = site.dataframe[0].value["value"].to_numpy()
     length = float((expected.v[0, 1, 2] @ out[4]).norm())
     np.testing.assert_allclose(

@@ -26,9 +26,10 @@ _canvas = Canvas("tensors")
 Labels = Sequence[str] | Sequence[Sequence[str]]
 
 
-# An axis of a tensor that was read: the axis of the result whose index it follows, divided by how
-# much, and how far away a second index lies that is read too (0: none). None: all indices are read.
-ReadAxis = tuple[int, int, int] | None
+# An axis of a tensor that was read, as `Follows` in attention_core.experiments.computed_from: the
+# axis of the result whose index it follows, its group, its half, the axis of the heads and the
+# columns of each that are skipped (0, 0: none). None: all indices are read.
+ReadAxis = tuple[int, int, int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Made:
 
     kind: what the operands become: "product" (their products are summed), "rotated" (the same),
     "scaled" or "dropout" (one product), "masked" (one number, or minus infinity), "softmax" (e to
-    the power of the first, over the sum of e to the power of the others).
+    the power of the first product, over the sum of e to the power of the others).
     reads: the `identity` of each panel that was read, and how the index along each of its axes
     follows from that of the result. operands: (*shape, n, 2), the first n pairs. n_terms: how many
     there are in all. added: what is added at the end, the panel's shape.
@@ -154,7 +155,8 @@ def tensors(
     "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
     (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
     up to seven hues are those that colour-blind people can tell apart.
-    link: pictures on one page with the same link light up together.
+    link: pictures on one page with the same link light up together, and lines lead from one to
+    another.
 
     Raises: ValueError when there are more than `MAX_CELLS` cells.
     """

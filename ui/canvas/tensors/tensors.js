@@ -5,6 +5,8 @@ const FONT = "12px sans-serif",
   SMALL = "11px sans-serif";
 const CELL_HEIGHT = 22,
   SMALL_CELL = 9,
+  LABEL_HEIGHT = 13,
+  FEW_ROWS = 4,
   MAX_LABEL = 84,
   TITLE = 16,
   BLOCK_GAP = 10,
@@ -34,6 +36,8 @@ const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a val
  * }} Lit
  */
 /**
+ * Where numbers that were read lie in the window, and of which block of which tensor they are.
+ * @typedef {{ what: string, box: DOMRect }} ReadBox
  * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
  * @typedef {{
  *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
@@ -171,6 +175,15 @@ function brief(value) {
   return String(Number(value.toPrecision(3))).replace("-", "−");
 }
 
+// the ends of the shortest way between two stretches; the middle of what they share
+/** @type {(a: number, b: number, c: number, d: number) => [number, number]} */
+function gap(a, b, c, d) {
+  if (b < c) return [b, c];
+  if (d < a) return [a, d];
+  const middle = (Math.max(a, c) + Math.min(b, d)) / 2;
+  return [middle, middle];
+}
+
 // what is between two terms of a sum, and the second of them without its sign
 /** @param {string} text */
 const plus = (text) => (text.startsWith("−") ? ` − ${text.slice(1)}` : ` + ${text}`);
@@ -187,8 +200,8 @@ function arithmetic({ made, values }, at) {
     const first = 2 * (at * made.nOperands + i);
     return [made.operands[first], made.operands[first + 1]];
   });
-  const powers = pairs.map(([a]) => `e^${brief(a)}`);
   const products = pairs.map(([a, b]) => `${brief(a)}·${brief(b).replace(/^−.*$/, "($&)")}`);
+  const powers = pairs.map(([a, b], i) => (b === 1 ? `e^${brief(a)}` : `e^(${products[i]})`));
   /** @type {(terms: string[], n: number) => string} */
   const sum = (terms, n) =>
     terms.reduce((text, term) => text + plus(term)) + (n > 0 ? ` + … (${n} more)` : "");
@@ -224,6 +237,7 @@ export default function (component) {
     holder = element(parentElement, ".panels");
   const readout = element(parentElement, ".readout"),
     sumLine = element(parentElement, ".arithmetic"),
+    lines = element(parentElement, ".reads"),
     { listen, forget } = hearing();
   const picture = unpackPanels(data);
   /** @type {Lit | null} what is pointed at, here or in a linked picture */
@@ -259,7 +273,9 @@ export default function (component) {
     const cellWidth = numbered
       ? wanted
       : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
-    const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, cellWidth);
+    // few rows are tall enough for all their labels
+    const tall = panel.rows && rows <= FEW_ROWS ? LABEL_HEIGHT : 0;
+    const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, Math.max(cellWidth, tall));
     const blockWidth = asBlock(cellWidth),
       blockHeight = title + head + rows * cellHeight;
     const across = Math.max(
@@ -347,11 +363,21 @@ export default function (component) {
    * @param {number} at
    */
   function isLit(panel, at) {
-    if (!lit) return false;
+    if (!lit || !isThere(panel, at)) return false;
     if (focus !== null && focus.panel === panel && focus.at === at) return true;
     if (panel.cells && lit.cell >= 0 && panel.strand === lit.strand) {
       return panel.cells[at] === lit.cell;
     }
+    return isRead(panel, at);
+  }
+
+  /**
+   * Whether the number that is pointed at was computed from this cell.
+   * @param {Panel} panel
+   * @param {number} at
+   */
+  function isRead(panel, at) {
+    if (!lit || !isThere(panel, at)) return false;
     const index = unflat(panel.shape, at);
     return lit.read.some(
       ({ identity, axes }) =>
@@ -523,7 +549,7 @@ export default function (component) {
     context.font = FONT;
     if (panel.rows) {
       context.textAlign = "right";
-      const every = Math.ceil(13 / l.cellHeight);
+      const every = Math.ceil(LABEL_HEIGHT / l.cellHeight);
       for (let row = 0; row < panel.there[0]; row += every) {
         const text = shorten(context, rowTexts[row], l.label - 6);
         context.fillText(text, x + l.label - 5, y + l.title + l.head + (row + 0.5) * l.cellHeight);
@@ -646,8 +672,8 @@ export default function (component) {
   }
 
   /** @type {(follows: number[], index: number[]) => number[]} */
-  function readAlong([axis, group, half], index) {
-    const own = Math.floor(index[axis] / group);
+  function readAlong([axis, group, half, heads, columns], index) {
+    const own = Math.floor(index[axis] / group) + index[heads] * columns;
     return half ? [own, (own + half) % (2 * half)] : [own];
   }
 
@@ -657,19 +683,86 @@ export default function (component) {
     lit = panel === null ? null : litBy(panel, at);
     tell();
     picture.panels.forEach(draw);
+    const read = readBoxes();
     if (picture.link) {
-      window.dispatchEvent(
-        new CustomEvent("attention-lab-light", { detail: { link: picture.link, lit, from: root } }),
-      );
+      const detail = { link: picture.link, lit, from: root, read };
+      window.dispatchEvent(new CustomEvent("attention-lab-light", { detail }));
     }
+    drawLines(read);
   }
 
+  // whoever hears this adds where the numbers that were read lie in its own picture
   listen(window, "attention-lab-light", ({ detail }) => {
     if (!picture.link || detail.link !== picture.link || detail.from === root) return;
     lit = detail.lit;
     focus = null;
     picture.panels.forEach(draw);
+    drawLines([]);
+    detail.read.push(...readBoxes());
   });
+
+  // ---- lines from the number that is pointed at to the numbers it was computed from
+
+  /**
+   * Where some cells of a panel lie in the window; those of a picture that is folded away nowhere.
+   * @param {Panel} panel
+   * @param {number[]} cells
+   */
+  function inWindow(panel, cells) {
+    const { left, top } = panel.canvas.getBoundingClientRect(),
+      corners = cells.map((at) => box(panel, at)),
+      x = corners.map((corner) => corner.x),
+      y = corners.map((corner) => corner.y);
+    return new DOMRect(
+      left + Math.min(...x),
+      top + Math.min(...y),
+      Math.max(...x) - Math.min(...x) + panel.layout.cellWidth - 1,
+      Math.max(...y) - Math.min(...y) + panel.layout.cellHeight - 1,
+    );
+  }
+
+  // one box for each block of each panel: a row, a column or a single number
+  /** @type {() => ReadBox[]} */
+  function readBoxes() {
+    if (!lit || lit.read.length === 0) return [];
+    return picture.panels.flatMap((panel) => {
+      if (!panel.layout || !panel.canvas.checkVisibility()) return [];
+      const size = panel.grid[0] * panel.grid[1];
+      const read = [...panel.values.keys()].filter((at) => isRead(panel, at));
+      const blocks = [...new Set(read.map((at) => Math.floor(at / size)))];
+      return blocks.map((block) => {
+        const cells = read.filter((at) => Math.floor(at / size) === block);
+        return { what: `${panel.identity} ${block}`, box: inWindow(panel, cells) };
+      });
+    });
+  }
+
+  // where a tensor is drawn twice, the line leads to the nearer drawing
+  /** @param {ReadBox[]} read */
+  function drawLines(read) {
+    const drawing = document.createElementNS(SVG, "svg");
+    lines.replaceChildren(drawing);
+    if (focus === null) return;
+    const from = inWindow(focus.panel, [focus.at]),
+      { left, top } = root.getBoundingClientRect();
+    /** @type {Map<string, { length: number, ends: Record<string, number> }>} */
+    const shortest = new Map();
+    for (const { what, box: to } of read) {
+      const [x1, x2] = gap(from.left, from.right, to.left, to.right),
+        [y1, y2] = gap(from.top, from.bottom, to.top, to.bottom);
+      const length = Math.hypot(x2 - x1, y2 - y1);
+      if (length >= (shortest.get(what)?.length ?? Infinity)) continue;
+      shortest.set(what, {
+        length,
+        ends: { x1: x1 - left, y1: y1 - top, x2: x2 - left, y2: y2 - top },
+      });
+    }
+    for (const { ends } of shortest.values()) {
+      const line = document.createElementNS(SVG, "line");
+      for (const [name, place] of Object.entries(ends)) line.setAttribute(name, String(place));
+      drawing.append(line);
+    }
+  }
 
   /**
    * @param {Panel} panel
@@ -761,7 +854,10 @@ export default function (component) {
   });
 
   picture.panels.forEach(draw);
-  const stopWatching = onNewWidth(root, () => picture.panels.forEach(draw));
+  const stopWatching = onNewWidth(root, () => {
+    picture.panels.forEach(draw);
+    drawLines([]);
+  });
 
   return () => {
     stopWatching();

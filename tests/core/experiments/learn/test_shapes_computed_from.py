@@ -1,15 +1,15 @@
-"""What a number was computed from: the terms make the number, the cells are those of the rule."""
-
-import math
+"""The eleven steps: the terms of a number make it, and the cells are those of the rule."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 from attention_core import MultiHeadAttention
-from attention_core.experiments.learn.computed_from import Follows, Reads, computation, terms
+from attention_core.experiments.computed_from import Terms, terms
 from attention_core.experiments.learn.shapes import ShapeStep, layer_steps, multi_head_steps
+from attention_core.experiments.learn.shapes_computed_from import computation, sources
 from attention_core.experiments.seeding import seeded
+from tests.helpers.arithmetic import result
 from tests.helpers.tiny_models import TINY, build
 
 COMPUTED = [
@@ -57,29 +57,26 @@ def test_what_is_computed_and_what_is_moved():
     assert computed(steps_of_example()) == COMPUTED
 
 
+def some_terms(
+    steps: tuple[ShapeStep, ...], number: int, name: str, picked: list, most: int
+) -> Terms:
+    how = computation(steps, number, name)
+    assert how is not None
+    return terms(how, sources(steps), picked, most)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_the_terms_make_the_number(name: str):
     steps = ALL[name]()
     for number, tensor in computed(steps):
+        shown = steps[number - 1][tensor].tensor
         how = computation(steps, number, tensor)
-        result = steps[number - 1][tensor].tensor
-        found = terms(steps, number, tensor, whole(result.shape), most=1000)
+        found = some_terms(steps, number, tensor, whole(shown.shape), most=1000)
         assert how is not None
-        assert found is not None
-        a, b = found.operands.unbind(dim=-1)
-        assert found.operands.shape[:-2] == result.shape
-        if how.kind == "softmax":
-            assert a.shape[-1] == found.n_terms + 1
-            made = a[..., 0].exp() / a[..., 1:].exp().sum(dim=-1)
-        else:
-            assert a.shape[-1] == found.n_terms
-            made = (a * b).sum(dim=-1)
-        if found.added is not None:
-            made = made + found.added
-        if how.kind in ("masked", "dropout"):  # or put out
-            out = -math.inf if how.kind == "masked" else 0.0
-            made = torch.where(result == out, out, made)
-        assert_close(result, made, atol=1e-5, rtol=1e-5)
+        assert found.operands.shape[:-2] == shown.shape
+        assert found.operands.shape[-2] == found.n_terms + (how.kind == "softmax")
+        made = result(how.kind, found.operands, found.added, shown)
+        assert_close(shown, made, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -88,10 +85,8 @@ def test_a_window_has_the_same_terms(name: str):
     for number, tensor in computed(steps):
         shape = steps[number - 1][tensor].shape
         picked = [list(range(size))[1::2] or [0] for size in shape]
-        some = terms(steps, number, tensor, picked, most=2)
-        full = terms(steps, number, tensor, whole(shape), most=1000)
-        assert some is not None
-        assert full is not None
+        some = some_terms(steps, number, tensor, picked, most=2)
+        full = some_terms(steps, number, tensor, whole(shape), most=1000)
         n = some.operands.shape[-2]
         grid = torch.meshgrid(*map(torch.tensor, picked), indexing="ij")
         assert torch.equal(some.operands, full.operands[grid][..., :n, :])
@@ -103,13 +98,11 @@ def test_the_cells_by_hand():
     scores = computation(steps_of_layer("llama"), 7, "scores")
     assert scores is not None
     query, key = scores.reads
+    assert (query.source, key.source) == ("6 queries, turned", "6 keys, turned")
     assert query.cells((1, 2, 1, 2), (2, 6, 5, 8)) == ((1,), (2,), (1,), tuple(range(8)))
     assert key.cells((1, 2, 1, 2), (2, 2, 5, 8)) == ((1,), (0,), (2,), tuple(range(8)))
-    turned = Reads(6, "queries", (Follows(0), Follows(1), Follows(2), Follows(3, half=3)))
-    assert turned.cells((0, 1, 4, 1), (2, 4, 5, 6))[-1] == (1, 4)
-    assert turned.cells((0, 1, 4, 5), (2, 4, 5, 6))[-1] == (5, 2)
-
-
-def test_too_few_terms_are_refused():
-    with pytest.raises(ValueError, match="at least one term is needed, got 0"):
-        terms(steps_of_example(), 4, "queries", whole((2, 3, 8)), most=0)
+    turned = computation(steps_of_layer("llama"), 6, "keys, turned")
+    assert turned is not None
+    assert turned.reads[0].source == "6 keys"
+    assert turned.reads[0].cells((0, 1, 4, 1), (2, 2, 5, 8))[-1] == (1, 5)
+    assert turned.reads[0].cells((0, 1, 4, 5), (2, 2, 5, 8))[-1] == (5, 1)

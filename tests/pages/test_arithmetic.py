@@ -1,0 +1,55 @@
+"""What stands below a number that is pointed at makes the number, on every page that says it."""
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.testing import assert_close
+
+from tests.helpers.apptest import open_page
+from tests.helpers.arithmetic import result
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.drawn_tensors import drawn
+from ui.canvas.tensors import computed
+
+LADDER, SHAPES = "pages/learn/ladder/page.py", "pages/learn/shapes/page.py"
+RECOMPUTED = "pages/kv_cache/what_is_recomputed/page.py"
+HEADS = "pages/compare/heads/page.py"
+RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [
+        *((LADDER, {"ladder_rung": rung, "ladder_d_out": "4"}) for rung in RUNGS),
+        *((SHAPES, {"shapes_step": str(step)}) for step in (4, 8, 11)),
+        (SHAPES, {"shapes_of": DECODER, "shapes_step": "6", "shapes_head": "1"}),
+        (RECOMPUTED, {"what_is_recomputed_step": "1"}),
+        (RECOMPUTED, {"what_is_recomputed_step": "4", "what_is_recomputed_column": "9"}),
+        (HEADS, {"heads_model": ENCODER}),
+    ],
+)
+def test_the_operands_make_the_number(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch, page: str, link: dict[str, str]
+):
+    monkeypatch.setattr(computed, "TERMS_WRITTEN", 10_000)  # all of them
+    open_page(site, page, **link)
+    tensors = drawn(site)
+    explained = {name: one for name, one in tensors.items() if one.operands is not None}
+    assert explained
+    identities = {one.panel["identity"] for one in tensors.values()}
+    for name, one in explained.items():
+        made, values = one.panel["made"], torch.tensor(one.values)
+        added = None if one.added is None else torch.tensor(one.added)
+        of_terms = result(made["kind"], torch.tensor(one.operands), added, values)
+        rows, columns = one.panel["there"] or values.shape[-2:]
+        # sums of up to 64 float32 products in two orders
+        assert_close(
+            values[..., :rows, :columns],
+            of_terms[..., :rows, :columns],
+            atol=1e-4,
+            rtol=1e-5,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+        # a step of Shapes shows what it reads, but not what that was made from
+        if page != SHAPES:
+            assert {source for source, _ in made["reads"]} <= identities

@@ -1,0 +1,46 @@
+"""How the numbers of a panel were computed, in the form in which the picture says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ui.canvas.tensors import Made, ReadAxis
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.experiments.computed_from import Computation, Follows
+
+TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
+
+
+def made(
+    how: Computation | None, sources: Mapping[str, Tensor], picked: Sequence[Sequence[int]]
+) -> Made | None:
+    """How the numbers in a window of a tensor were computed; None where nothing was.
+
+    sources: the tensors that were read, by the `identity` of their panels. picked: the indices of
+    the window along each axis.
+    """
+    from attention_core.experiments.computed_from import terms
+
+    if how is None:
+        return None
+    found = terms(how, sources, picked, TERMS_WRITTEN)
+    reads = tuple((read.source, tuple(map(_axis, read.axes))) for read in how.reads)
+    added = None if found.added is None else _array(found.added)
+    return Made(how.kind, reads, _array(found.operands), found.n_terms, added)
+
+
+def _axis(follows: Follows | None) -> ReadAxis:
+    if follows is None:
+        return None
+    return (follows.axis, follows.group, follows.half, *(follows.head or (0, 0)))
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().float().numpy()
+    return array
