@@ -32,6 +32,23 @@ def messages(site: AppTest) -> list[str]:
     return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", element.value) for element in site.warning]
 
 
+def place(site: AppTest, element: Any) -> tuple[int, ...]:
+    """Where an element stands on the page: the numbers of the blocks around it, and its own."""
+
+    def below(block: Any) -> tuple[int, ...] | None:
+        for number, child in getattr(block, "children", {}).items():
+            if child is element:
+                return (number,)
+            rest = below(child)
+            if rest is not None:
+                return (number, *rest)
+        return None
+
+    found = below(site._tree)
+    assert found is not None
+    return found
+
+
 SIDE = "pages/compare/side_by_side/page.py"
 HOME = "pages/start/home/page.py"
 GENERATE = "pages/generate/generate/page.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import streamlit as st
@@ -29,6 +30,15 @@ def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
     draw(job, was_live)
     if timed and not was_live:
         st.rerun()  # the job is over: the next run of the page makes this view without a timer
+
+
+def place_of_a_job() -> AbstractContextManager[object]:
+    """Where a page draws what `follow` drew while a job was live.
+
+    A fragment is a container of its own. What stands in one, too, replaces it element by element;
+    anything else would stand beside it for a moment, everything twice.
+    """
+    return st.container()
 
 
 def stop_button(job: Work | None, *, live: bool, key: str) -> None:

@@ -41,6 +41,18 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     if ranked is None and job is not None and job.live:
         job_view.follow(job, partial(_running, heads), live=True, every=0.25)
         return
+    with job_view.place_of_a_job():
+        _over(question, heads, kind, job, ranked)
+
+
+def _over(
+    question: Question,
+    heads: Sequence[str],
+    kind: str,
+    job: RankJob | None,
+    ranked: Ranking | None,
+) -> None:
+    """What is shown when no job runs: the button, what became of the last job, its results."""
     spec = models.spec(question.model)
     left, right = st.columns([1, 2], vertical_alignment="center")
     left.button(

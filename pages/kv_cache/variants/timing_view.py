@@ -49,7 +49,8 @@ def show(text: str, n_heads: int) -> None:
     else:  # a click on the button must run all of this again, not a fragment alone
         times = timing.kept(setting, round_)
         button = partial(_measure_button, setting, round_, times)
-        _view(setting, times, job if times is None else None, button)
+        with job_view.place_of_a_job():
+            _view(setting, times, job if times is None else None, button)
 
 
 def _running(setting: Setting, round_: int, job: TimeJob, was_live: bool) -> None:

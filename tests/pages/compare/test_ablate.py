@@ -14,7 +14,7 @@ from pages.compare.ablate.ranking import RankJob
 from serving import models
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_page, place
 from tests.helpers.jobs import finish
 from tests.helpers.small_bert import save_bert, zeroed
 
@@ -126,17 +126,20 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     open_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
+    while_it_runs = place(site, site.dataframe[1])
     finish(job)
     assert (job.state, job.error, job.progress) == ("done", "", 1.0)
     site.run()
+    # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
+    assert place(site, site.dataframe[1]) == while_it_runs
     table = site.dataframe[1].value
     assert len(table) == 6 * 12
     assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
     asked = runs.question(MINILM, text)
-    for place in (0, 7, 71):
-        found = runs.effect(asked, [table["name"][place]], "zero")
-        assert table["mean 1 − cosine"][place] == pytest.approx(found.size, abs=1e-6)
-        assert table["mean relative distance"][place] == pytest.approx(found.second, abs=1e-5)
+    for row in (0, 7, 71):
+        found = runs.effect(asked, [table["name"][row]], "zero")
+        assert table["mean 1 − cosine"][row] == pytest.approx(found.size, abs=1e-6)
+        assert table["mean relative distance"][row] == pytest.approx(found.second, abs=1e-5)
     site.button("ablate_first").click().run()
     assert site.multiselect("ablate_heads").value == [table["name"][0]]
     site.button("ablate_next").click().run()

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_page, place
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.jobs import finish
@@ -27,9 +27,13 @@ def _nothing_kept() -> None:
     timing.measured.clear()
 
 
-def frame(site: AppTest, column: str) -> Any:
+def table_with(site: AppTest, column: str) -> Any:
     """The page's first table that has this column."""
-    return next(table.value for table in site.dataframe if column in table.value.columns)
+    return next(table for table in site.dataframe if column in table.value.columns)
+
+
+def frame(site: AppTest, column: str) -> Any:
+    return table_with(site, column).value
 
 
 def said(site: AppTest, words: str) -> str:
@@ -150,9 +154,12 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert counted.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
     job: TimeJob = site.session_state["variants_job"]
+    while_it_runs = place(site, table_with(site, "operations, MHA = 1"))
     assert finish(job).state == "done", job.error
     site.run()
     assert not site.exception
+    # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
+    assert place(site, table_with(site, "ms a step")) == while_it_runs
     times = timing.kept(job.setting, job.round)
     assert times is not None
     table = frame(site, "ms a step").set_index("form")
