@@ -1,6 +1,7 @@
 """A question of the lectures with the keyboard alone, the swap, and a find opened as a head."""
 
 import re
+from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -70,3 +71,16 @@ def test_a_find_opens_as_a_head(page: Page, site: Site):
     expect(page).to_have_url(
         re.compile("heads_layer=5.*heads_head=11|heads_head=11.*heads_layer=5")
     )
+    pair = re.compile("Query 10 “\u2068it\u2069” and key 2 “\u2068animal\u2069” in .*, L5H11")
+    expect(page.get_by_text(pair)).to_be_visible()
+
+
+def test_a_find_of_a_sentence_of_one_s_own_opens_its_pair(page: Page, site: Site):
+    open_page(page, site, f"/word-pairs?word_pairs_text={quote(ARTIST)}", "Word pairs")
+    link = page.get_by_test_id("stPageLink").get_by_role("link", name=re.compile("L[0-9]H[0-9]"))
+    click(link.first)
+    expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
+    words = "Query 11 “\u2068brush\u2069” and key 2 “\u2068artist\u2069”"
+    expect(page.get_by_text(words)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)

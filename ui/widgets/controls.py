@@ -10,6 +10,7 @@ from pretrained import CatalogEntry, ModelSpec
 from serving import models
 from serving.heads import HeadId
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
+from ui.widgets import visit
 from ui.widgets.linked import linked
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
@@ -60,6 +61,7 @@ def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool
         height=height,
         max_chars=MAX_TEXT_CHARACTERS,
         disabled=disabled,
+        part=visit.TEXT,
     )
     st.pills(
         "Or take a sentence from the lectures",
@@ -72,10 +74,11 @@ def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool
     return typed
 
 
-def model(key: str, role: str | None, *, prefer: str) -> CatalogEntry:
+def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
     """A picker of the ready models of a role (None: any); first the preferred one of `prefer`.
 
-    Models go by their names, which stay the same in links.
+    Models go by their names, which stay the same in links. of_visit: whether it is the visit's
+    model, and not a second one beside it.
     """
     by_name = {entry.spec.name: entry for entry in models.ready(role)}
     names = list(by_name)
@@ -88,18 +91,27 @@ def model(key: str, role: str | None, *, prefer: str) -> CatalogEntry:
         key=key,
         on_change=_clamp_numbers,
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
+        part=visit.MODEL if of_visit else None,
     )
+    wanted = visit.chosen(visit.MODEL)
+    others = {entry.spec.name: entry.spec.title for entry in models.ready()}
+    if of_visit and wanted in others and wanted not in names:
+        st.markdown(f":small[{others[wanted]} writes no text: another model runs here.]")
     return by_name[chosen]
 
 
-def head(key: str, *, prefer: str, layer: int, head: int) -> HeadChoice:
-    """Choose a model, a layer and a head: three widgets whose keys begin with `key`."""
-    entry = model(f"{key}_model", None, prefer=prefer)
+def head(key: str, *, prefer: str, layer: int, head: int, of_visit: bool = True) -> HeadChoice:
+    """Choose a model, a layer and a head: three widgets whose keys begin with `key`.
+
+    of_visit: as for `model`.
+    """
+    entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
     left, right = st.columns(2)
+    layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
     with left:
-        chosen_layer = number("Layer", f"{key}_layer", entry.spec.n_layers, layer)
+        chosen_layer = number("Layer", f"{key}_layer", entry.spec.n_layers, layer, part=layers)
     with right:
-        chosen_head = number("Head", f"{key}_head", entry.spec.n_heads, head)
+        chosen_head = number("Head", f"{key}_head", entry.spec.n_heads, head, part=heads)
     return HeadChoice(entry, chosen_layer, chosen_head)
 
 
@@ -148,8 +160,16 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
             st.session_state[name] = count - 1
 
 
-def number(label: str, key: str, count: int, default: int, help: str | None = None) -> int:
-    """A slider over 0 .. count - 1.
+def number(
+    label: str,
+    key: str,
+    count: int,
+    default: int,
+    help: str | None = None,
+    *,
+    part: str | None = None,
+) -> int:
+    """A slider over 0 .. count - 1; `part` as in `linked`.
 
     A slider over options: it stays the same widget when `count` changes, and so keeps its value and
     its place in the address. A plain slider would start anew.
@@ -165,5 +185,6 @@ def number(label: str, key: str, count: int, default: int, help: str | None = No
         key=key,
         help=help,
         disabled=largest == 0,
+        part=part,
     )
     return chosen

@@ -7,18 +7,29 @@ from typing import Any
 
 import streamlit as st
 
+from ui.widgets import visit
+
 # The keys of all widgets that were ever linked. There are no more of them than the pages name.
 _keys: set[str] = set()
 
 
 def linked(
-    widget: Callable[..., Any], label: str, *arguments: Any, key: str, **options: Any
+    widget: Callable[..., Any],
+    label: str,
+    *arguments: Any,
+    key: str,
+    part: str | None = None,
+    **options: Any,
 ) -> Any:
     """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
 
+    part: which part of the visit it shows and changes (`ui.widgets.visit`), if any.
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
     _keys.add(key)
+    if part is not None:
+        choices = arguments[0] if arguments and not isinstance(arguments[0], str) else None
+        visit.bring(key, visit.chosen(part), choices)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
@@ -36,6 +47,8 @@ def linked(
             icon=":material/link_off:",
             duration="long",
         )
+    if part is not None:
+        visit.keep(part, key, value)
     return value
 
 

@@ -7,8 +7,9 @@ import streamlit as st
 from pages.compare.ablate import runs
 from pretrained import ModelSpec
 from serving import models
+from serving.heads import HeadId
 from serving.limits import MAX_TEXT_CHARACTERS
-from ui.widgets import controls
+from ui.widgets import controls, visit
 from ui.widgets.linked import linked
 
 SMOLLM2, MINILM = "smollm2-135m-instruct", "all-minilm-l6-v2"
@@ -44,6 +45,7 @@ def text() -> str:
         "Text",
         value=CAPITAL,
         key=TEXT,
+        part=visit.TEXT,
         height=80,
         max_chars=MAX_TEXT_CHARACTERS,
     )
@@ -71,6 +73,9 @@ def heads(spec: ModelSpec) -> list[str]:
     """The heads to switch off. Those that a newly chosen model does not have are left out."""
     options = runs.names(spec)
     default = [head for head in ("L23H4",) if spec.name == SMOLLM2] or options[:1]
+    opened = visit.chosen(visit.LAYER), visit.chosen(visit.HEAD)
+    if None not in opened and str(HeadId(*opened)) in options:
+        visit.bring(HEADS, [str(HeadId(*opened))])
     chosen_before = st.session_state.get(HEADS)
     if chosen_before is not None:
         known = set(options)
@@ -94,6 +99,7 @@ def heads(spec: ModelSpec) -> list[str]:
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
     )
+    visit.keep(HEADS, HEADS, chosen)
     return chosen
 
 

@@ -7,7 +7,7 @@ from serving import models
 from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.widgets import controls, messages
+from ui.widgets import controls, messages, visit
 from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
@@ -80,9 +80,11 @@ with first:
         st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
     )
 with second:
-    layer = controls.number("Layer", "generated_tokens_layer", entry.spec.n_layers, 17)
+    layer = controls.number(
+        "Layer", "generated_tokens_layer", entry.spec.n_layers, 17, part=visit.LAYER
+    )
 with third:
-    head = controls.number("Head", "generated_tokens_head", entry.spec.n_heads, 5)
+    head = controls.number("Head", "generated_tokens_head", entry.spec.n_heads, 5, part=visit.HEAD)
 with fourth:
     without_first = linked(
         st.toggle,

@@ -7,7 +7,7 @@ from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs
 from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
-from ui.widgets import controls, messages
+from ui.widgets import controls, messages, visit
 from ui.widgets.linked import linked
 
 st.title("Heads")
@@ -60,9 +60,9 @@ def pictures() -> None:
     st.header("One head")
     columns = st.columns(3, gap="medium")
     with columns[0]:
-        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3)
+        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
     with columns[1]:
-        head = controls.number("Head", "heads_head", n_heads, 1)
+        head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
     with columns[2]:
         stage = linked(
             st.select_slider,

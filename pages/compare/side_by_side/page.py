@@ -43,7 +43,7 @@ with columns[0]:
     first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
 with columns[1]:
     st.markdown("**Right**")
-    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1)
+    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
 settings = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
 with settings[0]:
     view = linked(

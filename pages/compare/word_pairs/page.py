@@ -121,6 +121,9 @@ if result.sees:
                 "heads_model": name,
                 "heads_layer": str(row.layer),
                 "heads_head": str(row.head),
+                # of a word of several tokens the first
+                "heads_query": str(result.query.tokens[0]),
+                "heads_key": str(result.key.tokens[0]),
             },
         )
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")

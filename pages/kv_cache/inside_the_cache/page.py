@@ -14,7 +14,7 @@ from serving import models
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from ui.charts.show import show
 from ui.export import source
-from ui.widgets import controls, messages
+from ui.widgets import controls, messages, visit
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
@@ -87,7 +87,9 @@ with left:
 with right:
     columns = st.columns(2)
     with columns[0]:
-        layer = controls.number("Layer", "inside_the_cache_layer", recorded.keys.shape[0], 8)
+        layer = controls.number(
+            "Layer", "inside_the_cache_layer", recorded.keys.shape[0], 8, part=visit.LAYER
+        )
     with columns[1]:
         head = controls.number("KV head", "inside_the_cache_kv_head", recorded.keys.shape[1], 1)
 pictures.keys_and_values(recorded, step_index, layer, head)

@@ -21,7 +21,7 @@ from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
 from ui.export import tables
-from ui.widgets import controls
+from ui.widgets import controls, visit
 from ui.widgets.head_picture import isolated
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         run = attention.run(spec.name, text)
     columns = st.columns(2, gap="large")
     with columns[0]:
-        layer = controls.number("Layer", "variants_layer", spec.n_layers, 11)
+        layer = controls.number("Layer", "variants_layer", spec.n_layers, 11, part=visit.LAYER)
     with columns[1]:
         group = controls.number("Key/value head", "variants_group", spec.n_kv_heads, 0)
     size = spec.n_heads // spec.n_kv_heads

@@ -7,7 +7,7 @@ from serving import models
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.widgets import controls, messages
+from ui.widgets import controls, messages, visit
 from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
@@ -59,9 +59,13 @@ first, second, third, fourth = st.columns([2, 1, 1, 1], gap="medium", vertical_a
 with first:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
 with second:
-    layer = controls.number("Layer", "what_is_recomputed_layer", entry.spec.n_layers, 5)
+    layer = controls.number(
+        "Layer", "what_is_recomputed_layer", entry.spec.n_layers, 5, part=visit.LAYER
+    )
 with third:
-    head = controls.number("Head", "what_is_recomputed_head", entry.spec.n_heads, 0)
+    head = controls.number(
+        "Head", "what_is_recomputed_head", entry.spec.n_heads, 0, part=visit.HEAD
+    )
 with fourth:
     column = controls.number(
         "First column drawn",

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.learn.block import originals, steps, stream
 from serving import models
-from ui.widgets import controls
+from ui.widgets import controls, visit
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 
@@ -90,7 +90,7 @@ def layer(text: str) -> steps.Layer:
         return steps.layer_2017(choice, text, heads, hidden)
     with middle:
         n_layers = models.spec(choice).n_layers
-        chosen = controls.number("Layer", "block_layer", n_layers, 0)
+        chosen = controls.number("Layer", "block_layer", n_layers, 0, part=visit.LAYER)
     return steps.layer_of(choice, text, chosen)
 
 

@@ -6,7 +6,7 @@ from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.canvas.tensors import Panel, tensors
-from ui.widgets import controls
+from ui.widgets import controls, visit
 from ui.widgets.linked import linked
 
 
@@ -73,11 +73,14 @@ def chosen_layer(name: str) -> Walk:
         "Sentence",
         "The cat sleeps on the warm mat",
         key="shapes_words",
+        part=visit.TEXT,
         max_chars=MAX_TEXT_CHARACTERS,
     )
     left, right = st.columns(2)
     with left:
-        layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3)
+        layer = controls.number(
+            "Layer", "shapes_layer", real_layer.n_layers(name), 3, part=visit.LAYER
+        )
     with right:
         first = controls.number(
             f"First of {real_layer.WINDOW_HEADS} heads drawn",

@@ -9,7 +9,7 @@ from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.widgets import controls, messages, quiz
+from ui.widgets import controls, messages, quiz, visit
 from ui.widgets.linked import linked
 
 st.title("Tokens")
@@ -31,6 +31,7 @@ text = linked(
     "Text",
     value=tokenizers.NEXT_DAY,
     key="tokens_text",
+    part=visit.TEXT,
     height=80,
     max_chars=MAX_TOKENIZER_CHARACTERS,
 )
