@@ -38,6 +38,11 @@ class Follows:
     half: int = 0
     head: tuple[int, int] | None = None
 
+    @property
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """All of it as numbers: 0 and 0 where there is no axis of heads."""
+        return (self.axis, self.group, self.half, *(self.head or (0, 0)))
+
     def indices(self, index: Sequence[int]) -> tuple[int, ...]:
         """What is read for the result at `index`."""
         own = index[self.axis] // self.group
@@ -158,7 +163,7 @@ def terms(
         second = _operand(how.reads[1], tensors[1], picked, most)
         added = None
         if how.bias is not None:
-            added = how.bias[list(picked[-1])].cpu().expand(first.shape[:-1])
+            added = how.bias.detach()[list(picked[-1])].cpu().expand(first.shape[:-1])
         return Terms(_paired(first, second), _n_summed(how.reads[0], tensors[0]), added)
     if how.kind == "rotated":
         assert how.rotation is not None
@@ -207,7 +212,7 @@ def _operand(reads: Reads, source: Tensor, picked: Sequence[Sequence[int]], most
         if follows.half:
             own = torch.cat((own, (own + follows.half) % (2 * follows.half)), dim=-1)
         index.append(own)
-    return source[tuple(index)].cpu().expand(*window, n_terms)
+    return source.detach()[tuple(index)].cpu().expand(*window, n_terms)
 
 
 def _turns(rotation: Rotation, picked: Sequence[Sequence[int]]) -> Tensor:

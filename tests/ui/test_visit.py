@@ -6,11 +6,12 @@ from streamlit.testing.v1 import AppTest
 def page() -> None:
     import streamlit as st
 
-    from ui.widgets import visit
+    from serving import visit
     from ui.widgets.linked import linked
+    from ui.widgets.visit import current
 
     name = st.session_state["open"]
-    visit.open_page(name)
+    current().open_page(name)
     linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part=visit.TEXT)
     n_layers = {"first": 30, "second": 6, "third": 30}[name]
     linked(st.select_slider, "Layer", range(n_layers), 2, key=f"{name}_layer", part=visit.LAYER)

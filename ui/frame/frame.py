@@ -10,14 +10,14 @@ import streamlit as st
 
 from serving import models, warmup
 from ui.frame import contrast, history, next_lesson, sections
-from ui.widgets import visit
+from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-visit.open_page(current.url_path)
+visit().open_page(current.url_path)
 contrast.apply()
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
@@ -27,4 +27,4 @@ try:
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
 next_lesson.next_lesson(pages["Learn"], current)
-history.one_entry_a_page()
+history.one_entry_a_page(key="history")

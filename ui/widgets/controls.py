@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pretrained import CatalogEntry, ModelSpec
-from serving import models
+from serving import models, visit
 from serving.heads import HeadId
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
-from ui.widgets import visit
 from ui.widgets.linked import linked
+from ui.widgets.visit import current
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
 ARTIST = "the artist painted the portrait of a woman with a brush"
@@ -77,8 +77,7 @@ def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
     """A picker of the ready models of a role (None: any); first the preferred one of `prefer`.
 
-    Models go by their names, which stay the same in links. of_visit: whether it is the visit's
-    model, and not a second one beside it.
+    Models go by their names, which stay the same in links. of_visit: not a second one beside it.
     """
     by_name = {entry.spec.name: entry for entry in models.ready(role)}
     names = list(by_name)
@@ -93,7 +92,7 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
         part=visit.MODEL if of_visit else None,
     )
-    wanted = visit.chosen(visit.MODEL)
+    wanted = current().chosen.get(visit.MODEL)
     others = {entry.spec.name: entry.spec.title for entry in models.ready()}
     if of_visit and wanted in others and wanted not in names:
         st.markdown(f":small[{others[wanted]} writes no text: another model runs here.]")
@@ -101,10 +100,7 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
 
 
 def head(key: str, *, prefer: str, layer: int, head: int, of_visit: bool = True) -> HeadChoice:
-    """Choose a model, a layer and a head: three widgets whose keys begin with `key`.
-
-    of_visit: as for `model`.
-    """
+    """Choose a model, a layer and a head: widgets whose keys begin with `key`; see `model`."""
     entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
     left, right = st.columns(2)
     layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
@@ -161,13 +157,7 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
 
 
 def number(
-    label: str,
-    key: str,
-    count: int,
-    default: int,
-    help: str | None = None,
-    *,
-    part: str | None = None,
+    label: str, key: str, count: int, default: int, help: str = "", *, part: str | None = None
 ) -> int:
     """A slider over 0 .. count - 1; `part` as in `linked`.
 
@@ -183,7 +173,7 @@ def number(
         range(count),
         min(default, largest),
         key=key,
-        help=help,
+        help=help or None,
         disabled=largest == 0,
         part=part,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import streamlit as st
@@ -32,13 +31,10 @@ def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
         st.rerun()  # the job is over: the next run of the page makes this view without a timer
 
 
-def place_of_a_job() -> AbstractContextManager[object]:
-    """Where a page draws what `follow` drew while a job was live.
-
-    A fragment is a container of its own. What stands in one, too, replaces it element by element;
-    anything else would stand beside it for a moment, everything twice.
-    """
-    return st.container()
+# Where a page draws what `follow` drew while a job was live. A fragment is a container of its own:
+# what stands in one, too, replaces it element by element; anything else stands beside it for a
+# moment, everything twice.
+place_of_a_job = st.container
 
 
 def stop_button(job: Work | None, *, live: bool, key: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from ui.widgets import visit
+from ui.widgets.visit import bring, current
 
 # The keys of all widgets that were ever linked. There are no more of them than the pages name.
 _keys: set[str] = set()
@@ -28,8 +28,10 @@ def linked(
     """
     _keys.add(key)
     if part is not None:
-        choices = arguments[0] if arguments and not isinstance(arguments[0], str) else None
-        visit.bring(key, visit.chosen(part), choices)
+        first, *rest = arguments or (options["value"],)
+        choices = None if isinstance(first, str) else first  # it chooses, or writes a text
+        default = rest[0] if rest else first if choices is None else choices[options["index"]]
+        bring(key, current().chosen.get(part), choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
@@ -48,7 +50,7 @@ def linked(
             duration="long",
         )
     if part is not None:
-        visit.keep(part, key, value)
+        current().keep(part, key, value, named=key in st.query_params)
     return value
 
 

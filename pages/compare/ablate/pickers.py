@@ -6,11 +6,12 @@ import streamlit as st
 
 from pages.compare.ablate import runs
 from pretrained import ModelSpec
-from serving import models
+from serving import models, visit
 from serving.heads import HeadId
 from serving.limits import MAX_TEXT_CHARACTERS
-from ui.widgets import controls, visit
+from ui.widgets import controls
 from ui.widgets.linked import linked
+from ui.widgets.visit import bring, current
 
 SMOLLM2, MINILM = "smollm2-135m-instruct", "all-minilm-l6-v2"
 CAPITAL = "The capital of France is Paris. The capital of Italy is"
@@ -73,9 +74,10 @@ def heads(spec: ModelSpec) -> list[str]:
     """The heads to switch off. Those that a newly chosen model does not have are left out."""
     options = runs.names(spec)
     default = [head for head in ("L23H4",) if spec.name == SMOLLM2] or options[:1]
-    opened = visit.chosen(visit.LAYER), visit.chosen(visit.HEAD)
-    if None not in opened and str(HeadId(*opened)) in options:
-        visit.bring(HEADS, [str(HeadId(*opened))])
+    of_visit = current().chosen
+    if visit.LAYER in of_visit and visit.HEAD in of_visit:
+        name = str(HeadId(of_visit[visit.LAYER], of_visit[visit.HEAD]))
+        bring(HEADS, [name] if name in options else None, choices=None, default=default)
     chosen_before = st.session_state.get(HEADS)
     if chosen_before is not None:
         known = set(options)
@@ -99,7 +101,7 @@ def heads(spec: ModelSpec) -> list[str]:
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
     )
-    visit.keep(HEADS, HEADS, chosen)
+    current().keep(HEADS, HEADS, chosen, named=False)
     return chosen
 
 

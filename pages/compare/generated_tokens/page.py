@@ -3,11 +3,11 @@
 import streamlit as st
 
 from pages.compare.generated_tokens import charts, run, sink, step, take_away
-from serving import models
+from serving import models, visit
 from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.widgets import controls, messages, visit
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
@@ -53,9 +53,7 @@ with run_form(
         key="generated_tokens_temperature",
         help="0 always takes the likeliest token; then the seed has no effect.",
     )
-    seed = controls.seed(
-        "Seed", "generated_tokens_seed", 0, help="At temperature 0 it has no effect."
-    )
+    seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")
 
 settings = run.Settings(entry.spec.name, prompt, n_new, temperature, seed if temperature else 0)
 try:

@@ -4,10 +4,10 @@ import streamlit as st
 
 from pages.compare.heads import numbers, open_head, settings, stages, statistics, take_away, values
 from pages.compare.heads.take_away import MOSAIC
-from serving import models, runs
+from serving import models, runs, visit
 from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
-from ui.widgets import controls, messages, visit
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 
 st.title("Heads")

@@ -10,11 +10,11 @@ from pages.kv_cache.inside_the_cache import (
     sections,
     take_away,
 )
-from serving import models
+from serving import models, visit
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from ui.charts.show import show
 from ui.export import source
-from ui.widgets import controls, messages, visit
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
 from pretrained.tokenization.tokens import printable
-from serving import models, turns
+from serving import models, turns, visit
 from serving import runs as attention
 from serving.cache import kept
 from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
@@ -21,7 +21,7 @@ from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
 from ui.export import tables
-from ui.widgets import controls, visit
+from ui.widgets import controls
 from ui.widgets.head_picture import isolated
 
 if TYPE_CHECKING:

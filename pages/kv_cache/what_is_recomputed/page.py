@@ -3,11 +3,11 @@
 import streamlit as st
 
 from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, take_away
-from serving import models
+from serving import models, visit
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.widgets import controls, messages, visit
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.learn.block import originals, steps, stream
-from serving import models
-from ui.widgets import controls, visit
+from serving import models, visit
+from ui.widgets import controls
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 

@@ -4,9 +4,10 @@ import streamlit as st
 
 from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
+from serving import visit
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.canvas.tensors import Panel, tensors
-from ui.widgets import controls, visit
+from ui.widgets import controls
 from ui.widgets.linked import linked
 
 

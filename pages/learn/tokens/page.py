@@ -4,12 +4,12 @@ import streamlit as st
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
 from pages.learn.tokens.questions import questions
-from serving import models
+from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.widgets import controls, messages, quiz, visit
+from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 
 st.title("Tokens")

@@ -155,8 +155,7 @@ def tensors(
     "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
     (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
     up to seven hues are those that colour-blind people can tell apart.
-    link: pictures on one page with the same link light up together, and lines lead from one to
-    another.
+    link: pictures on one page with the same link light up together; lines lead across them.
 
     Raises: ValueError when there are more than `MAX_CELLS` cells.
     """

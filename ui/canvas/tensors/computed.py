@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ui.canvas.tensors import Made, ReadAxis
 
 if TYPE_CHECKING:
@@ -30,17 +28,10 @@ def made(
     if how is None:
         return None
     found = terms(how, sources, picked, TERMS_WRITTEN)
+    added = None if found.added is None else found.added.float().numpy()
     reads = tuple((read.source, tuple(map(_axis, read.axes))) for read in how.reads)
-    added = None if found.added is None else _array(found.added)
-    return Made(how.kind, reads, _array(found.operands), found.n_terms, added)
+    return Made(how.kind, reads, found.operands.float().numpy(), found.n_terms, added)
 
 
 def _axis(follows: Follows | None) -> ReadAxis:
-    if follows is None:
-        return None
-    return (follows.axis, follows.group, follows.half, *(follows.head or (0, 0)))
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    array: np.ndarray = tensor.detach().float().numpy()
-    return array
+    return None if follows is None else follows.numbers

@@ -1,0 +1,48 @@
+"""What a visitor chose goes along to the other pages: the text, the model, a layer and a head.
+
+A widget that has a part in the visit shows, when its page is opened, what the visitor chose last on
+any page. An address that names a value wins, and becomes the visitor's choice. What a page cannot
+take (a layer that its model does not have) stays chosen for the pages that can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+TEXT, MODEL, LAYER, HEAD = "text", "model", "layer", "head"
+_PARTNERS = {LAYER: HEAD, HEAD: LAYER}
+
+
+@dataclass
+class Visit:
+    """The visit of one visitor.
+
+    chosen: what was chosen for each part. seen: the widgets that were shown since their page was
+    opened, by their keys, each with the number of that opening and its last value.
+    """
+
+    chosen: dict[str, Any] = field(default_factory=dict)
+    page: str | None = None
+    openings: int = 0
+    seen: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+    def open_page(self, page: str) -> None:
+        """Tell which page runs; called before each of its runs."""
+        if page != self.page:
+            self.page = page
+            self.openings += 1
+
+    def is_seen(self, key: str) -> bool:
+        """Whether the widget was shown since its page was opened."""
+        return key in self.seen and self.seen[key][0] == self.openings
+
+    def keep(self, part: str, key: str, value: Any, *, named: bool) -> None:
+        """Take a widget's value as the visitor's choice if it was changed, or named by an address.
+
+        Whoever chose a layer chose the head that is shown with it, and the other way round.
+        """
+        changed = self.seen[key][1] != value if self.is_seen(key) else named
+        if changed or (part not in self.chosen and _PARTNERS.get(part) in self.chosen):
+            self.chosen[part] = value
+        self.seen[key] = (self.openings, value)
