@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -43,11 +43,11 @@ class Follows:
         """All of it as numbers: 0 and 0 where there is no axis of heads."""
         return (self.axis, self.group, self.half, *(self.head or (0, 0)))
 
-    def indices(self, index: Sequence[int]) -> tuple[int, ...]:
-        """What is read for the result at `index`."""
+    def indices(self, index: Sequence[Any]) -> tuple[Any, ...]:
+        """What is read for the result at `index`: numbers, or tensors of them for many results."""
         own = index[self.axis] // self.group
         if self.head is not None:
-            own += index[self.head[0]] * self.head[1]
+            own = own + index[self.head[0]] * self.head[1]
         if not self.half:
             return (own,)
         return own, (own + self.half) % (2 * self.half)
@@ -206,12 +206,7 @@ def _operand(reads: Reads, source: Tensor, picked: Sequence[Sequence[int]], most
         if follows is None:
             index.append(next(along).view(*[1] * dims, -1))
             continue
-        own = grid[follows.axis] // follows.group
-        if follows.head is not None:
-            own = own + grid[follows.head[0]] * follows.head[1]
-        if follows.half:
-            own = torch.cat((own, (own + follows.half) % (2 * follows.half)), dim=-1)
-        index.append(own)
+        index.append(torch.cat(follows.indices(grid), dim=-1))
     return source.detach()[tuple(index)].cpu().expand(*window, n_terms)
 
 
