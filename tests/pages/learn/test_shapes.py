@@ -11,6 +11,7 @@ from torch.nn import functional
 from attention_core import MultiHeadAttention
 from pages.learn.shapes.questions import questions
 from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, messages, open_page, words
+from tests.helpers.arithmetic import result
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import Drawn, drawings, drawn
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -109,13 +110,10 @@ def test_the_numbers_sent_make_every_computed_number(site: AppTest):
             made = panel.panel["made"]
             kind = seen[name.partition(": ")[2]] = made["kind"]
             assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
-            a, b = panel.operands[..., 0], panel.operands[..., 1]
-            if kind == "softmax":
-                total = np.exp(a[..., 0]) / np.exp(a[..., 1:]).sum(-1)
-            else:
-                total = (a * b).sum(-1) + (0.0 if panel.added is None else panel.added)
-            there = panel.values > -np.inf if kind == "masked" else slice(None)
-            np.testing.assert_allclose(panel.values[there], total[there], atol=1e-6, rtol=1e-5)
+            added = None if panel.added is None else torch.tensor(panel.added)
+            values = torch.tensor(panel.values)
+            of_terms = result(kind, torch.tensor(panel.operands), added, values)
+            torch.testing.assert_close(values, of_terms, atol=1e-6, rtol=1e-5)
     assert seen == wanted
 
 
