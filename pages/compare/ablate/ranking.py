@@ -18,6 +18,8 @@ from serving.limits import SMALL_CACHE_BYTES, check_tokens
 MAX_RANK_TOKENS = 128
 MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
 
+QUICK_LAYER_RUNS = 5_000  # of one token through one layer
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -32,6 +34,13 @@ class Ranking:
         places = [int(i) for i in np.argsort(-flat, kind="stable") if not np.isnan(flat[i])]
         n_heads = self.sizes.shape[1]
         return [str(HeadId(*divmod(place, n_heads))) for place in places]
+
+
+def is_quick(question: Question) -> bool:
+    """Whether a ranking is over in a moment, so that a page can wait for it."""
+    spec = models.spec(question.model)
+    runs_of_a_token = spec.n_heads * spec.n_layers * (spec.n_layers + 1) // 2
+    return runs_of_a_token * len(question.ids) <= QUICK_LAYER_RUNS
 
 
 def kept(question: Question, kind: str) -> Ranking | None:

@@ -36,7 +36,8 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     if ranked is None and job is None and len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS:
         with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
             job = _put(question, kind)
-            job.finished.wait(SHORT_SECONDS)
+            if ranking.is_quick(question):
+                job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(question, kind)
     if ranked is None and job is not None and job.live:
         job_view.follow(job, partial(_running, heads), live=True, every=0.25)

@@ -1,6 +1,7 @@
 """Ablate through AppTest: its numbers against tensors computed without the page's code."""
 
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,19 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
     assert site.dataframe[1].value.empty
     assert not site.button("ablate_rank").disabled
+
+
+def test_the_page_does_not_wait_for_the_ranking_of_a_large_model(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    stopped = threading.Event()
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+    monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
+    monkeypatch.setattr(RankJob, "work", lambda job: stopped.wait(DEADLINE))
+    open_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
+    assert site.session_state["ablate_job"].live
+    stopped.set()
+    finish(site.session_state["ablate_job"])
 
 
 def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.MonkeyPatch):
