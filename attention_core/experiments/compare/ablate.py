@@ -120,21 +120,15 @@ def hidden_with(
 ) -> Tensor:
     """One text with several sets of changes, as one batch: (T,) ids -> hidden (len(rows), T, C).
 
-    The unchanged model runs once: for the rows without a change, and for the layers before the
-    first change.
+    The layers before the first change are run once, for all rows together.
     Raises: ValueError for a head that the model does not have, or tokens that do not fit.
     """
     for changes in rows:
         check_changes(model.config, changes)
-    unchanged = model(token_ids[None], record=True, last_only=True)
-    hidden = unchanged.hidden.repeat(len(rows), 1, 1)
-    with_changes = [number for number, changes in enumerate(rows) if changes]
-    if with_changes:
-        first = min(change.layer for changes in rows for change in changes)
-        entering = unchanged.hidden_states[first].expand(len(with_changes), -1, -1)
-        hooks = Hooks(edit_heads=edit([rows[number] for number in with_changes]))
-        hidden[with_changes] = model.resume(entering, first, hooks=hooks)
-    return hidden
+    first = min((change.layer for changes in rows for change in changes), default=0)
+    entering = model(token_ids[None], record=True, last_only=True).hidden_states[first]
+    hooks = Hooks(edit_heads=edit(rows))
+    return model.resume(entering.expand(len(rows), -1, -1), first, hooks=hooks)
 
 
 def divergence(before: Tensor, after: Tensor) -> Tensor:

@@ -76,18 +76,6 @@ def test_zero_is_zero_rows_of_the_output_matrix(name: str):
     assert float((got[0] - model(ids[None]).hidden[0]).abs().max()) > 1e-3
 
 
-@torch.inference_mode()
-def test_a_row_without_changes_is_the_unchanged_model_to_the_last_bit():
-    model = build("llama")
-    ids, change = some_ids(model), [HeadChange(1, 2)]
-    plain = model(ids[None]).hidden[0]
-    got = hidden_with(model, ids, [[], change, []])
-    assert torch.equal(got[0], plain)
-    assert torch.equal(got[2], plain)
-    assert_close(got[1], hidden_with(model, ids, [change])[0], atol=1e-5, rtol=0.0)
-    assert torch.equal(hidden_with(model, ids, [[]])[0], plain)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @torch.inference_mode()
 def test_no_change_changes_nothing_and_a_pass_can_be_resumed(name: str):
