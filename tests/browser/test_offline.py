@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from pages.compare.heads.offline import Part, page
 from tests.helpers.browser import read_cell
 from tests.helpers.visitors import tell_when_settled
 from ui.canvas import heatmap, lines
-from ui.export.offline import Part, page
 
 pytestmark = pytest.mark.browser
 

@@ -1,1 +1,1 @@
-"""What a visitor can take away: files, code, and one offline page."""
+"""What a visitor can take away: files and code."""

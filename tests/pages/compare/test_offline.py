@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ui.export import offline
-from ui.export.offline import Part, page
+from pages.compare.heads import offline
+from pages.compare.heads.offline import Part, page
 
 HOSTILE = "</script></title><img src=x onerror=alert(1)><!--<script>"
 JS = 'const text = "</SCRIPT><!-- <script>";\nexport default function ({ data }) { return text; }\n'

@@ -21,8 +21,6 @@ import streamlit as st
 
 from ui.canvas.component import Canvas
 
-_FOLDER = Path(__file__).parent
-
 MAX_BYTES = 96 * 1024**2
 
 Data = bytes | Mapping[str, Any]
@@ -61,7 +59,7 @@ def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:
     """
     scripts = list(dict.fromkeys(part.js for part in parts))
     factories = ",\n".join(f"() => {{\n{_factory(js)}\n}}" for js in scripts)
-    script = f"const FACTORIES = [\n{factories}\n];\n{_asset('page.js')}"
+    script = f"const FACTORIES = [\n{factories}\n];\n{_asset('.js')}"
     blocks, described = [], []
     for i, part in enumerate(parts):
         variants = {"": part.data, **{str(value): data for value, data in part.variants.items()}}
@@ -94,7 +92,7 @@ def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
 <title>{html.escape(title)}</title>
-<style>{_theme()}{_asset("page.css")}</style>
+<style>{_theme()}{_asset(".css")}</style>
 </head>
 <body>
 <main>
@@ -110,8 +108,8 @@ def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:
 """
 
 
-def _asset(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+def _asset(ending: str) -> str:
+    return Path(__file__).with_suffix(ending).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:
