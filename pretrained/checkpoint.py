@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,35 +72,57 @@ def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
 
 def check_config(config: Mapping[str, Any]) -> None:
     """Raise ValueError unless the configuration is of an architecture that the core can hold."""
-    model_type = config.get("model_type")
-    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
-        known = ", ".join(sorted(ARCHITECTURES))
-        raise ValueError(f"Model type {model_type!r} is not supported; supported are {known}.")
-    architectures = config.get("architectures") or []
-    if not isinstance(architectures, list) or not all(isinstance(a, str) for a in architectures):
-        raise ValueError("'architectures' in config.json is not a list of names.")
-    allowed = ARCHITECTURES[model_type]
-    if architectures and not allowed.intersection(architectures):
-        raise ValueError(
-            f"Architecture {', '.join(architectures)} is not supported; for {model_type} "
-            f"supported are {', '.join(sorted(allowed))}."
-        )
-    if config.get("auto_map"):
-        raise ValueError("The model needs code of its own ('auto_map'), which is never run here.")
-    if config.get("quantization_config"):
-        raise ValueError("Quantised checkpoints are not supported; use the unquantised weights.")
-    check_options(config)
+    for obstacle in obstacles(config):
+        raise ValueError(obstacle)
 
 
 def check_options(config: Mapping[str, Any]) -> None:
     """Raise ValueError for an option of a supported architecture that the core does not build."""
-    for option, allowed in OPTIONS[config["model_type"]].items():
-        _check_option(option, config.get(option, allowed[0]), allowed)
+    for obstacle in _unbuilt_options(config):
+        raise ValueError(obstacle)
+
+
+def obstacles(config: Mapping[str, Any]) -> Iterator[str]:
+    """Every reason for which the core cannot hold a model with this config.json, a sentence each.
+
+    Nothing where it can; whether its numbers make sense is asked when they are read
+    (`pretrained.weights.transformer_config`).
+    """
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
+        known = ", ".join(sorted(ARCHITECTURES))
+        yield f"Model type {model_type!r} is not supported; supported are {known}."
+        return
+    architectures = config.get("architectures") or []
+    allowed = ARCHITECTURES[model_type]
+    if not isinstance(architectures, list) or not all(isinstance(a, str) for a in architectures):
+        yield "'architectures' in config.json is not a list of names."
+    elif architectures and not allowed.intersection(architectures):
+        yield (
+            f"Architecture {', '.join(architectures)} is not supported; for {model_type} "
+            f"supported are {', '.join(sorted(allowed))}."
+        )
+    if config.get("auto_map"):
+        yield "The model needs code of its own ('auto_map'), which is never run here."
+    if config.get("quantization_config"):
+        yield "Quantised checkpoints are not supported; use the unquantised weights."
+    yield from _unbuilt_options(config)
+
+
+def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
+    options = {
+        option: (config.get(option, allowed[0]), allowed)
+        for option, allowed in OPTIONS[config["model_type"]].items()
+    }
+    for option, (value, allowed) in options.items():
+        if value not in allowed:
+            yield f"The core does not build models with {option}={value!r}."
     if config["model_type"] == "llama":
         for table in rope_tables(config):
             # files written before 2024 call it "type"
             kind = table.get("rope_type") or table.get("type") or "default"
-            _check_option("rope_type", kind, ("default",))
+            if kind != "default":
+                yield f"The core does not build models with rope_type={kind!r}."
 
 
 def rope_tables(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -115,11 +137,6 @@ def rope_tables(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             raise ValueError(f"{option!r} is {table!r}, which is no table of options.")
         tables.append(table or {})
     return tables
-
-
-def _check_option(option: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"The core does not build models with {option}={value!r}.")
 
 
 def read_config(path: Path) -> dict[str, Any]:

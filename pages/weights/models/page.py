@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.weights.models import downloads
+from pages.weights.models import compatibility, downloads
 from ui.widgets import head_picture
 
 st.title("Models")
@@ -13,6 +13,9 @@ st.markdown(
 
 st.header("Here now")
 head_picture.weights_table()
+
+st.header("Does your model load?")
+compatibility.panel()
 
 st.header("From the hub")
 downloads.panel()

@@ -1,0 +1,119 @@
+"""Whether the core can build a model: told from its config.json, with every reason why not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pretrained import checkpoint, sources
+
+# Larger than in any model that was published: such sizes are refused before anything is counted.
+_LARGEST = {
+    "d_model": 100_000,
+    "n_layers": 10_000,
+    "n_heads": 10_000,
+    "d_head": 100_000,
+    "d_ff": 1_000_000,
+    "vocab_size": 10_000_000,
+    "context_length": 100_000_000,
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a model loads.
+
+    obstacles: a sentence for each thing that the core does not build; none if it loads. shape: the
+    model in a line, and n_parameters: how many numbers it has; empty and 0 if it does not load.
+    where: a sentence on where its files are, or what of them is missing; empty for a pasted text.
+    """
+
+    obstacles: tuple[str, ...]
+    shape: str = ""
+    n_parameters: int = 0
+    where: str = ""
+
+    @property
+    def loads(self) -> bool:
+        """Whether nothing is in the way."""
+        return not self.obstacles
+
+
+def of_text(text: str) -> Answer:
+    """The answer for the text of a config.json."""
+    if len(text) > checkpoint.MAX_CONFIG_BYTES:
+        return Answer((f"The text is longer than {checkpoint.MAX_CONFIG_BYTES:,} characters.",))
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Answer((f"The text is not valid JSON: {error}.",))
+    if not isinstance(config, dict):
+        return Answer(("The text holds no JSON object; a config.json begins with {.",))
+    return of_config(config)
+
+
+def of_name(name: str) -> Answer:
+    """The answer for a folder in the models folder, or a hub id whose files are on this machine.
+
+    Uses no network. Raises: ValueError for what is no name, or is not on this machine.
+    """
+    name = sources.check_name(name.strip())
+    folders = sources.local_folders(name)
+    if not folders and "/" in name:
+        cached = sources.hub_cache_folder(name, "main")
+        folders = [cached] if cached is not None else []
+    if not folders:
+        root = sources.models_root()
+        place = (
+            f"There is no {name} in the models folder"
+            if root is not None
+            else "The variable ATTENTION_LAB_MODELS names no folder for models"
+        )
+        raise ValueError(
+            f"{place}, and none in the local cache of the hub. Paste the text of its config.json "
+            "instead."
+        )
+    try:
+        file = folders[0] / checkpoint.CONFIG_FILE
+        answer = of_config(checkpoint.read_json(file, checkpoint.MAX_CONFIG_BYTES))
+        n_files = len(checkpoint.weight_files(folders[0]))
+    except ValueError as error:
+        return Answer((str(error),))
+    files = "one file" if n_files == 1 else f"{n_files} files"
+    return replace(answer, where=f"Its weights are on this machine, in {files}.")
+
+
+def of_config(config: Mapping[str, Any]) -> Answer:
+    """The answer for the contents of a config.json."""
+    try:
+        obstacles = tuple(checkpoint.obstacles(config))
+    except ValueError as error:
+        obstacles = (str(error),)
+    if obstacles:
+        return Answer(obstacles)
+    from pretrained.weights import transformer_config
+
+    try:
+        built = transformer_config(config)
+    except ValueError as error:
+        return Answer((f"{str(error)[:1].upper()}{str(error)[1:]}.",))
+    for size, largest in _LARGEST.items():
+        if getattr(built, size) > largest:
+            return Answer((f"{size} is {getattr(built, size):,}; at most {largest:,} is taken.",))
+    from attention_core import Transformer
+    from attention_core.costs.parameters import on_paper
+
+    def count(n_layers: int) -> int:
+        model = on_paper(Transformer, replace(built, n_layers=n_layers))
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    one = count(1)
+    return Answer(
+        (),
+        shape=f"{config['model_type']}: {built.n_layers} layers of {built.n_heads} query heads and "
+        f"{built.kv_heads} key/value heads of size {built.d_head}, width {built.d_model}, "
+        f"{built.vocab_size:,} tokens in the vocabulary, context {built.context_length:,}",
+        n_parameters=one + (built.n_layers - 1) * (count(2) - one),
+    )

@@ -1,0 +1,58 @@
+"""Models: whether a model loads is answered on the page, and nothing typed becomes markup."""
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import MODELS, messages, open_page
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "vocab_size": 128_256,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "max_position_embeddings": 131_072,
+    "tie_word_embeddings": True,
+}
+
+
+def asked(site: AppTest, text: str) -> AppTest:
+    open_page(site, MODELS)
+    site.text_area("models_question").set_value(text).run()
+    assert not site.exception
+    return site
+
+
+def test_a_pasted_configuration_that_loads(site: AppTest):
+    asked(site, json.dumps(LLAMA))
+    assert site.success[0].value == "It loads."
+    # 16 layers of four attention matrices, three of the feed-forward network and two norms, then
+    # the last norm and the embedding, which is the output matrix too: Llama 3.2 1B
+    layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192 + 2 * 2048
+    assert f"{16 * layer + 2048 + 128_256 * 2048:,} parameters" in site.text[-1].value
+
+
+def test_an_option_that_is_not_built_is_named(site: AppTest):
+    asked(site, json.dumps(LLAMA | {"rope_scaling": {"rope_type": "llama3"}}))
+    assert not site.success
+    assert any("rope_type='llama3'" in message for message in messages(site))
+
+
+def test_a_name_that_is_not_here_and_hostile_text(site: AppTest):
+    asked(site, "somebody/something")
+    assert any("Paste the text of its config.json" in message for message in messages(site))
+    hostile = "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)"
+    asked(site, hostile)
+    assert messages(site)
+    for element in [*site.markdown, *site.warning]:
+        assert "![i]" not in element.value
+        assert "**bold**" not in element.value
+    assert site.text_area("models_question").value == hostile

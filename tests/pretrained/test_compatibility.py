@@ -1,0 +1,126 @@
+"""Whether a model loads: every obstacle is named, and what is said to load does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PretrainedConfig,
+)
+
+from pretrained import compatibility
+from pretrained.weights import core_from_state_dict
+
+SMALL: dict[str, tuple[PretrainedConfig, Any]] = {
+    "gpt2": (
+        GPT2Config(vocab_size=61, n_positions=17, n_embd=24, n_layer=3, n_head=4),
+        GPT2LMHeadModel,
+    ),
+    "bert": (
+        BertConfig(
+            vocab_size=67,
+            hidden_size=20,
+            num_hidden_layers=2,
+            num_attention_heads=5,
+            intermediate_size=28,
+            max_position_embeddings=19,
+        ),
+        BertModel,
+    ),
+    "llama": (
+        LlamaConfig(
+            vocab_size=71,
+            hidden_size=24,
+            intermediate_size=44,
+            num_hidden_layers=3,
+            num_attention_heads=6,
+            num_key_value_heads=2,
+            max_position_embeddings=23,
+        ),
+        LlamaForCausalLM,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_what_is_said_to_load_loads_and_has_so_many_parameters(kind: str):
+    config, build = SMALL[kind]
+    torch.manual_seed(3)
+    theirs = build(config)
+    fields = config.to_dict() | {"architectures": [build.__name__]}
+    answer = compatibility.of_text(json.dumps(fields))
+    assert answer.loads, answer.obstacles
+    core = core_from_state_dict(fields, theirs.state_dict())
+    assert answer.n_parameters == sum(parameter.numel() for parameter in core.parameters())
+    assert f"{core.config.n_layers} layers of {core.config.n_heads} query heads" in answer.shape
+
+
+def test_every_option_that_is_not_built_is_named():
+    config = SMALL["llama"][0].to_dict() | {
+        "hidden_act": "relu",
+        "rope_parameters": {"rope_type": "yarn"},
+        "auto_map": {"AutoModel": "own.Model"},
+        "quantization_config": {"bits": 4},
+        "architectures": ["MistralForCausalLM"],
+    }
+    answer = compatibility.of_config(config)
+    assert not answer.loads
+    together = " ".join(answer.obstacles)
+    for word in ("hidden_act='relu'", "rope_type='yarn'", "auto_map", "Quantised", "Mistral"):
+        assert word in together
+    assert len(answer.obstacles) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[1]", "no JSON object"),
+        ("[" * 100_000, "not valid JSON"),
+        ("{}", "Model type None is not supported"),
+        ('{"model_type": "mamba"}', "'mamba' is not supported; supported are bert, gpt2, llama"),
+        ('{"model_type": ["llama"]}', "is not supported"),
+        ('{"model_type": "llama"}', "has to be a whole number of at least 1"),
+        ('{"model_type": "llama", "rope_scaling": 3}', "no table of options"),
+        ("9" * 1_000_001, "longer than"),
+    ],
+)
+def test_what_is_no_configuration(text: str, said: str):
+    answer = compatibility.of_text(text)
+    assert not answer.loads
+    assert said in answer.obstacles[0]
+
+
+def test_sizes_beyond_every_model_are_refused_before_anything_is_counted():
+    for option in ("hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size"):
+        config = SMALL["llama"][0].to_dict() | {option: 24 * 10**12}
+        answer = compatibility.of_config(config)
+        assert not answer.loads
+        assert f"{24 * 10**12:,}" in answer.obstacles[0]
+
+
+def test_a_folder_and_a_name_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    config, build = SMALL["gpt2"]
+    build(config).save_pretrained(tmp_path / "mine")
+    answer = compatibility.of_name(" mine ")
+    assert answer.loads
+    assert answer.where == "Its weights are on this machine, in one file."
+    (tmp_path / "mine" / "model.safetensors").unlink()
+    assert "holds no model.safetensors" in compatibility.of_name("mine").obstacles[0]
+    for name in ("yours", "some/model"):
+        with pytest.raises(ValueError, match="Paste the text of its config.json"):
+            compatibility.of_name(name)
+    for hostile in ("../mine", "/etc", "a/../b", "mine\\..", "<b>"):
+        with pytest.raises(ValueError, match="is no"):
+            compatibility.of_name(hostile)
