@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pages.generate.generate import race
 from ui.canvas import chips, component, heatmap, lines, mosaic, shaded, tensors
 from ui.canvas.component import Canvas, pack
 from ui.charts import style
@@ -18,6 +19,7 @@ CANVASES: dict[str, Canvas] = {
     "heatmap": heatmap.canvas,
     "lines": lines.canvas,
     "mosaic": mosaic.canvas,
+    "race": race._canvas,
     "shaded": shaded._canvas,
     "tensors": tensors._canvas,
 }

@@ -57,9 +57,13 @@ class Request:
 
 @dataclass
 class Run:
-    """The steps of one of the two generations, in order."""
+    """The steps of one of the two generations, in order.
+
+    ends: for each step, how many characters of the new text are written after it.
+    """
 
     steps: list[StepTime] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
 
     @property
     def token_ids(self) -> list[int]:
@@ -145,7 +149,9 @@ class Job(Work):
 
     def text(self, run: Run) -> str:
         """The new text of one of the two runs."""
-        ids = run.token_ids
+        return self._decoded(run.token_ids)
+
+    def _decoded(self, ids: list[int]) -> str:
         if self._tokenizer is None or not ids:
             return ""
         if ids[-1] in self._tokenizer.end_ids:
@@ -214,8 +220,9 @@ class Job(Work):
             if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
                 self.largest_difference = max(difference, self.largest_difference or 0.0)
         # the uncached list first: a reader that finds a cached step finds its partner too
-        self.uncached.steps.append(StepTime.of(other))
-        self.cached.steps.append(StepTime.of(one))
+        for run, step in ((self.uncached, other), (self.cached, one)):
+            run.ends.append(len(self._decoded([*run.token_ids, step.token_id])))
+            run.steps.append(StepTime.of(step))
 
 
 def submit(queue: JobQueue, request: Request, *, instead_of: Job | None = None) -> Job:

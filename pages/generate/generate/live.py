@@ -1,4 +1,4 @@
-"""The live view of a generation job: two texts, the times, the chart, a stop button."""
+"""The live view of a generation job: the race, the times, the chart, a stop button."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import streamlit as st
 
 from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Request, Run, submit
+from pages.generate.generate.race import Lane, race
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from ui.charts import style
@@ -28,17 +29,30 @@ def start(queue: JobQueue, request: Request) -> None:
         messages.problem(error)
 
 
-def show(queue: JobQueue) -> None:
-    """The visitor's job, if there is one; repainted four times a second while it lives."""
+def show(queue: JobQueue, prompt: str, n_steps: int) -> None:
+    """The visitor's job, repainted four times a second while it lives; before it, empty lanes."""
     job: Job | None = st.session_state.get(_JOB)
-    if job is not None:
+    if job is None:
+        race(
+            (Lane(style.CACHED, "", (), (), ()), Lane(style.UNCACHED, "", (), (), ())),
+            run="",
+            prompt=prompt,
+            n_steps=n_steps,
+            over=False,
+            verdict="",
+            key="generate_race_empty",
+        )
+    else:
         job_view.follow(job, partial(_view, queue), live=job.live, every=0.25)
 
 
 def _view(queue: JobQueue, job: Job, was_live: bool) -> None:
-    _status(queue, job)
-    job_view.stop_button(job, live=was_live, key="generate_stop")
-    _texts(job)
+    button, status = st.columns([1, 6], vertical_alignment="center")
+    with button:
+        job_view.stop_button(job, live=was_live, key="generate_stop")
+    with status:
+        _status(queue, job)
+    _race(job, over=not was_live)
     if job.cached.steps:
         _numbers(job)
         show_live(_chart(job), key="generate_chart")
@@ -68,15 +82,31 @@ def _tokens(count: int) -> str:
     return f"{count} token{'' if count == 1 else 's'}"
 
 
-def _texts(job: Job) -> None:
-    runs = {"cached": (style.CACHED, job.cached), "uncached": (style.UNCACHED, job.uncached)}
-    for column, (name, (title, run)) in zip(st.columns(2, gap="medium"), runs.items(), strict=True):
-        with column:
-            st.markdown(f"**{title.capitalize()}**")
-            key = f"generate_text_{name}"
-            with st.container(border=True, height=180, autoscroll=True, key=key):
-                # text that a model or a visitor wrote is shown as text, never as Markdown
-                st.text(job.request.prompt + job.text(run))
+def _race(job: Job, *, over: bool) -> None:
+    # the cached list first: a reader that finds a cached step finds its partner too
+    runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
+    counts = [len(run.steps) for run in runs.values()]
+    lanes = []
+    for (title, run), count in zip(runs.items(), counts, strict=True):
+        steps = run.steps[:count]
+        seconds, tokens = [step.seconds for step in steps], [step.n_new for step in steps]
+        lanes.append(Lane(title, job.text(run), run.ends[:count], seconds, tokens))
+    first, second = lanes
+    verdict = ""
+    if job.speed_up is not None:
+        verdict = (
+            f"{first.name.capitalize()} {sum(first.seconds):.2f} s, {second.name} "
+            f"{sum(second.seconds):.2f} s: {job.speed_up:.2f} times."
+        )
+    race(
+        (first, second),
+        run=str(id(job)),
+        prompt=job.request.prompt,
+        n_steps=job.request.max_new_tokens,
+        over=over,
+        verdict=verdict,
+        key="generate_race",
+    )
 
 
 def _numbers(job: Job) -> None:

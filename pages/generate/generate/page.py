@@ -10,24 +10,26 @@ from serving.queues import GENERATIONS
 from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 st.title("Generate")
 st.markdown(
     "A decoder writes one token at a time. With a **KV cache** a step runs only the newest token "
     "against stored keys and values; without it every step runs the whole text again. "
-    "Same tokens, different time: watch both."
+    "Same tokens, different time: watch both race."
 )
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-prompt = controls.text("Prompt", "generate_prompt", controls.NEXT_DAY, height=100)
-left, middle, right = st.columns(3, gap="medium")
+left, right = controls.row()
 with left:
+    prompt = controls.text("Prompt", "generate_prompt", controls.NEXT_DAY)
+with right:
     model = controls.model("generate_model", "decoder", prefer="decoder")
+with right, settings():
     n_new = linked(st.slider, "New tokens", 1, MAX_NEW_TOKENS, 40, key="generate_tokens")
-with middle:
     temperature = linked(
         st.slider,
         "Temperature",
@@ -47,7 +49,6 @@ with middle:
         disabled=not draws,
         help="The same seed draws the same tokens again.",
     )
-with right:
     top_k = linked(
         st.slider,
         "Top-k",
@@ -70,7 +71,7 @@ with right:
         help="Draw from the fewest likeliest tokens whose probabilities reach p. 1 keeps all.",
     )
 
-if st.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
+if right.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
     live.start(
         GENERATIONS,
         Request(
@@ -84,7 +85,7 @@ if st.button("Generate", type="primary", icon=":material/play_arrow:", key="gene
         ),
     )
 
-live.show(GENERATIONS)
+live.show(GENERATIONS, prompt, n_new)
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -1,9 +1,11 @@
 """The generation job and its page: equal runs, the queue, stopping, limits."""
 
 import dataclasses
+import json
 import math
 import threading
 import time
+from typing import Any
 
 import pytest
 import torch
@@ -250,6 +252,39 @@ def run_job(site: AppTest) -> Job:
     return job
 
 
+def raced(site: AppTest) -> dict[str, Any]:
+    """What the one race on the page sends to the browser."""
+    sent = [element.proto for element in site.get("bidi_component")]
+    [data] = [proto.bytes for proto in sent if b'"lanes"' in proto.bytes]
+    race: dict[str, Any] = json.loads(data)
+    return race
+
+
+def assert_races(site: AppTest, job: Job) -> None:
+    """The lanes are the job's own steps, and the texts end with the last of them."""
+    race = raced(site)
+    assert race["over"]
+    assert race["prompt"] == job.request.prompt
+    for lane, run in zip(race["lanes"], (job.cached, job.uncached), strict=True):
+        assert lane["text"] == job.text(run)
+        written = [end for end, _, _ in lane["steps"]]
+        assert written == sorted(written)
+        assert written[-1] == len(lane["text"])
+        assert [tokens for _, _, tokens in lane["steps"]] == [step.n_new for step in run.steps]
+        assert [milliseconds for _, milliseconds, _ in lane["steps"]] == pytest.approx(
+            [1000 * step.seconds for step in run.steps], abs=1e-3
+        )
+    seconds = [sum(step.seconds for step in run.steps) for run in (job.cached, job.uncached)]
+    assert f"{seconds[1] / seconds[0]:.2f} times" in race["verdict"]
+
+
+def test_before_a_run_the_lanes_are_empty(site: AppTest):
+    open_page(site, PAGE)
+    race = raced(site)
+    assert not race["over"]
+    assert [lane["steps"] for lane in race["lanes"]] == [[], []]
+
+
 def test_the_page_shows_what_the_job_measured(site: AppTest):
     open_page(site, PAGE)
     site.slider("generate_tokens").set_value(4).run()
@@ -263,8 +298,7 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
     assert shown["Cache now"] == "0.37 MB"
-    text = "The next day is bright" + job.text(job.cached)
-    assert [element.value for element in site.text][1:3] == [text, text]
+    assert_races(site, job)
     assert site.button("generate_stop").disabled
     steps = site.dataframe[0].value
     assert len(steps) == 8
@@ -286,10 +320,10 @@ def test_a_new_run_replaces_the_old_one(site: AppTest):
 def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
     prompt = "a " * 600
     open_page(site, PAGE)
-    site.text_area("generate_prompt").set_value(prompt).run()
+    site.text_input("generate_prompt").set_value(prompt).run()
     run_job(site)
     assert any("over the limit of 512 for a prompt" in m for m in messages(site))
-    assert site.text_area("generate_prompt").value == prompt
+    assert site.text_input("generate_prompt").value == prompt
 
 
 def test_controls_at_their_extremes(site: AppTest):
@@ -307,5 +341,5 @@ def test_model_text_is_never_markdown(site: AppTest):
     prompt = "# <b>loud</b> ![x](http://example.invalid/x.png)"
     open_page(site, PAGE, generate_prompt=prompt, generate_tokens="1")
     run_job(site)
-    assert site.text[1].value.startswith(prompt)
+    assert raced(site)["prompt"] == prompt
     assert not any("example.invalid" in element.value for element in site.markdown)

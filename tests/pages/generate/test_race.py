@@ -1,0 +1,31 @@
+"""What the race of two generations sends to the browser."""
+
+import json
+
+import pytest
+
+from pages.generate.generate import race
+from pages.generate.generate.race import Lane
+
+
+def test_what_the_browser_receives():
+    first = Lane("with", "<b>a b", (3, 6), (0.25, 0.5), (5, 1))
+    second = Lane("without", "x", (1,), (0.125,), (5,))
+    fields = {"run": "7", "prompt": "\u202e<i>", "n_steps": 9, "over": False, "verdict": ""}
+    sent = json.loads(race.pack((first, second), **fields))
+    assert sent == {
+        "run": "7",
+        "prompt": "\u202e<i>",
+        "steps": 9,
+        "over": False,
+        "verdict": "",
+        "lanes": [
+            {"name": "with", "text": "<b>a b", "steps": [[3, 250.0, 5], [6, 500.0, 1]]},
+            {"name": "without", "text": "x", "steps": [[1, 125.0, 5]]},
+        ],
+    }
+
+
+def test_lists_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="differ in length"):
+        Lane("with", "a", (1, 2), (0.5,), (5, 1))
