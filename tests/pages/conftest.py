@@ -11,7 +11,6 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from pages.compare.ablate import ranking
-from pages.kv_cache.timing import sections as timing
 from pretrained import sources
 from serving import models, runs
 from tests.helpers.apptest import FRAME
@@ -53,12 +52,6 @@ def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_ranking_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ablate ranks the heads on a short text unasked, seconds of work that few tests look at."""
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
-
-
-@pytest.fixture(autouse=True)
-def _no_timing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Timing measures a tiny model when it opens, beside whatever a test measures."""
-    monkeypatch.setattr(timing, "OPENING", None)
 
 
 @pytest.fixture

@@ -152,8 +152,9 @@ class Run:
     def summary(self) -> str:
         """The settings in a line; plain text, as the model's name may be a stranger's folder."""
         return (
-            f"{self.ended:%H:%M:%S} UTC: {self.question.model}, {self.n_prompt} prompt tokens, "
-            f"{self.n_new} new, repeats: {self.repeats}{', stopped early' * self.stopped}"
+            f"{self.ended:%Y-%m-%d %H:%M:%S} UTC: {self.question.model}, "
+            f"{self.n_prompt} prompt tokens, {self.n_new} new, repeats: {self.repeats}"
+            f"{', stopped early' * self.stopped}"
         )
 
     @property

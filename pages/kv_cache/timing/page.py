@@ -10,9 +10,8 @@ CORE = "attention_core/costs/step_times.py"
 
 st.title("Timing")
 st.markdown(
-    "A KV cache pays for its memory with time: how much, from which length on, and when does it "
-    "not? Here the ways to generate take their steps in turn on this machine, and every number is "
-    "from those steps."
+    "How much time does a KV cache save, from which length on, and when does it not? The ways to "
+    "generate take their steps in turn."
 )
 
 if not models.ready("decoder"):
@@ -20,7 +19,7 @@ if not models.ready("decoder"):
 if not subjects.names():
     st.stop()
 
-sections.measure(questions.question())
+sections.measure(*questions.question())
 
 with st.expander("How to read this", expanded=True):
     st.markdown(

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.kv_cache.timing import subjects
 from pages.kv_cache.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
     CORE_UNCACHED,
-    GPT2_SHAPE,
+    LECTURE,
     TINY,
     Question,
 )
-from serving import models
 from serving.limits import MAX_TIMED_REPEATS
 from ui.widgets import controls
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 TOKENS = (16, 32, 64, 100, 128, 256, 512)
 BOTH = [CORE_CACHED, CORE_UNCACHED]
 
 PRESETS: dict[str, dict[str, object]] = {
     "The lecture's run, GPT-2's shape": {
-        "model": GPT2_SHAPE,
-        "prompt": controls.NEXT_DAY,
-        "tokens": 100,
-        "repeats": 1,
-        "ways": list(CONTENDERS[2:]),
+        "model": LECTURE.model,
+        "prompt": LECTURE.prompt,
+        "tokens": LECTURE.n_new,
+        "repeats": LECTURE.repeats,
+        "ways": list(LECTURE.contenders),
     },
     "Where it may not pay: tiny": {
         "model": TINY,
@@ -46,58 +47,57 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 
-def question() -> Question:
-    """The controls, and what they ask for."""
+def question() -> tuple[Question, DeltaGenerator]:
+    """What the controls ask for, and the place in their row for a button."""
     names, ways = subjects.names(), subjects.ways()
     known = {
         title: preset
         for title, preset in PRESETS.items()
         if preset["model"] in names and set(preset["ways"]) <= set(ways)  # type: ignore[call-overload]
     }
-    if known:
-        st.pills(
-            "Examples",
-            list(known),
-            key="timing_preset",
-            on_change=_use_preset,
-            args=(known,),
-            wrap=True,
-        )
-    left, right = st.columns(2, gap="large")
+    left, right = controls.row()
     with left:
-        prompt = controls.text("Prompt", "timing_prompt", controls.NEXT_DAY)
+        prompt = controls.text(
+            "Prompt",
+            "timing_prompt",
+            LECTURE.prompt,
+            examples=known,
+            use=_use_preset,
+        )
     with right:
-        preferred = models.preferred("decoder")
         model = linked(
             st.selectbox,
             "Model",
             names,
-            names.index(preferred) if preferred in names else 0,
+            names.index(LECTURE.model) if LECTURE.model in names else 0,
             key="timing_model",
-            help="The random ones need no weights: what a step takes depends on the shape alone. "
-            "Their text means nothing.",
+            label_visibility="collapsed",
         )
-        columns = st.columns(2)
-        with columns[0]:
-            n_new = linked(st.select_slider, "New tokens", TOKENS, 64, key="timing_tokens")
-        with columns[1]:
-            repeats = linked(
-                st.select_slider,
-                "Repeats",
-                range(1, MAX_TIMED_REPEATS + 1),
-                3,
-                key="timing_repeats",
-                help="The spread is that of the repeats; one has none.",
-            )
+    with right, settings():
+        n_new = linked(st.select_slider, "New tokens", TOKENS, LECTURE.n_new, key="timing_tokens")
+        repeats = linked(
+            st.select_slider,
+            "Repeats",
+            range(1, MAX_TIMED_REPEATS + 1),
+            LECTURE.repeats,
+            key="timing_repeats",
+            help="The spread is that of the repeats; one has none.",
+        )
         chosen = linked(
-            st.multiselect, "Ways to generate, timed in turn", ways, BOTH, key="timing_ways"
+            st.multiselect,
+            "Ways to generate, timed in turn",
+            ways,
+            [way for way in ways if way in LECTURE.contenders],
+            key="timing_ways",
         )
-    return Question(model, prompt, n_new, repeats, tuple(way for way in ways if way in chosen))
+        st.markdown(
+            ":small[The random models need no weights: what a step takes depends on the shape "
+            "alone. Their text means nothing.]"
+        )
+    contenders = tuple(way for way in ways if way in chosen)
+    return Question(model, prompt, n_new, repeats, contenders), right
 
 
-def _use_preset(presets: dict[str, dict[str, object]]) -> None:
-    chosen = st.session_state["timing_preset"]
-    if chosen is not None:
-        for name, value in presets[chosen].items():
-            st.session_state[f"timing_{name}"] = value
-        st.session_state["timing_preset"] = None
+def _use_preset(chosen: str) -> None:
+    for name, value in PRESETS[chosen].items():
+        st.session_state[f"timing_{name}"] = value

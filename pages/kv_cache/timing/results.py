@@ -2,63 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
-from pages.kv_cache.timing import charts, findings
+from pages.kv_cache.timing import charts, findings, stored
 from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.subjects import Question
 from pages.kv_cache.timing.take_away import code, files
 from ui.charts.show import show as show_chart
 from ui.export import take_away
 from ui.widgets.linked import linked
 
-RUNS, SHOWN = (
-    "timing_runs",
-    "timing_shown",
-)  # the runs of the visit by their numbers; which is shown
+RUNS, SHOWN = "timing_runs", "timing_shown"  # the runs of the visit by their numbers; the shown one
+STORED = 0  # the number of the stored run; those of the visit begin with 1
 _BESIDE = "timing_beside"
 
 
-def show() -> None:
-    """The chosen run, beside another one if so chosen: numbers, charts, tables, files."""
-    runs: dict[int, Run] = st.session_state.get(RUNS, {})
-    if not runs:
-        return
+def show(question: Question) -> None:
+    """The chosen run, beside another one if so chosen: charts, numbers, tables, files.
+
+    At first the stored run. question: what the settings ask for; the results of another one are
+    grey, and say so.
+    """
+    runs: dict[int, Run] = {STORED: stored.run(), **st.session_state.get(RUNS, {})}
+    number = st.session_state.get(SHOWN)
+    run = runs[number if number in runs else max(runs)]
+    if replace(question, repeats=run.question.repeats) == run.question:
+        place = st.container(key="timing_results")
+    else:
+        st.info(
+            "The results below belong to other settings than those above. Press Measure to get "
+            "results of these.",
+            icon=":material/history:",
+        )
+        place = st.container(key="timing_results_of_other_settings")
+    with place:
+        pictures, headline = st.container(), st.container()
+        shown_number, beside = _choose(runs)
+        compared = {_name(key): runs[key] for key in (shown_number, beside) if key is not None}
+        with pictures:
+            _pictures(compared)
+        with headline:
+            _headline(runs[shown_number])
+        _numbers(runs[shown_number])
+        _everything(shown_number, compared)
+
+
+def _name(number: int) -> str:
+    return f"#{number}" if number != STORED else "stored"
+
+
+def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
     newest = sorted(runs, reverse=True)
-    labels = {number: f"#{number} {run.summary}" for number, run in runs.items()}
+    labels = {number: f"{_name(number)} {run.summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
-        shown_number = st.selectbox(
+        shown = st.selectbox(
             "Run", newest, format_func=lambda number: labels.get(number, ""), key=SHOWN
         )
     with right:
-        other_numbers = [number for number in newest if number != shown_number]
-        if st.session_state.get(_BESIDE) not in other_numbers:  # it is the one on the left by now
+        others = [number for number in newest if number != shown]
+        if st.session_state.get(_BESIDE) not in others:  # it is the one on the left by now
             st.session_state[_BESIDE] = None
         beside = st.selectbox(
             "Beside it",
-            other_numbers,
+            others,
             None,
             format_func=lambda number: labels.get(number, ""),
             key=_BESIDE,
             placeholder="None",
-            disabled=not other_numbers,
+            disabled=not others,
         )
-    run = runs[shown_number]
+    return shown, beside
+
+
+def _headline(run: Run) -> None:
     st.text(f"{run.summary}; {run.device}")
     cells = st.columns(4)
     for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
         cell.metric(label, value)
     for sentence in findings.sentences(run):
         st.markdown(sentence)
-    compared = {
-        f"#{number}": runs[number] for number in (shown_number, beside) if number is not None
-    }
-    _pictures(compared)
-    _numbers(run)
-    _everything(shown_number, compared)
 
 
 def _pictures(compared: dict[str, Run]) -> None:
+    pictures = st.container()
     logarithmic = linked(
         st.toggle,
         "Logarithmic milliseconds",
@@ -66,13 +95,13 @@ def _pictures(compared: dict[str, Run]) -> None:
         key="timing_log",
         help="For runs whose times lie far apart.",
     )
-    left, right = st.columns(2, gap="medium")
+    left, right = pictures.columns(2, gap="medium")
     with left:
-        st.markdown("**A step's time against its position**: medians, and the fitted terms")
+        st.markdown("**A step's time against its position**, and the fit")
         points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
         show_chart(charts.per_token, points, fits, logarithmic, key="timing_chart")
     with right:
-        st.markdown("**All steps so far together**: its slope is the exponent")
+        st.markdown("**All steps so far together**")
         show_chart(charts.cumulated, charts.totals(compared), key="timing_total")
 
 
@@ -95,14 +124,15 @@ def _numbers(run: Run) -> None:
 
 
 def _everything(number: int, compared: dict[str, Run]) -> None:
-    run, runs = compared[f"#{number}"], st.session_state[RUNS]
-    st.subheader("Runs of this visit")
-    st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
-    st.dataframe(findings.listing(runs), hide_index=True)
+    run, runs = compared[_name(number)], st.session_state.get(RUNS, {})
+    if runs:
+        st.subheader("Runs of this visit")
+        st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
+        st.dataframe(findings.listing(runs), hide_index=True)
     with st.expander("Every step, and the data to take away"):
         st.dataframe(run.medians(), hide_index=True, height=320)
         take_away.panel(
-            files(number, compared, bool(st.session_state["timing_log"])),
+            files(_name(number), compared, bool(st.session_state["timing_log"])),
             code(run),
             prefix="timing",
             note="The file holds every step of every repeat.",

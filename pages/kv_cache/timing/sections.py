@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from pages.kv_cache.timing import findings, live_chart, questions, results, subjects
+from pages.kv_cache.timing import findings, live_chart, results
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import MIN_STEPS, Run
-from pages.kv_cache.timing.subjects import TINY, Question
+from pages.kv_cache.timing.subjects import Question
 from serving import warmup
-from serving.limits import MAX_TIMED_RUNS, OverLimit
+from serving.limits import MAX_TIMED_RUNS
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
-from ui.widgets import controls, job_view, messages
+from ui.widgets import job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
-# Measured when the page opens with nothing to show: a second's work.
-OPENING: Question | None = Question(TINY, controls.NEXT_DAY, 64, 3, tuple(questions.BOTH))
 
-
-def measure(question: Question) -> None:
-    """The buttons, what is running, and what was measured."""
-    _open()
+def measure(question: Question, place: DeltaGenerator) -> None:
+    """The buttons, what is running, and what was measured; the button to begin is at `place`."""
     job: TimingJob | None = st.session_state.get(_JOB)
     timed = job is not None and job.live  # asked once: it may end at any moment
     if not timed:
         _collect()
-    with st.container(horizontal=True):
+    with place:
         st.button(
             "Measure",
             type="primary",
@@ -40,31 +36,17 @@ def measure(question: Question) -> None:
             on_click=_start,
             args=(question,),
         )
-        job_view.stop_button(job, live=timed, key="timing_stop")
-    st.text(_title(question))
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
-    if job is None:
-        st.progress(0.0, text="Nothing is running.")
-    else:
-        job_view.follow(job, partial(_progress, timed), live=timed, every=0.5)
+    if job is not None:
+        stop, progress = st.columns([1, 6], vertical_alignment="center")
+        with stop:
+            job_view.stop_button(job, live=timed, key="timing_stop")
+        with progress:
+            job_view.follow(job, partial(_progress, timed), live=timed, every=0.5)
     if not timed:
-        results.show()
-
-
-def _title(question: Question) -> str:
-    ways = ", ".join(question.contenders) or "nothing chosen"
-    return f"To measure: {subjects.title(question.model)}. In turn: {ways}."
-
-
-def _open() -> None:
-    """A visitor's first look: the tiny shape is measured without being asked."""
-    if OPENING is None or _JOB in st.session_state:
-        return
-    if OPENING.model in subjects.names():
-        with contextlib.suppress(OverLimit):  # many visitors wait: the page opens without
-            _put(OPENING)
+        results.show(question)
 
 
 def _put(question: Question) -> None:

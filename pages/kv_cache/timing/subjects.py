@@ -63,6 +63,10 @@ class Question:
             raise ValueError(f"There is no such way to generate: {', '.join(sorted(unknown))}.")
 
 
+# The lecture's: GPT-2, a short prompt, 100 new tokens; here with the core beside transformers.
+LECTURE = Question(GPT2_SHAPE, "The next day is bright", 100, 1, CONTENDERS)
+
+
 @dataclass(frozen=True)
 class Contender:
     """A way to generate: `start(token_ids, n_new)` gives its steps, one model call each."""

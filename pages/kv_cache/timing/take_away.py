@@ -12,13 +12,13 @@ from ui.export.take_away import Charts, File, pictures
 MAX_PROMPT = 200  # characters of it in every row of the file
 
 
-def files(number: int, compared: dict[str, Run], logarithmic: bool) -> list[File]:
+def files(name: str, compared: dict[str, Run], logarithmic: bool) -> list[File]:
     """Every step of a run, and the charts as they are shown, both made on a click."""
     return [
         File(
             "Every step (CSV)",
-            partial(_csv, compared[f"#{number}"]),
-            f"timing_run_{number}.csv",
+            partial(_csv, compared[name]),
+            f"timing_run_{name.removeprefix('#')}.csv",
             "text/csv",
         ),
         pictures(drawn(compared, logarithmic), "timing_charts.zip"),

@@ -15,13 +15,23 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core import Step, generate
 from attention_core.costs.step_times import Turn, fit_step_times
-from pages.kv_cache.timing import charts, findings, measured, sections, subjects, take_away
+from pages.kv_cache.timing import (
+    charts,
+    findings,
+    measured,
+    results,
+    sections,
+    stored,
+    subjects,
+    take_away,
+)
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder, Run, Series
 from pages.kv_cache.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
     CORE_UNCACHED,
+    LECTURE,
     THEIRS_CACHED,
     TINY,
     Question,
@@ -322,9 +332,11 @@ def test_the_page_shows_what_the_job_measured_and_compares(
 ):
     link = {"timing_model": TINY, "timing_tokens": "16", "timing_repeats": "2"}
     open_page(site, VIEW, **link, timing_prompt="A linked text")
-    assert site.text_area("timing_prompt").value == "A linked text"
-    assert site.multiselect("timing_ways").value == list(BOTH)
+    assert site.text_input("timing_prompt").value == "A linked text"
+    site.multiselect("timing_ways").set_value(list(BOTH)).run()
+    assert any("belong to other settings" in element.value for element in site.info)
     job = run_job(site)
+    assert not site.info
     assert job.question == Question(TINY, "A linked text", 16, 2, BOTH)
     cached, uncached = (
         [sum(s.seconds for s in repeat) for repeat in job.recorder.steps[name]] for name in BOTH
@@ -351,7 +363,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
 
     run = second.run_so_far()
     assert run is not None
-    csv, archive = take_away.files(2, {"#2": run}, False)
+    csv, archive = take_away.files("#2", {"#2": run}, False)
     table = pd.read_csv(io.BytesIO(csv.make()))
     assert len(table) == 2 * 2 * 16
     assert set(table["prompt"]) == {"A linked text"}
@@ -366,14 +378,26 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert archive.name.endswith(".zip")
 
 
-def test_the_page_opens_with_the_tiny_shape_and_keeps_the_last_runs(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sections, "OPENING", Question(TINY, PROMPT, 16, 1, BOTH))
+def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest):
     open_page(site, VIEW)
-    finish(site.session_state["timing_job"])
-    site.run()
     assert not site.exception
+    assert "timing_job" not in site.session_state  # nothing is measured unasked
+    run = stored.run()
+    assert run.question == LECTURE
+    assert (run.n_new, run.stopped) == (100, False)
+    assert site.selectbox("timing_shown").value == results.STORED
+    assert not site.info
+    without, with_cache = (run.series[name].seconds.sum() for name in (CORE_UNCACHED, CORE_CACHED))
+    shown = {metric.label: metric.value for metric in site.metric}
+    assert shown["Without ÷ with, the core"] == f"{without / with_cache:.2f} ×"
+    told = " ".join(element.value for element in site.text)
+    assert f"{run.ended:%Y-%m-%d}" in told
+    assert "cores" in told
+    site.selectbox("timing_model").set_value(TINY)
+    site.select_slider("timing_tokens").set_value(16).run()
+    assert any("belong to other settings" in element.value for element in site.info)
+    site.multiselect("timing_ways").set_value(list(BOTH)).run()
+    run_job(site)
     assert site.selectbox("timing_shown").value == 1
     site.session_state["timing_runs"] = {
         number: site.session_state["timing_runs"][1] for number in range(1, MAX_TIMED_RUNS + 1)
@@ -381,27 +405,41 @@ def test_the_page_opens_with_the_tiny_shape_and_keeps_the_last_runs(
     site.session_state["timing_count"] = MAX_TIMED_RUNS
     site.run()
     site.selectbox("timing_beside").set_value(2).run()
-    site.selectbox("timing_model").set_value(TINY)
-    site.select_slider("timing_tokens").set_value(16).run()
     run_job(site)
     assert sorted(site.session_state["timing_runs"]) == list(range(2, MAX_TIMED_RUNS + 2))
     assert site.selectbox("timing_shown").value == MAX_TIMED_RUNS + 1
 
 
+def test_a_run_is_stored_and_read_again():
+    run = run_of([[0.5, 0.25, 0.125]], [[0.5, 0.75, 1.0]])
+    again = stored.from_json(stored.to_json(run))
+    for name in ("question", "device", "n_prompt", "value_bytes", "stopped", "largest_difference"):
+        assert getattr(again, name) == getattr(run, name)
+    assert abs(again.ended - run.ended).total_seconds() < 1
+    for name, series in run.series.items():
+        for field in ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops"):
+            np.testing.assert_array_equal(
+                getattr(again.series[name], field), getattr(series, field)
+            )
+        assert again.series[name].terms == series.terms
+        assert again.series[name].cached == series.cached
+
+
 def test_bad_input_is_a_message_and_stays(site: AppTest):
     open_page(site, VIEW, timing_model=TINY, timing_prompt=" ", timing_tokens="16")
-    site.text_area("timing_prompt").set_value("").run()
+    site.multiselect("timing_ways").set_value(list(BOTH)).run()
+    site.text_input("timing_prompt").set_value("").run()
     run_job(site)
     assert any("type a word" in message for message in messages(site))
     site.multiselect("timing_ways").set_value([]).run()
     site.button("timing_start").click().run()
     assert any("choose at least one way" in message for message in messages(site))
     hostile = "![x](http://example.invalid/x.png) <b>word</b> " * 40
-    site.text_area("timing_prompt").set_value(hostile)
+    site.text_input("timing_prompt").set_value(hostile)
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
     run_job(site)
     assert any("over the limit of 512" in message for message in messages(site))
-    assert site.text_area("timing_prompt").value == hostile
+    assert site.text_input("timing_prompt").value == hostile
     assert not any("example.invalid" in element.value for element in site.markdown)
 
 

@@ -1,0 +1,103 @@
+"""The run that the page "Timing" opens on: the lecture's setting, measured beforehand.
+
+It lies in `stored_run.json` and names its machine and its day. To measure it anew on this machine,
+with nothing else running on it: `python -m pages.kv_cache.timing.stored`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pages.kv_cache.timing.job import TimingJob
+from pages.kv_cache.timing.measured import Run, Series
+from pages.kv_cache.timing.subjects import LECTURE, Question
+from serving.jobs import JobQueue
+
+FILE = Path(__file__).with_name("stored_run.json")
+_ARRAYS = ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops")
+
+
+@cache
+def run() -> Run:
+    """The stored run."""
+    return from_json(FILE.read_text(encoding="utf-8"))
+
+
+def to_json(measured: Run) -> str:
+    """A run as text; seconds are rounded to microseconds."""
+    series = {
+        name: {
+            "cached": one.cached,
+            "terms": one.terms,
+            **{field: getattr(one, field).tolist() for field in _ARRAYS},
+            "seconds": one.seconds.round(6).tolist(),
+        }
+        for name, one in measured.series.items()
+    }
+    fields = {
+        "question": asdict(measured.question),
+        "device": measured.device,
+        "ended": measured.ended.isoformat(timespec="seconds"),
+        "n_prompt": measured.n_prompt,
+        "value_bytes": measured.value_bytes,
+        "stopped": measured.stopped,
+        "series": series,
+        "largest_difference": measured.largest_difference,
+        "parted": dict(measured.parted),
+    }
+    return json.dumps(fields) + "\n"
+
+
+def from_json(text: str) -> Run:
+    """The run that `to_json` wrote."""
+    fields: dict[str, Any] = json.loads(text)
+    question = fields["question"]
+    return Run(
+        **{
+            **fields,
+            "question": Question(**{**question, "contenders": tuple(question["contenders"])}),
+            "ended": datetime.fromisoformat(fields["ended"]),
+            "series": {
+                name: Series(
+                    cached=one["cached"],
+                    terms=tuple(one["terms"]),
+                    **{field: np.array(one[field]) for field in _ARRAYS},
+                )
+                for name, one in fields["series"].items()
+            },
+        }
+    )
+
+
+def machine() -> str:
+    """The processor of this machine and its number of cores."""
+    names = Path("/proc/cpuinfo")
+    lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
+
+
+def main() -> None:
+    """Measure the lecture's setting and write the file."""
+    job = TimingJob(LECTURE)
+    JobQueue().put(job)
+    while not job.finished.wait(1.0):
+        job.watch()
+    measured = job.run_so_far()
+    if measured is None or measured.stopped:
+        raise SystemExit(f"The run did not come to its end: {job.error or job.state}")
+    FILE.write_text(to_json(replace(measured, device=f"{measured.device}, {machine()}")), "utf-8")
+    print(f"{FILE}: {measured.summary}")
+
+
+if __name__ == "__main__":
+    main()
