@@ -148,6 +148,8 @@ def tensors(
     decimals: int = 2,
     palette: tuple[int, int] = (1, 1),
     link: str = "",
+    scene: str = "",
+    speed: float = 1.0,
 ) -> None:
     """Draw the panels beside each other, wrapping where the page is narrow.
 
@@ -156,6 +158,10 @@ def tensors(
     (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
     up to seven hues are those that colour-blind people can tell apart.
     link: pictures on one page with the same link light up together; lines lead across them.
+    scene: names what is drawn; where the picture that stood here before had another name, numbers
+    that were only moved fly from where a linked picture draws them, and of computed ones each in
+    turn frames what it is computed from. Not for visitors who asked for less motion. speed: 2.0 is
+    twice as fast.
 
     Raises: ValueError when there are more than `MAX_CELLS` cells.
     """
@@ -163,7 +169,7 @@ def tensors(
     if count > MAX_CELLS:
         raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
     options = {"colour": colour, "decimals": decimals, "palette": palette, "link": link}
-    _canvas.draw(pack(panels, **options), key=key)
+    _canvas.draw(pack(panels, **options, scene=scene, speed=speed), key=key)
 
 
 def pack(panels: Sequence[Panel], **options: Any) -> bytes:

@@ -18,6 +18,11 @@ const BOLD = "bold 13px sans-serif",
 const PANEL_GAP = [26, 16],
   TEXT_ROOM = 540,
   MIN_TEXT_ROOM = 200;
+// What moves, in milliseconds at the usual speed: a flight, and a sweep over all cells of a result.
+const FLIGHT = 600,
+  SWEEP = 2400,
+  CELL_OF_A_SWEEP = [30, 160],
+  MOST_FLIGHTS = 400;
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
 // The parts of the body follow one another: of each panel its values, its identities, its operands.
@@ -57,7 +62,7 @@ const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a val
  * }} PanelLayout
  * @typedef {{
  *   panels: Panel[], colour: "value" | "identity", decimals: number, palette: [number, number],
- *   link: string,
+ *   link: string, scene: string, speed: number,
  * }} TensorsData
  * @typedef {{ panel: Panel, above: string[], below: string[], x: number, y: number, width: number,
  *   height: number }} Place
@@ -238,12 +243,14 @@ export default function (component) {
   const readout = element(parentElement, ".readout"),
     sumLine = element(parentElement, ".arithmetic"),
     lines = element(parentElement, ".reads"),
+    moving = element(parentElement, ".moving"),
     { listen, forget } = hearing();
   const picture = unpackPanels(data);
   /** @type {Lit | null} what is pointed at, here or in a linked picture */
   let lit = null;
   /** @type {{ panel: Panel, at: number } | null} when it is pointed at here */
   let focus = null;
+  let sweep = 0; // the timer of a sweep over a result; 0: none
 
   // ---- layout: where every block and cell of a panel lies, in CSS pixels
 
@@ -694,6 +701,7 @@ export default function (component) {
   // whoever hears this adds where the numbers that were read lie in its own picture
   listen(window, "attention-lab-light", ({ detail }) => {
     if (!picture.link || detail.link !== picture.link || detail.from === root) return;
+    if (sweep) stopSweep();
     lit = detail.lit;
     focus = null;
     picture.panels.forEach(draw);
@@ -762,6 +770,112 @@ export default function (component) {
       for (const [name, place] of Object.entries(ends)) line.setAttribute(name, String(place));
       drawing.append(line);
     }
+  }
+
+  // ---- movement: what was only moved flies from where it was, what is computed is swept over
+
+  /** @type {(panel: Panel, at: number) => string} what a number that is only moved is known by */
+  const strandOf = (panel, at) => `${panel.strand} ${panel.cells?.[at] ?? -1}`;
+
+  // whoever hears this says where such numbers are drawn in its own picture
+  listen(window, "attention-lab-where", ({ detail }) => {
+    if (!picture.link || detail.link !== picture.link || detail.from === root) return;
+    for (const panel of picture.panels) {
+      if (!panel.cells || !panel.layout || !panel.canvas.checkVisibility()) continue;
+      for (const at of panel.values.keys()) {
+        const name = strandOf(panel, at);
+        if (isThere(panel, at) && panel.cells[at] >= 0 && !detail.found.has(name)) {
+          detail.found.set(name, inWindow(panel, [at]));
+        }
+      }
+    }
+  });
+
+  function move() {
+    /** @type {Map<string, DOMRect>} */
+    const found = new Map();
+    const detail = { link: picture.link, from: root, found };
+    window.dispatchEvent(new CustomEvent("attention-lab-where", { detail }));
+    const drawn = picture.panels.filter((panel) => panel.layout),
+      computed = drawn.find((panel) => panel.made);
+    for (const panel of drawn) if (!panel.made) fly(panel, found);
+    if (computed) sweepOver(computed);
+    const flights = moving.getAnimations({ subtree: true }).map((flight) => flight.finished);
+    Promise.all(flights).then(
+      () => moving.replaceChildren(),
+      () => {}, // the drawing has left the page
+    );
+  }
+
+  /** @type {(panel: Panel, found: Map<string, DOMRect>) => void} */
+  function fly(panel, found) {
+    const cells = [...panel.values.keys()].filter(
+      (at) => isThere(panel, at) && found.has(strandOf(panel, at)),
+    );
+    if (!cells.length || cells.length > MOST_FLIGHTS) return;
+    const { left, top } = root.getBoundingClientRect(),
+      duration = FLIGHT / picture.speed;
+    /** @type {Rgb} */
+    const paper = bright(rgb(getComputedStyle(panel.canvas).color))
+      ? [16, 20, 26]
+      : [255, 255, 255];
+    for (const at of cells) {
+      const from = /** @type {DOMRect} */ (found.get(strandOf(panel, at))),
+        to = inWindow(panel, [at]),
+        tone = fill(panel, at, paper);
+      const cell = document.createElement("span");
+      if (panel.layout.numbered) cell.textContent = written(panel.values[at], picture.decimals);
+      Object.assign(cell.style, {
+        left: `${to.left - left}px`,
+        top: `${to.top - top}px`,
+        width: `${to.width}px`,
+        height: `${to.height}px`,
+        lineHeight: `${to.height}px`,
+        background: css(tone),
+        color: bright(tone) ? "#10141a" : "#ffffff",
+      });
+      moving.append(cell);
+      const away = `translate(${from.left - to.left}px, ${from.top - to.top}px)`;
+      cell.animate([{ transform: away }, { transform: "none" }], {
+        duration,
+        easing: "ease-in-out",
+      });
+    }
+    panel.canvas.animate([{ opacity: 0.15 }, { opacity: 0.15, offset: 0.9 }, { opacity: 1 }], {
+      duration,
+    });
+  }
+
+  // each number of a result in turn, with what it is computed from framed
+  /** @param {Panel} panel */
+  function sweepOver(panel) {
+    const cells = [...panel.values.keys()].filter((at) => isThere(panel, at));
+    const [least, most] = CELL_OF_A_SWEEP,
+      each = Math.min(Math.max(SWEEP / cells.length, least), most) / picture.speed;
+    sumLine.setAttribute("aria-live", "off"); // too fast to be read aloud
+    readout.setAttribute("aria-live", "off");
+    const next = () => {
+      const at = cells.shift();
+      if (at === undefined) {
+        stopSweep();
+        return light(null, 0);
+      }
+      light(panel, at);
+      sweep = window.setTimeout(next, each);
+    };
+    next();
+  }
+
+  function stopSweep() {
+    window.clearTimeout(sweep);
+    sweep = 0;
+    sumLine.setAttribute("aria-live", "polite");
+    readout.setAttribute("aria-live", "polite");
+  }
+
+  // whoever points at a number wants to read that one
+  for (const act of ["pointermove", "pointerdown", "keydown"]) {
+    listen(root, act, () => sweep && stopSweep());
   }
 
   /**
@@ -854,12 +968,18 @@ export default function (component) {
   });
 
   picture.panels.forEach(draw);
+  moving.replaceChildren();
+  const before = root.dataset.scene,
+    still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (picture.scene) root.dataset.scene = picture.scene;
+  if (picture.scene && before && before !== picture.scene && !still) move();
   const stopWatching = onNewWidth(root, () => {
     picture.panels.forEach(draw);
     drawLines([]);
   });
 
   return () => {
+    window.clearTimeout(sweep);
     stopWatching();
     forget();
   };

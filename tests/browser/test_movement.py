@@ -1,0 +1,68 @@
+"""Movement in Shapes: numbers fly to their new places, and results are swept over."""
+
+import re
+
+from playwright.sync_api import Browser, Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, set_slider
+from tests.helpers.panels import panel
+from tests.helpers.visitors import new_page
+
+# Notes every number that flies, and every set of framed cells of a canvas, as they come.
+WATCH = """
+() => {
+  window.__flown = 0;
+  window.__framed = [];
+  const look = (root) => new MutationObserver((records) => {
+    for (const record of records) {
+      for (const node of record.addedNodes)
+        if (node.nodeName === "SPAN" && record.target.className === "moving") window.__flown++;
+      if (record.attributeName === "data-framed" && record.target.dataset.framed)
+        window.__framed.push(record.target.dataset.framed);
+    }
+  }).observe(root, { subtree: true, childList: true, attributes: true });
+  const walk = (root) => {
+    for (const element of root.querySelectorAll("*"))
+      if (element.shadowRoot) { look(element.shadowRoot); walk(element.shadowRoot); }
+  };
+  walk(document);
+}
+"""
+
+
+def test_a_step_that_moves_numbers_flies_each_of_them(page: Page, site: Site):
+    open_page(page, site, "/shapes?shapes_step=5", "Shapes")
+    expect(panel(page, "step 5: values")).to_be_visible()
+    page.evaluate(WATCH)
+    set_slider(page, "Step", 0, 1)
+    expect(panel(page, "step 6: values")).to_be_visible()
+    # queries, keys and values: 3 tokens of 2 heads of 3 columns each
+    page.wait_for_function("() => window.__flown === 3 * 3 * 2 * 3")
+    expect(page.locator(".moving span")).to_have_count(0)
+
+
+def test_a_step_that_computes_shows_each_number_being_made(page: Page, site: Site):
+    open_page(page, site, "/shapes?shapes_step=6&shapes_speed=2", "Shapes")
+    expect(panel(page, "step 6: keys")).to_be_visible()
+    page.evaluate(WATCH)
+    set_slider(page, "Step", 0, 1)
+    expect(panel(page, "step 7: scores")).to_be_visible()
+    # the two heads' 3 x 3 scores one after the other, on a canvas where each frames itself alone
+    seen = "window.__framed.filter((framed) => /^\\d+$/.test(framed))"
+    page.wait_for_function(f"() => new Set({seen}).size >= 2 * 3 * 3")
+    expect(panel(page, "step 7: scores").locator("canvas")).to_have_attribute("data-framed", "")
+
+
+def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, site: Site):
+    with browser.new_context(reduced_motion="reduce") as context:
+        page = new_page(context)
+        open_page(page, site, "/shapes?shapes_step=5", "Shapes")
+        expect(panel(page, "step 5: values")).to_be_visible()
+        page.evaluate(WATCH)
+        set_slider(page, "Step", 0, 1)
+        expect(panel(page, "step 6: values")).to_be_visible()
+        expect(panel(page, "step 6: values").locator("canvas")).to_have_attribute(
+            "data-framed", re.compile("^$")
+        )
+        assert page.evaluate("window.__flown") == 0
