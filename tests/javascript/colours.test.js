@@ -36,6 +36,9 @@ test("a scale begins and ends in its own colours, and stays there outside", () =
   assert.equal(diverging(0), "rgb(246 246 246)");
   assert.equal(diverging(-1), "rgb(0 50 100)");
   assert.equal(diverging(1), "rgb(120 44 0)");
+  // on the dark theme zero is dark, and both ends are bright
+  const light = (/** @type {number} */ share) => bright(rgb(diverging(share, true)));
+  assert.deepEqual([-1, 0, 1].map(light), [true, false, true]);
 });
 
 test("brightness grows along the scale", () => {

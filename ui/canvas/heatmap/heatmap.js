@@ -59,7 +59,7 @@ export default function (component) {
   const share = (/** @type {number} */ value) =>
     (map.squareRoot ? Math.sqrt(value / map.largest) : (value - map.lowest) / range) || 0;
   const toned = (/** @type {number} */ part) =>
-    map.diverging ? diverging(2 * part - 1) : colour(part);
+    map.diverging ? diverging(2 * part - 1, bright(rgb(ink))) : colour(part);
   /**
    * @param {number} row
    * @param {number} column
@@ -88,7 +88,7 @@ export default function (component) {
   let aligned = null;
   /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
   let layout;
-  let ink = "";
+  let ink = getComputedStyle(canvas).color;
 
   const hint =
     `Hover, tap, or focus the picture and use the arrow keys to read a ${map.valueName}.` +

@@ -41,6 +41,18 @@ const DIVERGING_STOPS = [
   [120, 44, 0],
 ];
 
+// The same on the dark theme, where no difference is nearly black and brighter is further from zero.
+/** @type {Rgb[]} */
+const DIVERGING_ON_DARK = [
+  [160, 215, 255],
+  [64, 156, 222],
+  [32, 88, 134],
+  [28, 33, 40],
+  [132, 76, 30],
+  [216, 126, 34],
+  [255, 196, 120],
+];
+
 // For lines and marks of up to 12 heads: at least 3:1 against both backgrounds of the site. Okabe and
 // Ito's come first; the others lie as far from all before them as that contrast lets them, also
 // as colour-blind people see them. Twelve cannot all be far apart: name the head as well.
@@ -101,10 +113,10 @@ function colour(share) {
   return css(colourNumbers(share));
 }
 
-// From -1 to 1.
-/** @type {(share: number) => string} */
-function diverging(share) {
-  return css(between(DIVERGING_STOPS, (share + 1) / 2));
+// From -1 to 1; `dark`: on the dark theme.
+/** @type {(share: number, dark?: boolean) => string} */
+function diverging(share, dark = false) {
+  return css(between(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2));
 }
 
 /** @type {(index: number) => string} */
