@@ -436,9 +436,9 @@ def test_theme_text_is_readable(theme):
     for text in ("textColor", "primaryColor", "linkColor"):
         for background in ("backgroundColor", "secondaryBackgroundColor"):
             assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
-    # text on a primary button: Streamlit's white in light, ui/frame/contrast.css in dark
+    # text on a primary button: Streamlit's white in light, ui/frame/style.css in dark
     on_primary = "#ffffff" if theme == "light" else colors["backgroundColor"]
-    assert on_primary in (ROOT / "ui" / "frame" / "contrast.css").read_text(encoding="utf-8")
+    assert on_primary in (ROOT / "ui" / "frame" / "style.css").read_text(encoding="utf-8")
     assert contrast(colors["primaryColor"], on_primary) >= 4.5
 
 

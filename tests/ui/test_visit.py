@@ -11,7 +11,7 @@ def page() -> None:
     from ui.widgets.visit import current
 
     name = st.session_state["open"]
-    current().open_page(name)
+    current().open_page(name, st.session_state)
     linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part=visit.TEXT)
     n_layers = {"first": 30, "second": 6, "third": 30}[name]
     linked(st.select_slider, "Layer", range(n_layers), 2, key=f"{name}_layer", part=visit.LAYER)
@@ -54,6 +54,13 @@ def test_what_was_chosen_goes_along_and_back():
     site.text_area[0].set_value("another").run()
     assert shown(site) == ("another", 4)
     assert shown(go(site, "first")) == ("another", 4)
+
+
+def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
+    site = visitor()
+    site.select_slider[0].set_value(4)  # and at once, in the same run:
+    go(site, "third")
+    assert [slider.value for slider in site.select_slider] == [4, 1]
 
 
 def test_whoever_chooses_a_layer_chooses_the_head_beside_it():

@@ -1,4 +1,4 @@
-"""The frame around every page: navigation, colours, the warm-up, and the link to the next lesson.
+"""The frame around every page: navigation, colours, the warm-up, and the link to the next page.
 
 `app.py` gives this script to Streamlit. Its folder is put on the import path while it runs, so no
 module beside it may bear the name of another one, such as `site`.
@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from serving import models, warmup
-from ui.frame import contrast, history, next_lesson, sections
+from ui.frame import history, next_page, sections, style
 from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
@@ -17,8 +17,8 @@ FAVICON = str(Path(__file__).with_name("favicon.png"))
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-visit().open_page(current.url_path)
-contrast.apply()
+visit().open_page(current.url_path, st.session_state)
+style.apply()
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:
@@ -26,5 +26,5 @@ try:
         current.run()
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
-next_lesson.next_lesson(pages["Learn"], current)
+next_page.next_page(pages.values(), current)
 history.one_entry_a_page(key="history")

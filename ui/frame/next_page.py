@@ -1,0 +1,17 @@
+"""A link to the next page, at the end of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, pairwise
+from typing import Any
+
+import streamlit as st
+
+
+def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
+    """Link to the `st.Page` after the current one, in the order of the navigation."""
+    for page, following in pairwise(chain.from_iterable(sections)):
+        if page == current:
+            label = f"Next: {following.title}"
+            st.page_link(following, label=label, icon=":material/arrow_forward:")
