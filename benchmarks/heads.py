@@ -286,7 +286,7 @@ class HeadsPage:
         return float(self.page.evaluate("(kind) => window.__heads.seconds(kind)", kind))
 
     def enter(self, text: str, into: Measured) -> None:
-        """Type a text, press Ctrl+Enter, and keep what it took until all heads are painted.
+        """Type a text, press Enter, and keep what it took until all heads are painted.
 
         Raises: RuntimeError if the mosaic was not painted anew.
         """
@@ -294,7 +294,7 @@ class HeadsPage:
         before = canvas.get_attribute("data-painted")
         self.page.get_by_label("Sentence", exact=True).fill(text)
         self._received = 0
-        self.page.keyboard.press("Control+Enter")
+        self.page.keyboard.press("Enter")
         self._wait()
         if canvas.get_attribute("data-painted") in (None, before):
             raise RuntimeError("the mosaic was not painted anew")

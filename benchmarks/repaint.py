@@ -50,7 +50,7 @@ _WATCH = """
   const main = (node) => {
     for (let at = node; at; at = at.parentNode || at.host) {
       if (at.nodeName === "CANVAS" && at !== node) return false;
-      if (at.dataset && at.dataset.testid === "stMain") return true;
+      if (["stMain", "stPopoverBody"].includes(at.dataset?.testid)) return true;
     }
     return false;
   };
@@ -114,7 +114,8 @@ _FIND = """
   };
   const found = [];
   for (const [kind, selector] of Object.entries(kinds)) {
-    for (const element of document.querySelectorAll(`[data-testid=stMain] :is(${selector})`)) {
+    const within = ":is([data-testid=stMain], [data-testid=stPopoverBody])";
+    for (const element of document.querySelectorAll(`${within} :is(${selector})`)) {
       const holder = element.closest("[class*=st-key-]");
       const key = holder && [...holder.classList].find((name) => name.startsWith("st-key-"));
       if (/_quiz(_|$)/.test(key || "") || element.disabled || element.ariaDisabled === "true")
@@ -133,13 +134,17 @@ _FIND = """
 
 @dataclass(frozen=True)
 class Control:
-    """A control on a page: the class of its key, and which of those inside it is meant."""
+    """A control on a page: the class of its key, and which of those inside it is meant.
+
+    popover: the number of the button behind which it stands; None for one that is on the page.
+    """
 
     kind: str
     key: str
     label: str
     selector: str
     nth: int
+    popover: int | None = None
 
     @property
     def identity(self) -> tuple[str, str, int]:
@@ -228,7 +233,33 @@ def milliseconds(page: Page) -> float:
 
 def controls(page: Page) -> list[Control]:
     """The controls of the main area that can be moved now, in no particular order."""
-    return [Control(**found) for found in page.evaluate(_FIND)]
+    found = [Control(**control) for control in page.evaluate(_FIND)]
+    on_page = {control.identity for control in found}
+    for number in range(_popovers(page).count()):
+        _open(page, number)
+        behind = [Control(**control, popover=number) for control in page.evaluate(_FIND)]
+        found += [control for control in behind if control.identity not in on_page]
+        _close(page)
+    return found
+
+
+def _popovers(page: Page) -> Locator:
+    return page.get_by_test_id("stMain").get_by_test_id("stPopoverButton")
+
+
+def _open(page: Page, number: int | None) -> None:
+    """Open the popover of this number, unless it is open; None: none."""
+    body = page.get_by_test_id("stPopoverBody")
+    if number is not None and not body.count():
+        _popovers(page).nth(number).press("Enter")
+        body.wait_for()
+
+
+def _close(page: Page) -> None:
+    body = page.get_by_test_id("stPopoverBody")
+    if body.count():
+        page.keyboard.press("Escape")
+        body.wait_for(state="detached")
 
 
 def moves_of(
@@ -242,6 +273,7 @@ def moves_of(
     moves: list[Move] = []
     wanted = n_moves
     while len(moves) < wanted:
+        _open(page, control.popover)
         element = _locate(page, control)
         if not element.count() or element.is_disabled():
             break
@@ -259,13 +291,16 @@ def moves_of(
         moves.append(Move(took, 0.0 if gone else abs(_top(element) - before)))
         wanted = max(wanted, min(chosen.n_options, MOST_OPTIONS))
         if after is not None and chosen.n_options:
+            _close(page)
             after(chosen.option)
+    _close(page)
     return tuple(moves)
 
 
 def _locate(page: Page, control: Control) -> Locator:
-    main = page.get_by_test_id("stMain")
-    holder = main.locator(f".{control.key}") if control.key else main
+    behind = control.popover is not None
+    area = page.get_by_test_id("stPopoverBody" if behind else "stMain")
+    holder = area.locator(f".{control.key}") if control.key else area
     return holder.locator(control.selector).nth(control.nth)
 
 

@@ -8,7 +8,15 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.compare.ablate import runs
-from tests.helpers.browser import click, expect_parameter, metric_value, open_page, press, type_text
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    metric_value,
+    open_page,
+    press,
+    settings,
+    type_text,
+)
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.visitors import settled
 
@@ -37,7 +45,8 @@ def test_the_main_path(page: Page, site: Site):
     expect(said).to_contain_text("Rome")
     divergence = metric_value(page, "Divergence")
     before = divergence.inner_text()
-    page.get_by_text("uniform", exact=True).click()
+    with settings(page):
+        page.get_by_text("uniform", exact=True).click()
     expect(page).to_have_url(re.compile("ablate_kind=uniform"))
     expect(page.get_by_text("Made zero instead")).to_be_visible()
     expect(divergence).not_to_have_text(before)
@@ -64,11 +73,13 @@ def test_rank_and_switch_off_the_strongest(
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
     settled(page)
     before = page.evaluate(distance)
-    click(page.get_by_text("uniform", exact=True))  # another ranking
+    with settings(page):
+        click(page.get_by_text("uniform", exact=True))  # another ranking
     expect(page.get_by_text("Each head switched off alone (uniform)")).to_be_visible()
     settled(page)
     assert page.evaluate(distance) == before
-    click(page.get_by_text("zero", exact=True))
+    with settings(page):
+        click(page.get_by_text("zero", exact=True))
     expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
     order = strongest()
     click(page.get_by_role("button", name="Switch off the strongest"))

@@ -6,18 +6,19 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, press, set_slider
+from tests.helpers.browser import choose_example, click, open_page, set_slider, settings
 
 
 def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
     open_page(page, site, "/calculator", "Calculator")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
-    press(page.get_by_role("radio", name="Lecture: DeepSeek"), "Space")
+    choose_example(page, "Lecture: DeepSeek")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()
     expect(page.get_by_text("= 399,769,600,000 bytes")).to_be_visible()
     set_slider(page, "Sequences at once", 0, 1)  # 1 -> 2
     expect(page.get_by_role("heading", name="799.5 GB of cache")).to_be_visible()
-    click(page.get_by_text("As if plain multi-head attention"))
+    with settings(page):
+        click(page.get_by_text("As if plain multi-head attention"))
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
     expect(page).to_have_url(re.compile("calculator_batch=2"))
     address = page.url

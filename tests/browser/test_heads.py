@@ -25,6 +25,7 @@ from tests.helpers.browser import (
     press,
     read_by_keyboard,
     read_cell,
+    settings,
     unfold,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
@@ -147,8 +148,9 @@ def test_sorted_by_a_statistic(page: Page, site: Site):
     figure = visit(page, site, heads_count="6")
     assert [number for number, *_ in tiles(figure)] == list(range(72))
     height = figure.bounding_box()["height"]  # type: ignore[index]
-    click(page.get_by_test_id("stSelectbox").filter(has_text="Order").locator("input"))
-    page.get_by_role("option", name="Previous token").click()
+    with settings(page):
+        click(page.get_by_test_id("stSelectbox").filter(has_text="Order").locator("input"))
+        page.get_by_role("option", name="Previous token").click()
     expect(figure.locator(".scroll canvas")).to_have_attribute(
         "data-heads", re.compile(r"^(\[\[|\],\[|[\d.,])+\]\]$")
     )
@@ -262,8 +264,9 @@ def test_definitions_stand_on_the_headings_of_the_table(page: Page, site: Site):
     help_of_order = page.get_by_test_id("stSelectbox").filter(has_text="Order")
     tooltip = page.get_by_test_id("stTooltipContent")
     definitions = [statistic.definition[:40] for statistic in statistics.definitions()]
-    said = point(
-        help_of_order.get_by_test_id("stTooltipHoverTarget"), tooltip, re.escape(definitions[0])
-    )
+    with settings(page):
+        said = point(
+            help_of_order.get_by_test_id("stTooltipHoverTarget"), tooltip, re.escape(definitions[0])
+        )
     for definition in definitions:
         assert definition in said

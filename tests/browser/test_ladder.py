@@ -24,7 +24,7 @@ def test_climbing_every_rung(page: Page, site: Site):
         expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
         last = "output" if name in ("wrapper", "splits") else "context"
         expect(panel(page, last)).to_be_visible()
-        expect(page.get_by_text("Largest difference in the check")).to_be_visible()
+        expect(page.get_by_text("the largest difference is")).to_be_visible()
     expect(page).to_have_url(re.compile("ladder_rung=splits"))
 
 

@@ -8,7 +8,15 @@ import torch
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, heatmap, open_page, read_cell, set_slider
+from tests.helpers.browser import (
+    choose_example,
+    click,
+    heatmap,
+    open_page,
+    read_cell,
+    set_slider,
+    settings,
+)
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.visitors import settled
 from ui.widgets import controls
@@ -26,7 +34,7 @@ def weights(scale: float) -> torch.Tensor:
 def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
     open_page(page, site, "/scaling", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
-    click(page.get_by_test_id("stButtonGroup").get_by_text("20, 21.5, 26"))
+    choose_example(page, "20, 21.5, 26")
     expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.9866")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
@@ -39,7 +47,8 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
     assert float(read_cell(figure, 8, 3).rsplit(" ", 1)[1]) == pytest.approx(
         float(weights(1.0)[8, 3]), abs=1e-5
     )
-    click(page.get_by_text("times a factor"))
+    with settings(page):
+        click(page.get_by_text("times a factor"))
     set_slider(page, "Factor", 0, -4)  # 4 -> 1/4
     title = f"q·k × {32**-0.5 / 4:.4g}"
     expect(heatmap(page, title)).to_be_visible()

@@ -20,6 +20,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     read_cell,
     set_slider,
+    settings,
     slider,
     type_text,
 )
@@ -114,7 +115,8 @@ def test_generate_with_and_without_a_cache(page: Page, site: Site):
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 16 tokens.")).to_be_visible()
     settled(page)
-    outputs = page.locator(".st-key-generate_text_cached, .st-key-generate_text_uncached")
+    outputs = page.locator("figure.race .text")
+    expect(page.locator("figure.race .readout")).to_contain_text("times.")  # the replay is over
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
     assert texts[0].startswith(prompt)
@@ -133,7 +135,8 @@ def test_a_run_is_stopped(page: Page, site: Site):
     open_page(page, site, "/generate", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
-    press(slider(page, "New tokens"), "End")
+    with settings(page):
+        press(slider(page, "New tokens"), "End")
     expect(page).to_have_url(re.compile("generate_tokens=200"))
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text(re.compile(r"Running: [1-9]\d* of 200 tokens"))).to_be_visible()
@@ -144,7 +147,8 @@ def test_a_run_is_stopped(page: Page, site: Site):
     assert time.monotonic() - begin < 2.0
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
     settled(page)
-    outputs = page.locator(".st-key-generate_text_cached, .st-key-generate_text_uncached")
+    outputs = page.locator("figure.race .text")
+    expect(page.locator("figure.race .readout")).to_contain_text("times.")  # the replay is over
     stopped = [outputs.nth(i).inner_text() for i in range(2)]
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 
@@ -213,7 +217,7 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arri
     [
         ("/side-by-side?side_by_side_a_layer=2", "Side by side", "L2H1"),
         ("/shapes?shapes_step=8", "Shapes", "8. attention weights"),
-        ("/calculator?calculator_batch=2", "Calculator", "Sequences at once"),
+        ("/calculator?calculator_batch=2", "Calculator", "8.59 GB of cache"),
     ],
 )
 def test_a_link_is_right_on_the_first_visit_after_a_start(

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, set_slider, unfold
+from tests.helpers.browser import choose_example, open_page, set_slider, unfold
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.visitors import Arrive
 
@@ -33,10 +33,10 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     open_page(page, site, "/word-pairs", "Word pairs")
     take_away(page)
     # a preset and a swap: what they set is in the link of the very run that they cause
-    page.get_by_role("radio", name="woman: brush or portrait?").click()
+    choose_example(page, "woman: brush or portrait?")
     link(page, "word_pairs_query=woman")
-    page.get_by_role("button", name="Swap the word").click()
-    address = link(page, "word_pairs_query=brush")
+    page.get_by_role("button", name="Swap the first two").click()
+    address = link(page, "word_pairs_a=woman")
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
     assert address.startswith(site.url)
@@ -45,7 +45,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     expect(other.get_by_text(said)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
-    assert link(other, "word_pairs_query=brush") == address
+    assert link(other, "word_pairs_a=woman") == address
     with other.expect_download() as download:
         other.get_by_role("button", name="All charts").click()
     with zipfile.ZipFile(download.value.path()) as files:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import ROOT, Site
 from benchmarks.repaint import wait_until_idle, watch
-from tests.helpers.browser import PATHS
+from tests.helpers.browser import PATHS, settings
 from tests.helpers.visitors import settled
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
@@ -30,6 +30,26 @@ OPEN_EXPANDERS = """
 () => document.querySelectorAll("[data-testid=stExpander] details:not([open]) > summary")
         .forEach((summary) => summary.click())
 """
+
+# Where the first picture begins, in pixels from the top of the page.
+FIRST_PICTURE = """
+() => {
+  const main = document.querySelector("[data-testid=stMain]"), tops = [];
+  const walk = (root) => {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.shadowRoot) walk(element.shadowRoot);
+      if (!["CANVAS", "svg"].includes(element.tagName)) continue;
+      const { top, width, height } = element.getBoundingClientRect();
+      if (width >= 120 && height >= 80) tops.push(top + main.scrollTop);
+    }
+  };
+  walk(main);
+  return tops.length ? Math.min(...tops) : null;
+}
+"""
+WITHOUT_A_PICTURE = "/models"
+# The first 60 % of a projector's window (1280 x 720) and of a phone's (390 x 844).
+BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * 720, 0.6 * 844
 
 GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -61,6 +81,14 @@ async ([exceptions, options, patience]) => {
 """
 
 
+def late_picture(page: Page, by: float) -> dict[str, float | None]:
+    """The page, if its first picture begins below this place, and where it does."""
+    top = page.evaluate(FIRST_PICTURE)
+    path = page.url.partition("?")[0]
+    in_time = path.endswith(WITHOUT_A_PICTURE) or (top is not None and top <= by)
+    return {} if in_time else {path: top}
+
+
 def check(page: Page, *rules: str, patience_ms: int = 30_000) -> dict[str, Any]:
     """What the rules, all if none is named, still find on the page after a while."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
@@ -70,15 +98,19 @@ def check(page: Page, *rules: str, patience_ms: int = 30_000) -> dict[str, Any]:
 
 
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
-    """The pages of Compare in both themes, the others in light and dark by turns."""
+    """The pages of Compare in both themes, the others in light and dark by turns.
+
+    On the way, where the picture of each page begins.
+    """
     own_page.add_init_script(path=AXE)
     watch(own_page)
     own_page.goto(site.url)
-    violations, met = {}, set()
+    violations, met, late = {}, set(), {}
     for number, path in enumerate(PATHS):
         link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
         own_page.locator(link).click()
         wait_until_idle(own_page)
+        late |= late_picture(own_page, BY_ON_A_DESK)
         own_page.evaluate(OPEN_EXPANDERS)
         compared = path.strip("/").replace("-", "_") in COMPARE
         for theme in ("light", "dark") if compared else (("light", "dark")[number % 2],):
@@ -89,8 +121,15 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
             met.update(checked["met"])
             if checked["found"]:
                 violations[f"{path} {theme}"] = checked["found"]
+        buttons = own_page.get_by_test_id("stMain").get_by_test_id("stPopoverButton")
+        for button in range(buttons.count()):
+            with settings(own_page, button):
+                found = check(own_page)["found"]
+                if found:
+                    violations[f"{path}, settings {button}"] = found
     assert violations == {}
     assert met == set(range(len(EXCEPTIONS)))
+    assert late == {}
 
 
 def test_a_violation_is_found(own_page: Page):
@@ -110,7 +149,7 @@ def test_a_violation_is_found(own_page: Page):
 def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
     """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
     phone.goto(site.url)
-    sticking_out, seen = [], set()
+    sticking_out, late, seen = [], {}, set()
     for path in PATHS:
         phone.evaluate(GO, path)
         heading = phone.get_by_role("heading", level=1)
@@ -125,4 +164,6 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
         seen = {heading.inner_text()}
         if not phone.evaluate(INSIDE):
             sticking_out.append(path)
+        late |= late_picture(phone, BY_ON_A_PHONE)
     assert sticking_out == []
+    assert late == {}

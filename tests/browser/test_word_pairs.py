@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    choose_example,
     click,
     heatmap,
     metric_value,
@@ -36,13 +37,12 @@ def largest(query: str, key: str) -> float:
 def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, "/word-pairs", "Word pairs")
     expect(page.get_by_text("The code that computed these numbers")).to_be_visible()
-    question = page.get_by_role("radio", name="woman: brush or portrait?")
-    press(question, "Enter")
+    choose_example(page, "woman: brush or portrait?")
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
     expect(page.get_by_text("“\u2068woman\u2069” gives at most")).to_be_visible()
     expect(page).to_have_url(re.compile("word_pairs_query=woman"))
     expect(largest_on_a(page)).to_have_text(f"{largest('woman', 'brush'):.3f}")
-    press(page.get_by_role("button", name="Swap the word"), "Enter")
+    press(page.get_by_role("button", name="Swap the first two"), "Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'woman'):.3f}")
     # the question of the lectures about this sentence begins with brush: not in the address

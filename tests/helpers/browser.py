@@ -2,7 +2,8 @@
 
 import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from playwright.sync_api import (
     Locator,
@@ -54,7 +55,25 @@ def type_text(page: Page, label: str, text: str) -> None:
     settled(page)
     box = page.get_by_label(label, exact=True)
     box.fill(text)
-    box.press("Control+Enter")
+    lines = box.evaluate("box => box.tagName") == "TEXTAREA"
+    box.press("Control+Enter" if lines else "Enter")
+
+
+@contextmanager
+def settings(page: Page, which: int = 0) -> Iterator[Locator]:
+    """The settings of a page (or of a part of it) while they are open."""
+    press(page.get_by_role("button", name="Settings").nth(which), "Enter")
+    opened = page.get_by_test_id("stPopoverBody")
+    expect(opened).to_be_visible()
+    yield opened
+    page.keyboard.press("Escape")
+    expect(opened).to_be_hidden()
+
+
+def choose_example(page: Page, name: str, which: int = 0) -> None:
+    """Take an example from the menu beside a text."""
+    press(page.get_by_role("button", name="Examples").nth(which), "Enter")
+    page.get_by_role("menuitem", name=name).click()
 
 
 def slider(page: Page, label: str, which: int = 0) -> Locator:
@@ -63,8 +82,21 @@ def slider(page: Page, label: str, which: int = 0) -> Locator:
 
 
 def set_slider(page: Page, label: str, which: int, steps: int) -> None:
-    """Move a slider with the keyboard, as a visitor without a mouse does."""
+    """Move a slider with the keyboard, as a visitor without a mouse does.
+
+    One that is not on the page lies among its settings.
+    """
+    settled(page)
     moved = slider(page, label, which)
+    if not moved.count():
+        with settings(page):
+            _move(moved, steps)
+    else:
+        _move(moved, steps)
+
+
+def _move(moved: Locator, steps: int) -> None:
+    page = moved.page
     expect(moved).to_be_enabled()  # what was clicked before may enable it
     settled(page)
     moved.focus()

@@ -92,7 +92,7 @@ def test_home_shows_the_head_of_the_sentence(site: AppTest):
 def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
     key = "home_text" if view == HOME else "side_by_side_text"
     open_page(site, view)
-    site.text_area(key).set_value(text).run()
+    site.text_input(key).set_value(text).run()
     assert not site.exception
     assert maps(site) or messages(site)
     for element in site.markdown:

@@ -1,5 +1,7 @@
 """Widgets bound to the address: an empty parameter is read as the default."""
 
+import json
+
 from streamlit.testing.v1 import AppTest
 
 KEYS = ("segments", "pills", "radio", "free")
@@ -44,3 +46,58 @@ def test_a_value_in_the_address_is_taken():
     shown, toasts = values(segments="a", pills="b", radio="c", free="a")
     assert shown == '{"segments": "a", "pills": "b", "radio": "c", "free": "a"}'
     assert not toasts
+
+
+def settings_page() -> None:
+    import streamlit as st
+
+    from ui.widgets.linked import address, linked
+    from ui.widgets.settings import settings
+
+    with st.container(horizontal=True), settings():
+        linked(st.slider, "Slider", 1, 9, 4, key="page_slider")
+        linked(st.slider, "Share", 0.0, 1.0, key="page_share")
+        linked(st.select_slider, "Sizes", range(2, 8), 3, key="page_sizes")
+        linked(st.selectbox, "Box", ["a", "b", "c"], 1, key="page_box")
+        linked(st.toggle, "On", True, key="page_on")
+        linked(st.multiselect, "Several", ["x", "y", "z"], ["y"], key="page_several")
+        linked(st.pills, "Pills", ["p", "q"], selection_mode="multi", key="page_pills")
+        linked(st.text_input, "Text", "plain", key="page_text")
+        linked(st.number_input, "Number", 0.0, 9.0, 5.0, key="page_number")
+    linked(st.checkbox, "Outside", key="page_outside")
+    st.json([list(pair) for pair in address("page")])
+
+
+CHANGES = {
+    "page_slider": ("slider", 5, "5"),
+    "page_share": ("slider", 0.5, "0.5"),
+    "page_sizes": ("select_slider", 7, "7"),
+    "page_box": ("selectbox", "a", "a"),
+    "page_on": ("toggle", False, "false"),
+    "page_several": ("multiselect", [], ""),
+    "page_pills": ("button_group", ["q"], "q"),
+    "page_text": ("text_input", "other", "other"),
+    "page_number": ("number_input", 6.0, "6"),
+}
+
+
+def badges(site: AppTest) -> list[str]:
+    return [element.value for element in site.markdown if "badge" in element.value]
+
+
+def test_settings_say_how_many_were_changed_and_links_leave_defaults_out():
+    site = AppTest.from_function(settings_page, default_timeout=60).run()
+    assert not site.exception
+    assert badges(site) == []
+    assert site.json[0].value == "[]"
+    expected = []
+    for number, (key, (kind, value, written)) in enumerate(CHANGES.items(), start=1):
+        getattr(site, kind)(key).set_value(value).run()
+        assert badges(site) == [f":small[:blue-badge[{number} changed]]"]
+        expected.append([key, written])
+    site.checkbox("page_outside").set_value(True).run()  # not among the settings
+    assert badges(site) == [f":small[:blue-badge[{len(CHANGES)} changed]]"]
+    assert json.loads(site.json[0].value) == sorted([*expected, ["page_outside", "true"]])
+    site.slider("page_slider").set_value(4).run()  # back to the default
+    assert badges(site) == [f":small[:blue-badge[{len(CHANGES) - 1} changed]]"]
+    assert "page_slider" not in site.json[0].value

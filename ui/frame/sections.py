@@ -48,6 +48,12 @@ def script(folder: str) -> str:
     return str(ROOT / "pages" / folder / "page.py")
 
 
+def icon(folder: str) -> str:
+    """The icon of a page, as Streamlit takes it."""
+    names = {page: name for entries in SECTIONS.values() for page, _, name in entries}
+    return f":material/{names[folder]}:"
+
+
 def pages() -> dict[str, list[st.Page]]:
     """The pages of every section, in order; home is the default."""
     return {
@@ -55,11 +61,11 @@ def pages() -> dict[str, list[st.Page]]:
             st.Page(
                 script(folder),
                 title=title,
-                icon=f":material/{icon}:",
+                icon=icon(folder),
                 url_path=folder.rpartition("/")[2].replace("_", "-"),
                 default=folder == "start/home",
             )
-            for folder, title, icon in entries
+            for folder, title, _ in entries
         ]
         for heading, entries in SECTIONS.items()
     }

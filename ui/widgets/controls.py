@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pretrained import CatalogEntry, ModelSpec
 from serving import models, visit
@@ -18,14 +21,7 @@ ARTIST = "the artist painted the portrait of a woman with a brush"
 GOVERNMENT = "The government should regulate free speech."
 NEXT_DAY = "The next day is bright"
 
-# The lectures' sentences, by the short names of their buttons.
-SENTENCES = {
-    "The animal …": ANIMAL,
-    "the artist …": ARTIST,
-    "The government …": GOVERNMENT,
-    "The next day …": NEXT_DAY,
-}
-
+SENTENCES = (ANIMAL, ARTIST, GOVERNMENT, NEXT_DAY)  # the lectures' own
 
 AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "linear, 0 to 1"
 
@@ -44,33 +40,47 @@ class HeadChoice:
         return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
 
-def text(label: str, key: str, default: str, *, height: int = 80, disabled: bool = False) -> str:
-    """A text box with the lectures' sentences as presets below it."""
+def row() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The one row above a page's picture: a place for the text, and one for model and settings."""
+    left, right = st.columns(2, gap="small")
+    return left, right.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
-    def use_preset() -> None:
-        chosen = st.session_state[f"{key}_preset"]
-        if chosen is not None:
-            st.session_state[key] = SENTENCES[chosen]
-            st.session_state[f"{key}_preset"] = None
 
-    typed: str = linked(
-        st.text_area,
-        label,
-        value=default,
-        key=key,
-        height=height,
-        max_chars=MAX_TEXT_CHARACTERS,
-        disabled=disabled,
-        part=visit.TEXT,
-    )
-    st.pills(
-        "Or take a sentence from the lectures",
-        list(SENTENCES),
-        key=f"{key}_preset",
-        on_change=use_preset,
-        wrap=True,
-        disabled=disabled,
-    )
+def text(
+    label: str,
+    key: str,
+    default: str,
+    *,
+    examples: Iterable[str] = SENTENCES,
+    use: Callable[[str], None] | None = None,
+    disabled: bool = False,
+) -> str:
+    """A line of text that Enter applies, and a menu of examples.
+
+    use: what takes the chosen example; without it, the example becomes the text.
+    """
+
+    def take() -> None:
+        chosen = st.session_state[f"{key}_example"]
+        if use is not None:
+            use(chosen)
+        else:
+            st.session_state[key] = chosen
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        typed: str = linked(
+            st.text_input,
+            label,
+            default,
+            key=key,
+            max_chars=MAX_TEXT_CHARACTERS,
+            disabled=disabled,
+            label_visibility="collapsed",
+            part=visit.TEXT,
+        )
+        st.menu_button(
+            "Examples", list(examples), key=f"{key}_example", on_click=take, disabled=disabled
+        )
     return typed
 
 
@@ -90,6 +100,7 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
         key=key,
         on_change=_clamp_numbers,
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
+        label_visibility="collapsed",
         part=visit.MODEL if of_visit else None,
     )
     wanted = current().chosen.get(visit.MODEL)
@@ -101,13 +112,12 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
 
 def head(key: str, *, prefer: str, layer: int, head: int, of_visit: bool = True) -> HeadChoice:
     """Choose a model, a layer and a head: widgets whose keys begin with `key`; see `model`."""
-    entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
-    left, right = st.columns(2)
     layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
-    with left:
-        chosen_layer = number("Layer", f"{key}_layer", entry.spec.n_layers, layer, part=layers)
-    with right:
-        chosen_head = number("Head", f"{key}_head", entry.spec.n_heads, head, part=heads)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
+        spec = entry.spec
+        chosen_layer = number("Layer", f"{key}_layer", spec.n_layers, layer, part=layers, width=100)
+        chosen_head = number("Head", f"{key}_head", spec.n_heads, head, part=heads, width=100)
     return HeadChoice(entry, chosen_layer, chosen_head)
 
 
@@ -157,9 +167,16 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
 
 
 def number(
-    label: str, key: str, count: int, default: int, help: str = "", *, part: str | None = None
+    label: str,
+    key: str,
+    count: int,
+    default: int,
+    help: str = "",
+    *,
+    part: str | None = None,
+    width: int | Literal["stretch"] = "stretch",
 ) -> int:
-    """A slider over 0 .. count - 1; `part` as in `linked`.
+    """A slider over 0 .. count - 1; `part` as in `linked`, `width` in CSS pixels.
 
     A slider over options: it stays the same widget when `count` changes, and so keeps its value and
     its place in the address. A plain slider would start anew.
@@ -176,5 +193,15 @@ def number(
         help=help or None,
         disabled=largest == 0,
         part=part,
+        width=width,
     )
     return chosen
+
+
+def window(key: str, n_tokens: int, most: int) -> int:
+    """The first of `most` tokens that a page takes of a longer text; a slider moves it along."""
+    if n_tokens <= most:
+        return 0
+    first = number("First token that is shown", key, n_tokens - most + 1, 0)
+    st.markdown(f":small[Tokens {first} to {first + most - 1} of your {n_tokens}.]")
+    return first

@@ -56,24 +56,34 @@ def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
     )
 
 
-def strongest_pair(run: Run, choice: HeadChoice) -> None:
-    """One sentence about the strongest weight between two ordinary tokens.
+def strongest(run: Run, choice: HeadChoice) -> tuple[int, int]:
+    """The query and the key of the strongest weight between two ordinary tokens; else of any.
 
     Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
     rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
     """
+    weights = run.weights[choice.layer, choice.head]
     resting = np.array(run.tokens.special)
     resting[0] |= run.causal
-    table = pairs(run, choice)
-    query, key = table["query position"].to_numpy(), table["key position"].to_numpy()
-    ordinary = table[(query != key) & ~resting[query] & ~resting[key]]
-    if ordinary.empty:
-        return
-    first = ordinary.iloc[0]
+    left_out = resting[:, None] | resting[None, :] | np.eye(len(weights), dtype=bool)
+    if run.causal:
+        left_out[np.triu_indices(len(weights), 1)] = True
+    ordinary = np.where(left_out, -1.0, weights)
+    best = (ordinary if ordinary.max() >= 0 else weights).argmax()
+    return divmod(int(best), len(weights))
+
+
+def strongest_pair(run: Run, choice: HeadChoice) -> None:
+    """One sentence about the strongest weight between two ordinary tokens, as of `strongest`."""
+    query, key = strongest(run, choice)
+    labels, special = run.tokens.labels, run.tokens.special
+    if query == key or special[query] or special[key] or (run.causal and 0 in (query, key)):
+        return  # the text has no such two
     aside = "the first one aside" if run.causal else "special ones aside"
+    weight = run.weights[choice.layer, choice.head, query, key]
     st.text(
-        f"Strongest between two different tokens, {aside}: “{isolated(first['query'])}” gives "
-        f"{first['weight']:.3f} of its attention to “{isolated(first['key'])}”."
+        f"Strongest between two different tokens, {aside}: “{isolated(labels[query])}” gives "
+        f"{weight:.3f} of its attention to “{isolated(labels[key])}”."
     )
 
 

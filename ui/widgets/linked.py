@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from ui.widgets.visit import bring, current
 
-# The keys of all widgets that were ever linked. There are no more of them than the pages name.
-_keys: set[str] = set()
+_DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
 
 
 def linked(
@@ -26,11 +28,9 @@ def linked(
     part: which part of the visit it shows and changes (`ui.widgets.visit`), if any.
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
-    _keys.add(key)
+    default, choices = _default(widget, label, arguments, options)
+    defaults()[key] = default
     if part is not None:
-        first, *rest = arguments or (options["value"],)
-        choices = None if isinstance(first, str) else first  # it chooses, or writes a text
-        default = rest[0] if rest else first if choices is None else choices[options["index"]]
         bring(key, current().chosen.get(part), choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
@@ -66,18 +66,71 @@ def says(text: str, value: object) -> bool:
     return text == ("" if value is None else str(value))
 
 
+def defaults() -> dict[str, Any]:
+    """The default of every linked widget of this session, by its key."""
+    found: dict[str, Any] = st.session_state.setdefault(_DEFAULTS, {})
+    return found
+
+
+@contextmanager
+def apart() -> Iterator[dict[str, Any]]:
+    """Give the defaults of the widgets made inside the `with`; behind it they join the others."""
+    others = defaults()
+    inside: dict[str, Any] = {}
+    st.session_state[_DEFAULTS] = inside
+    try:
+        yield inside
+    finally:
+        st.session_state[_DEFAULTS] = others | inside
+
+
+def changed(widgets: Mapping[str, Any]) -> list[str]:
+    """Those of these widgets (keys and defaults) that are on the page with another value.
+
+    No choice and an empty list of choices are the same.
+    """
+    return [
+        key
+        for key, default in widgets.items()
+        if key in st.session_state
+        and (st.session_state[key] or default)
+        and st.session_state[key] != default
+    ]
+
+
 def address(prefix: str) -> list[tuple[str, str]]:
     """The parameters of a link that sets the linked widgets `<prefix>_...` to what they are now.
 
     As `linked` reads them: a list is one parameter an element, and an empty one when it is empty.
     """
     parameters = []
-    for key in sorted(_keys):
-        if key.startswith(f"{prefix}_") and key in st.session_state:
+    for key in sorted(changed(defaults())):
+        if key.startswith(f"{prefix}_"):
             value = st.session_state[key]
             for element in (value or [""]) if isinstance(value, list) else [value]:
                 parameters.append((key, _written(element)))
     return parameters
+
+
+@cache
+def _signature(widget: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(widget)
+
+
+def _default(
+    widget: Callable[..., Any], label: str, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, Container[object] | None]:
+    """What a widget shows if nobody chose, and what it can take (None: every value)."""
+    given = _signature(widget).bind(label, *arguments, **options)
+    given.apply_defaults()
+    named = given.arguments
+    choices = named.get("options")
+    if "index" in named:
+        return list(choices)[named["index"]] if choices else None, choices
+    default = named.get("value", named.get("default"))
+    if default is None and "default" not in named:  # a slider begins at its first value
+        default = list(choices)[0] if choices else named.get("min_value")
+    return default, choices
 
 
 def _written(value: object) -> str:

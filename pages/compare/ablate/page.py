@@ -4,8 +4,11 @@ import streamlit as st
 
 from pages.compare.ablate import effect, pickers, runs, sections, take_away
 from serving import models
+from serving.heads import HeadId
 from ui.export import source
 from ui.widgets import controls, messages
+from ui.widgets.head_links import head_links
+from ui.widgets.settings import settings
 
 st.title("Ablate")
 st.markdown(
@@ -17,19 +20,20 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-text = pickers.text()
-left, right = st.columns([3, 2], gap="large")
+left, right = controls.row()
 with left:
-    entry = controls.model(pickers.MODEL, None, prefer="decoder")
-    heads = pickers.heads(entry.spec)
+    text = pickers.text()
 with right:
+    entry = controls.model(pickers.MODEL, None, prefer="decoder")
+try:
+    with st.spinner("Loading the model …", show_time=True):
+        n_tokens = runs.count(entry.spec.name, text)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+heads = pickers.heads(entry.spec)
+with right, settings():
     kind = pickers.kind()
-    try:
-        with st.spinner("Loading the model …", show_time=True):
-            n_tokens = runs.count(entry.spec.name, text)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
-        st.stop()
     position = pickers.position(n_tokens)
 
 try:
@@ -43,6 +47,11 @@ except models.LOAD_ERRORS as error:
 st.text(effect.question_text(question))
 effect.effect(question, changed)
 effect.honest(question, changed, heads, kind)
+if heads:
+    place = HeadId.parse(heads[-1])
+    choice = controls.HeadChoice(entry, place.layer, place.head)
+    st.markdown(f":small[{place} on other pages:]")
+    head_links(choice, text, here="compare/ablate")
 
 st.header("Every head, one at a time")
 sections.refused()

@@ -8,7 +8,6 @@ from pages.compare.ablate import runs
 from pretrained import ModelSpec
 from serving import models, visit
 from serving.heads import HeadId
-from serving.limits import MAX_TEXT_CHARACTERS
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.visit import bring, current
@@ -40,34 +39,16 @@ PRESETS: dict[str, dict[str, object]] = {
 
 
 def text() -> str:
-    """The text box, with presets that set every control."""
-    typed: str = linked(
-        st.text_area,
-        "Text",
-        value=CAPITAL,
-        key=TEXT,
-        part=visit.TEXT,
-        height=80,
-        max_chars=MAX_TEXT_CHARACTERS,
-    )
+    """The text, with examples that set every control."""
     ready_names = {entry.spec.name for entry in models.ready()}
-    st.pills(
-        "Or take an experiment",
-        [name for name, values in PRESETS.items() if values[MODEL] in ready_names],
-        key="ablate_preset",
-        on_change=_use_preset,
-        wrap=True,
-    )
-    return typed
+    examples = [name for name, values in PRESETS.items() if values[MODEL] in ready_names]
+    return controls.text("Text", TEXT, CAPITAL, examples=examples, use=_use_preset)
 
 
-def _use_preset() -> None:
-    chosen = st.session_state["ablate_preset"]
-    if chosen is not None:
-        for key, value in PRESETS[chosen].items():
-            st.session_state[key] = list(value) if isinstance(value, list) else value
-        st.session_state[POSITION] = runs.AUTOMATIC
-        st.session_state["ablate_preset"] = None
+def _use_preset(chosen: str) -> None:
+    for key, value in PRESETS[chosen].items():
+        st.session_state[key] = list(value) if isinstance(value, list) else value
+    st.session_state[POSITION] = runs.AUTOMATIC
 
 
 def heads(spec: ModelSpec) -> list[str]:

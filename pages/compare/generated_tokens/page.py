@@ -2,64 +2,40 @@
 
 import streamlit as st
 
-from pages.compare.generated_tokens import charts, run, sink, step, take_away
-from serving import models, visit
-from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
+from pages.compare.generated_tokens import charts, choices, run, sink, step, take_away
+from serving import models
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
-from ui.widgets.linked import linked
-from ui.widgets.run_form import run_form
+from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 PROMPT = "The cat sat on the mat. The dog sat on the"
 
 st.title("Generated tokens")
 st.markdown(
-    "To choose the next token, the newest one looks back: at the prompt, and at what the model "
-    "wrote itself. Step through a generation and see where each head looked **in that very step**."
+    "To choose the next token, the newest one looks back. Where did each head look **in that very "
+    "step**?"
 )
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = st.columns(2, gap="large")
+left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "generated_tokens_prompt", PROMPT)
 with right:
     entry = controls.model("generated_tokens_model", "decoder", prefer="decoder")
-with run_form(
-    "generated_tokens",
-    "generated_tokens_new",
-    "generated_tokens_temperature",
-    "generated_tokens_seed",
-):
-    n_new = linked(
-        st.slider,
-        "New tokens",
-        MIN_TRACED_TOKENS,
-        MAX_TRACED_TOKENS,
-        24,
-        key="generated_tokens_new",
-    )
-    temperature = linked(
-        st.slider,
-        "Temperature",
-        0.0,
-        2.0,
-        0.0,
-        0.05,
-        key="generated_tokens_temperature",
-        help="0 always takes the likeliest token; then the seed has no effect.",
-    )
-    seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")
-
-settings = run.Settings(entry.spec.name, prompt, n_new, temperature, seed if temperature else 0)
+with right, settings():
+    request = choices.request(entry.spec.name, prompt)
+    view = choices.view(entry.spec)
+step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
-    generation = run.watched(settings)
+    with progress_place:
+        generation = run.watched(request)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
@@ -69,40 +45,24 @@ if generation is None:
 n_steps = generation.trace.n_steps
 if st.session_state.get("generated_tokens_step", 1) > n_steps:  # of a longer run before
     st.session_state["generated_tokens_step"] = n_steps
-step_index = (
-    stepper("Step", n_steps, min(5, n_steps), key="generated_tokens_step") - 1 if n_steps > 1 else 0
-)
-first, second, third, fourth = st.columns(4, gap="medium", vertical_alignment="bottom")
-with first:
-    which = linked(
-        st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
+with step_place:
+    step_index = (
+        stepper("Step", n_steps, min(5, n_steps), key="generated_tokens_step") - 1
+        if n_steps > 1
+        else 0
     )
-with second:
-    layer = controls.number(
-        "Layer", "generated_tokens_layer", entry.spec.n_layers, 17, part=visit.LAYER
-    )
-with third:
-    head = controls.number("Head", "generated_tokens_head", entry.spec.n_heads, 5, part=visit.HEAD)
-with fourth:
-    without_first = linked(
-        st.toggle,
-        "Leave out the first token",
-        key="generated_tokens_without",
-        help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
-        "changes: the model ran with all weights.",
-    )
-maps = step.show(generation, step.View(which, layer, head, without_first))
+maps = step.show(generation, view)
 
-st.text(step.sentence(maps, step_index))
-step.text(maps, step_index)
-left, right = st.columns([3, 2], gap="large")
+left, right = st.columns(2, gap="large")
 with left:
     row = step.row(maps, step_index)
     show(charts.bars, row, maps.largest, key="generated_tokens_bars")
 with right:
-    st.markdown("**What this step could choose**")
-    choices = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
-    st.dataframe(choices, hide_index=True, height=248, key="generated_tokens_choices")
+    step.text(maps, step_index)
+    st.text(step.sentence(maps, step_index))
+st.markdown("**What this step could choose**")
+table = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
+st.dataframe(table, hide_index=True, height=248, key="generated_tokens_choices")
 st.subheader("Every step at once")
 left, right = st.columns(2, gap="large")
 with left:

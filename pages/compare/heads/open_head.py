@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.compare.heads import stages, values
-from pages.compare.heads.settings import Drawing
+from pages.compare.heads.choices import Drawing
 from pages.compare.heads.values import Reading
 from serving.heads import HeadId, all_heads
 from serving.runs import Run
@@ -72,14 +72,18 @@ def picture(
     return gaps, ColourScale(largest, drawing.square_root)
 
 
-def choose_pair(run: Run) -> tuple[int, int]:
-    """The query and the key to look at: two sliders, which a click on the map moves."""
+def choose_pair(run: Run, choice: HeadChoice) -> tuple[int, int]:
+    """The query and the key to look at: two sliders, which a click on the map moves.
+
+    At first the pair with the largest weight between two ordinary tokens.
+    """
     n = len(run.tokens)
+    strongest = head_picture.strongest(run, choice)
     left, right = st.columns(2, gap="medium")
     with left:
-        query = controls.number("Query (row)", "heads_query", n, 10)
+        query = controls.number("Query (row)", "heads_query", n, strongest[0])
     with right:
-        key = controls.number("Key (column)", "heads_key", n, 2)
+        key = controls.number("Key (column)", "heads_key", n, strongest[1])
     return query, key
 
 

@@ -2,13 +2,15 @@
 
 import streamlit as st
 
-from pages.compare.heads import numbers, open_head, settings, stages, statistics, take_away, values
+from pages.compare.heads import choices, numbers, open_head, stages, statistics, take_away, values
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs, visit
 from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
-from ui.widgets import controls, messages
+from ui.widgets import controls, head_picture, messages
+from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 st.title("Heads")
 st.markdown(
@@ -20,7 +22,7 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = st.columns([3, 2], gap="large")
+left, right = controls.row()
 with left:
     text = controls.text("Sentence", "heads_text", controls.ANIMAL)
 with right:
@@ -34,10 +36,10 @@ except models.LOAD_ERRORS as error:
     st.stop()
 
 n_heads = entry.spec.n_heads
-with right:
-    order = settings.order(table)
-reading = settings.reading(run)
-drawing = settings.drawing()
+with right, settings():
+    order = choices.order(table)
+    reading = choices.reading(run)
+    drawing = choices.drawing()
 
 
 def show(number: int) -> None:
@@ -48,30 +50,19 @@ def show(number: int) -> None:
 @st.fragment
 def pictures() -> None:
     """All heads, and one of them open: to open another runs and paints this part alone."""
-    st.markdown(f":small[{order.explanation}]")
-    packed = values.packed(run, reading, name=MOSAIC)
-    mosaic(packed, key=MOSAIC, on_open=show)
-    st.markdown(
-        f":small[{packed.shape[0]} × {packed.shape[1]} heads, {len(run.tokens)} tokens, "
-        f"{len(packed.data):,} bytes. A value read here is within ±{packed.stated_error} of the "
-        f"tensor ({packed.levels} steps a head); the open head below is exact.]"
-    )
-
-    st.header("One head")
-    columns = st.columns(3, gap="medium")
-    with columns[0]:
-        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
-    with columns[1]:
-        head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
-    with columns[2]:
-        stage = linked(
-            st.select_slider,
-            "Step",
-            stages.STAGES,
-            stages.WEIGHTS,
-            key="heads_stage",
-            help="From the scores to the weights, in the order of the computation.",
+    all_heads, one_head = st.columns([5, 4], gap="medium")
+    with all_heads:
+        packed = values.packed(run, reading, name=MOSAIC)
+        mosaic(packed, key=MOSAIC, on_open=show)
+        st.markdown(
+            f":small[{order.explanation} {packed.shape[0]} × {packed.shape[1]} heads, "
+            f"{len(run.tokens)} tokens, {len(packed.data):,} bytes. A value read here is within "
+            f"±{packed.stated_error} of the tensor ({packed.levels} steps a head); the open head "
+            "is exact.]"
         )
+    with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
+        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
+        head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
     choice = controls.HeadChoice(entry, layer, head)
     arrangement = Arrangement(
         selected=layer * n_heads + head,
@@ -84,14 +75,26 @@ def pictures() -> None:
         large=drawing.large,
     )
     arrange(arrangement, key=MOSAIC)
-    picture, lines = st.columns(2, gap="large")
-
-    st.subheader("One pair of tokens")
-    pair = open_head.choose_pair(run)
-    open_head.show_pair(run, choice, pair)
-    with picture:
+    with one_head:
+        map_place = st.container()
+        stage = linked(
+            st.select_slider,
+            "Step",
+            stages.STAGES,
+            stages.WEIGHTS,
+            key="heads_stage",
+            help="From the scores to the weights, in the order of the computation.",
+        )
+    lines_column, pair_column = st.columns(2, gap="large")
+    with pair_column:
+        st.subheader("One pair of tokens")
+        pair = open_head.choose_pair(run, choice)
+        open_head.show_pair(run, choice, pair)
+    with map_place:
         open_head.show_map(run, choice, reading, drawing, stage, pair)
-    with lines:
+        head_picture.strongest_pair(run, choice)
+        head_links(choice, text, here="compare/heads")
+    with lines_column:
         open_head.show_lines(run, choice, reading)
 
     with st.expander("Take it away"):

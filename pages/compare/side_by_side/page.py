@@ -9,43 +9,36 @@ from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
+from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 MERGING = "attention_core/experiments/compare/side_by_side.py"
 WIDE = "The animal didn't cross the street because it was too wide"
 
 st.title("Side by side")
 st.markdown(
-    "Each head decides anew how much every token takes from every other. Put two beside each "
-    "other: another head, layer, model or sentence. Tokens that hold the same characters are "
-    "matched, and one map is subtracted from the other."
+    "Any two heads beside each other, of any layer, model or sentence; and one subtracted from the "
+    "other."
 )
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-text = controls.text("Sentence", "side_by_side_text", controls.ANIMAL)
+left, right = controls.row()
+with left:
+    text = controls.text("Sentence", "side_by_side_text", controls.ANIMAL)
 texts = [text, text]
-if linked(st.toggle, "Another sentence on the right", False, key="side_by_side_two"):
-    texts[1] = linked(
-        st.text_area,
-        "Sentence on the right",
-        value=WIDE,
-        key="side_by_side_text_b",
-        height=80,
-        max_chars=MAX_TEXT_CHARACTERS,
-    )
-st.markdown(":small[Layers and heads count from 0, as in the code.]")
-columns = st.columns(2, gap="large")
-with columns[0]:
-    st.markdown("**Left**")
-    first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
-with columns[1]:
-    st.markdown("**Right**")
-    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
-settings = st.columns([5, 4, 5], gap="large", vertical_alignment="bottom")
-with settings[0]:
+with right, settings():
+    if linked(st.toggle, "Another sentence on the right", False, key="side_by_side_two"):
+        texts[1] = linked(
+            st.text_input,
+            "Sentence on the right",
+            WIDE,
+            key="side_by_side_text_b",
+            max_chars=MAX_TEXT_CHARACTERS,
+        )
     view = linked(
         st.radio,
         "Rows and columns",
@@ -56,9 +49,7 @@ with settings[0]:
         "of letters and digits. Weights are summed over the keys of a group and averaged over its "
         "queries, so that rows still sum to 1.",
     )
-with settings[1]:
     colours = controls.colours("side_by_side_colours")
-with settings[2]:
     renormalise = linked(
         st.toggle,
         "Renormalise the difference",
@@ -67,9 +58,13 @@ with settings[2]:
         help="Each row of both sides is divided by what it gives to the cells that are compared: "
         "without special tokens, and without what the decoder may not see. Then both sum to 1.",
     )
+columns = st.columns(2, gap="large")
+with columns[0]:
+    first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
+with columns[1]:
+    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
 
 opened = []
-columns = st.columns(2, gap="large")
 with st.spinner("Running the model …", show_time=True):
     for which, column, choice, typed in zip("ab", columns, (first, second), texts, strict=True):
         try:
@@ -92,6 +87,7 @@ if len(opened) == 2:
         with column:
             side_by_side.draw(side, scale, key=f"side_by_side_{which}_map")
             head_picture.strongest_pair(run, choice)
+            head_links(choice, run.tokens.text, here="compare/side_by_side")
 else:
     which, column, run, choice = opened[0]
     with column:

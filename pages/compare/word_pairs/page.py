@@ -9,6 +9,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
 from ui.widgets import controls, messages
+from ui.widgets.head_links import head_links
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 
@@ -17,25 +18,26 @@ ROWS = 10
 
 st.title("Word pairs")
 st.markdown(
-    "One head, it is said, looks from “it” to “animal”; another reads a sentence differently. "
-    "Pick a word that looks and two words it might look at: **every head of the model is "
-    "searched**, and the find is held against all other pairs."
+    "Which heads look from one word to another? **Every head is searched**, and so are all other "
+    "pairs of words."
 )
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-st.pills(
-    "Questions from the lectures",
-    list(questions.QUESTIONS),
-    key="word_pairs_question",
-    on_change=questions.ask,
-)
-text = controls.text("Sentence", "word_pairs_text", controls.ANIMAL)
-model_column, *word_columns = st.columns([2, 1, 1, 1])
-with model_column:
-    name = controls.model("word_pairs_model", None, prefer="encoder").spec.name
+left, right = controls.row()
+with left:
+    text = controls.text(
+        "Sentence",
+        "word_pairs_text",
+        controls.ANIMAL,
+        examples=questions.QUESTIONS,
+        use=questions.ask,
+    )
+with right:
+    entry = controls.model("word_pairs_model", None, prefer="encoder")
+name = entry.spec.name
 try:
     with st.spinner("Running the model …", show_time=True):
         run = runs.run(name, text)
@@ -50,22 +52,31 @@ if len(words) < 2:
     st.stop()
 defaults = questions.defaults(text, words)
 chosen_words = []
-for column, label, key, default in zip(
-    word_columns,
-    ("Word that looks (query)", "Word A (key)", "Word B (key)"),
-    ("word_pairs_query", "word_pairs_a", "word_pairs_b"),
-    defaults,
-    strict=True,
-):
-    with column:
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    for label, key, default in zip(
+        ("Word that looks (query)", "Word A (key)", "Word B (key)"),
+        ("word_pairs_query", "word_pairs_a", "word_pairs_b"),
+        defaults,
+        strict=True,
+    ):
         chosen_words.append(linked(st.selectbox, label, words, index=default, key=key))
+    st.button("Swap the first two", icon=":material/swap_horiz:", on_click=questions.swap)
 labels = [unit.label for unit in units]
 result = search.search(run, units, *(labels.index(word) for word in chosen_words))
-st.button("Swap the word that looks and A", icon=":material/swap_horiz:", on_click=questions.swap)
 
 query, word_a, word_b = map(isolated, chosen_words)
 page_charts = charts.charts(result)
 table = search.table(result)
+for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
+    with column:
+        heads = page_charts[f"heads_{letter}"]
+        show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
+if not result.sees_other:
+    messages.problem(
+        f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
+        icon=":material/visibility_off:",
+    )
+
 if result.sees:
     st.text(
         f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
@@ -87,16 +98,6 @@ metrics[2].metric(
 )
 metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
 
-for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
-    with column:
-        heads = page_charts[f"heads_{letter}"]
-        show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
-if not result.sees_other:
-    messages.problem(
-        f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
-        icon=":material/visibility_off:",
-    )
-
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("A or B?")
@@ -110,7 +111,7 @@ with right:
 if result.sees:
     st.subheader("The heads with the largest weight on A")
     st.dataframe(table.head(ROWS), hide_index=True)
-    st.markdown("Open one of them on the page *Heads*:")
+    st.markdown("Open one of them, at this pair of words:")
     for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):
         column.page_link(
             HEADS,
@@ -126,6 +127,9 @@ if result.sees:
                 "heads_key": str(result.key.tokens[0]),
             },
         )
+    best = controls.HeadChoice(entry, *result.best)
+    st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
+    head_links(best, text, here="compare/word_pairs")
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
 
 with st.expander("Take it away"):

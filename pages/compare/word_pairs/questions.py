@@ -19,7 +19,7 @@ class Question:
     other: str
 
 
-# What the lectures tell about these sentences, by the short names of their buttons.
+# What the lectures tell about these sentences, by their short names in the menu.
 QUESTIONS = {
     "it: animal or street?": Question(controls.ANIMAL, "it", "animal", "street"),
     "it: animal or tired?": Question(controls.ANIMAL, "it", "animal", "tired"),
@@ -46,16 +46,13 @@ def defaults(text: str, labels: list[str]) -> tuple[int, int, int]:
     return last, 0, last - 1
 
 
-def ask() -> None:
+def ask(chosen: str) -> None:
     """Put a question of the lectures into the controls."""
-    chosen = st.session_state["word_pairs_question"]
-    if chosen is not None:
-        question = QUESTIONS[chosen]
-        st.session_state["word_pairs_text"] = question.text
-        st.session_state["word_pairs_query"] = question.query
-        st.session_state["word_pairs_a"] = question.key
-        st.session_state["word_pairs_b"] = question.other
-        st.session_state["word_pairs_question"] = None
+    question = QUESTIONS[chosen]
+    st.session_state["word_pairs_text"] = question.text
+    st.session_state["word_pairs_query"] = question.query
+    st.session_state["word_pairs_a"] = question.key
+    st.session_state["word_pairs_b"] = question.other
 
 
 def swap() -> None:

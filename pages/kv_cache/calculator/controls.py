@@ -33,24 +33,36 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def use_preset() -> None:
     """Put the chosen example into the controls."""
-    chosen = st.session_state["calculator_preset"]
-    if chosen is not None:
-        for name, value in PRESETS[chosen].items():
-            st.session_state[f"calculator_{name}"] = value
-        st.session_state["calculator_preset"] = None
+    for name, value in PRESETS[st.session_state["calculator_example"]].items():
+        st.session_state[f"calculator_{name}"] = value
 
 
-def choose_model() -> PublicModel:
-    """One of the listed models, the lecture's, or shapes typed in.
+def choose_name() -> str:
+    """The name of one of the listed models, or OWN."""
+    names = [*_listed(), OWN]
+    name: str = linked(
+        st.selectbox,
+        "Model",
+        names,
+        names.index("Llama-3.1 8B"),
+        key="calculator_model",
+        label_visibility="collapsed",
+    )
+    return name
+
+
+def model(name: str) -> PublicModel:
+    """The listed model, the lecture's, or for OWN the shapes that are typed in.
 
     Raises: ValueError for typed shapes that do not fit each other.
     """
+    return _own_shapes() if name == OWN else _listed()[name]
+
+
+def _listed() -> dict[str, PublicModel]:
     from attention_core.costs.public_models import LECTURE_30B, PUBLIC_MODELS
 
-    models = {model.name: model for model in (*PUBLIC_MODELS, LECTURE_30B.model)}
-    names = [*models, OWN]
-    name = linked(st.selectbox, "Model", names, names.index("Llama-3.1 8B"), key="calculator_model")
-    return models[name] if name != OWN else _own_shapes()
+    return {model.name: model for model in (*PUBLIC_MODELS, LECTURE_30B.model)}
 
 
 def _own_shapes() -> PublicModel:

@@ -13,7 +13,9 @@ from pages.kv_cache.calculator import (
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
+from ui.widgets.controls import row
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 CORE = "attention_core/costs/serving.py"
 
@@ -23,69 +25,59 @@ st.markdown(
     "that is follows from a few published numbers, and for long texts it is more than the weights."
 )
 
-st.pills(
-    "Examples",
-    list(controls.PRESETS),
-    key="calculator_preset",
-    on_change=controls.use_preset,
-    wrap=True,
-)
-left, right = st.columns(2, gap="large")
-try:
-    with left:
-        model = controls.choose_model()
-        plain = linked(
-            st.toggle,
-            "As if plain multi-head attention",
-            False,
-            key="calculator_plain",
-            help="Every query head gets keys and values of its own, and all tokens are kept.",
-        )
-    with right:
-        columns = st.columns(2)
-        with columns[0]:
-            batch = linked(
-                st.select_slider,
-                "Sequences at once (batch)",
-                setting.BATCHES,
-                8,
-                key="calculator_batch",
-            )
-            cache = linked(
-                st.selectbox,
-                "Cached numbers",
-                list(setting.CACHE_BITS),
-                1,
-                key="calculator_cache",
-            )
-        with columns[1]:
-            n_tokens = linked(
-                st.select_slider,
-                "Tokens of each (context)",
-                setting.CONTEXTS,
-                32_768,
-                key="calculator_context",
-            )
-            weights = linked(
-                st.selectbox, "Weights", list(setting.WEIGHT_BITS), 1, key="calculator_weights"
-            )
-        memory = linked(
-            st.select_slider, "Memory, GB", setting.MEMORIES, 80, key="calculator_memory"
-        )
-except ValueError as error:
-    messages.problem(error)
+left, right = row()
+with left, st.container(horizontal=True, vertical_alignment="bottom"):
+    name = controls.choose_name()
+    st.menu_button(
+        "Examples",
+        list(controls.PRESETS),
+        key="calculator_example",
+        on_click=controls.use_preset,
+    )
+problem = None
+with right, settings():
+    try:
+        model = controls.model(name)
+    except ValueError as error:
+        problem = error
+    plain = linked(
+        st.toggle,
+        "As if plain multi-head attention",
+        False,
+        key="calculator_plain",
+        help="Every query head gets keys and values of its own, and all tokens are kept.",
+    )
+    batch = linked(
+        st.select_slider, "Sequences at once (batch)", setting.BATCHES, 8, key="calculator_batch"
+    )
+    n_tokens = linked(
+        st.select_slider,
+        "Tokens of each (context)",
+        setting.CONTEXTS,
+        32_768,
+        key="calculator_context",
+    )
+    cache = linked(
+        st.selectbox, "Cached numbers", list(setting.CACHE_BITS), 1, key="calculator_cache"
+    )
+    weights = linked(
+        st.selectbox, "Weights", list(setting.WEIGHT_BITS), 1, key="calculator_weights"
+    )
+    memory = linked(st.select_slider, "Memory, GB", setting.MEMORIES, 80, key="calculator_memory")
+if problem is not None:
+    messages.problem(problem)
     st.stop()
 chosen = setting.setting(
     model, plain=plain, batch=batch, n_tokens=n_tokens, cache=cache, weights=weights, memory=memory
 )
 
-left, right = st.columns(2, gap="large")
-with left:
+chart, formula_column = st.columns(2, gap="large")
+with formula_column:
     st.subheader(f"{setting.size(chosen.cache())} of cache")
     st.code(sentences.formula(chosen), language=None, wrap_lines=True)
     st.markdown(sentences.remark(chosen))
     st.table(numbers.summary(chosen), border="horizontal", hide_index=True)
-with right:
+with chart:
     show(
         charts.context_chart,
         numbers.lengths(chosen),

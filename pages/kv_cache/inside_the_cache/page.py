@@ -18,6 +18,7 @@ from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
+from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 CORE, CACHE = (
@@ -27,20 +28,20 @@ CORE, CACHE = (
 
 st.title("Inside the cache")
 st.markdown(
-    "A KV cache is a block of memory with one row a token. Every step **writes** the newest "
-    "token's key and value into the next row and **reads** all rows so far. Here is that memory, "
-    "during a real generation."
+    "A KV cache is memory with one row a token. Each step **writes** one row and **reads** all "
+    "before it."
 )
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = st.columns(2, gap="large")
+left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "inside_the_cache_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("inside_the_cache_model", "decoder", prefer="decoder")
+with right, settings():
     with run_form("inside_the_cache_run", "inside_the_cache_tokens"):
         n_new = linked(
             st.slider,
@@ -50,23 +51,29 @@ with right:
             12,
             key="inside_the_cache_tokens",
         )
+    layer = controls.number(
+        "Layer", "inside_the_cache_layer", entry.spec.n_layers, 8, part=visit.LAYER
+    )
+    head = controls.number("KV head", "inside_the_cache_kv_head", entry.spec.n_kv_heads, 1)
 
-settings = run.Settings(entry.spec.name, prompt, n_new)
+request = run.Settings(entry.spec.name, prompt, n_new)
+step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
-    recorded = watched(
-        "inside_the_cache_run",
-        settings,
-        lambda report: run.run(settings, report),
-        kept=run.run.is_kept(settings),
-        total=n_new,
-        unit="tokens, each with the cache and without",
-        done=lambda result: (
-            f"Tokens: {result.n_steps}, each run with the cache and without, in "
-            f"{result.seconds:.2f} s. {result.ended}"
-        ),
-    )
+    with progress_place:
+        recorded = watched(
+            "inside_the_cache_run",
+            request,
+            lambda report: run.run(request, report),
+            kept=run.run.is_kept(request),
+            total=n_new,
+            unit="tokens, each with the cache and without",
+            done=lambda result: (
+                f"Tokens: {result.n_steps}, each run with the cache and without, in "
+                f"{result.seconds:.2f} s. {result.ended}"
+            ),
+        )
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
@@ -77,21 +84,12 @@ n_steps = recorded.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
     if st.session_state.get(key, 1) > n_steps:  # of a longer run before
         st.session_state[key] = n_steps
-left, right = st.columns(2, gap="large", vertical_alignment="bottom")
-with left:
+with step_place:
     step_index = (
         stepper("Step", n_steps, min(5, n_steps), key="inside_the_cache_step") - 1
         if n_steps > 1
         else 0
     )
-with right:
-    columns = st.columns(2)
-    with columns[0]:
-        layer = controls.number(
-            "Layer", "inside_the_cache_layer", recorded.keys.shape[0], 8, part=visit.LAYER
-        )
-    with columns[1]:
-        head = controls.number("KV head", "inside_the_cache_kv_head", recorded.keys.shape[1], 1)
 pictures.keys_and_values(recorded, step_index, layer, head)
 # below the picture, which does not move when the sentence takes another line
 st.text(pictures.sentence(recorded, step_index))

@@ -7,19 +7,20 @@ from serving import models
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 LATENT = "attention_core/model/latent.py"
 
 st.title("Variants")
 st.markdown(
-    "The cache grows with every key and value that a token leaves behind. Let several query heads "
-    "read the same ones, or make them from one small latent, and it shrinks. Same prompt, same "
-    "width: move the slider."
+    "Let several query heads read the same keys and values, or make them from one small latent, "
+    "and the cache shrinks."
 )
 
-text = controls.text("Prompt", "variants_text", controls.ANIMAL)
-left, right = st.columns([1, 3], gap="large")
+left, right = controls.row()
 with left:
+    text = controls.text("Prompt", "variants_text", controls.ANIMAL)
+with right, settings():
     n_heads = linked(
         st.select_slider,
         "Query heads",
@@ -28,8 +29,7 @@ with left:
         key=sections.HEADS_KEY,
         help=f"All have the width {looks.WIDTH}: more heads are smaller ones.",
     )
-with right:
-    name = sections.choose_form(n_heads)
+name = sections.choose_form(n_heads)
 try:
     with st.spinner("Running every form …", show_time=True):
         ladder = looks.run_ladder(text, n_heads)
@@ -37,8 +37,6 @@ except ValueError as error:
     messages.problem(error)
     st.stop()
 form = ladder.forms[name]
-st.markdown(sections.form_sentence(ladder, form))
-
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("Which heads read which keys")
@@ -46,6 +44,7 @@ with left:
 with right:
     st.subheader("What stays in memory")
     sections.cache_bytes(ladder, form)
+st.markdown(sections.form_sentence(ladder, form))
 sections.bytes_numbers(ladder)
 source.step(
     "attention_core/costs/formulas.py",

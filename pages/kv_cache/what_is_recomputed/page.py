@@ -10,6 +10,7 @@ from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
+from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 CORE, ATTEND = (
@@ -18,20 +19,24 @@ CORE, ATTEND = (
 )
 
 st.title("What is recomputed")
-st.markdown(
-    "A decoder writes one token, appends it, and reads the whole text again. Almost every number "
-    "of that pass was there one step ago. See which, count them, and find out what must be kept."
-)
+st.markdown("For each new token a decoder reads the whole text again. What was there a step ago?")
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = st.columns(2, gap="large")
+left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "what_is_recomputed_prompt", controls.NEXT_DAY)
 with right:
     entry = controls.model("what_is_recomputed_model", "decoder", prefer="decoder")
+try:
+    with st.spinner("Loading the model …"):
+        config = models.get(entry.spec.name).core.config
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+with right, settings():
     with run_form("what_is_recomputed", "what_is_recomputed_tokens"):
         n_new = linked(
             st.slider,
@@ -42,10 +47,21 @@ with right:
             key="what_is_recomputed_tokens",
             help="Each takes a step. Every row is drawn, so the text stays short.",
         )
+    layer = controls.number(
+        "Layer", "what_is_recomputed_layer", config.n_layers, 5, part=visit.LAYER
+    )
+    head = controls.number("Head", "what_is_recomputed_head", config.n_heads, 0, part=visit.HEAD)
+    column = controls.number(
+        "First column drawn",
+        "what_is_recomputed_column",
+        max(config.d_head - pictures.N_COLUMNS + 1, 1),
+        0,
+        help=f"A head has {config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
+    )
+step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
-    with st.spinner("Loading the model …"):
-        models.get(entry.spec.name)
-    growth = run.watched(run.Settings(entry.spec.name, prompt, n_new))
+    with progress_place:
+        growth = run.watched(run.Settings(entry.spec.name, prompt, n_new))
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
@@ -55,31 +71,14 @@ if growth is None:
 n_steps = len(growth.steps)
 if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer run before
     st.session_state["what_is_recomputed_step"] = n_steps
-first, second, third, fourth = st.columns([2, 1, 1, 1], gap="medium", vertical_alignment="bottom")
-with first:
+with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
-with second:
-    layer = controls.number(
-        "Layer", "what_is_recomputed_layer", entry.spec.n_layers, 5, part=visit.LAYER
-    )
-with third:
-    head = controls.number(
-        "Head", "what_is_recomputed_head", entry.spec.n_heads, 0, part=visit.HEAD
-    )
-with fourth:
-    column = controls.number(
-        "First column drawn",
-        "what_is_recomputed_column",
-        pictures.n_columns_choices(growth),
-        0,
-        help=f"A head has {growth.config.d_head} columns; {pictures.N_COLUMNS} of them are drawn.",
-    )
 view = pictures.View(growth, step_index, layer, head, column)
 tall = pictures.table_height(growth.n_rows)
 
-st.text(pictures.sentence(view))
-st.text(pictures.text(view))
 tensors(pictures.matrices(view), key="what_is_recomputed_matrices")
+st.text(pictures.text(view))
+st.text(pictures.sentence(view))
 st.markdown(f":small[{run.anywhere(growth, step_index)}]")
 source.step(CORE, "repeated", "return (now")
 

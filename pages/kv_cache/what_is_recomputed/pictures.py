@@ -74,11 +74,6 @@ class View:
         return float(self.growth.config.d_head**-0.5)
 
 
-def n_columns_choices(growth: Growth) -> int:
-    """How many columns of a head can be chosen as the first one that is drawn."""
-    return max(growth.config.d_head - N_COLUMNS + 1, 1)
-
-
 def sentence(view: View) -> str:
     """A sentence that says which tokens the step runs and which token it chooses."""
     step, growth = view.step, view.growth

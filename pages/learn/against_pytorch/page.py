@@ -9,6 +9,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 st.title("Against PyTorch")
 st.markdown(
@@ -16,21 +17,13 @@ st.markdown(
     "products they make, what they keep, and how long they take."
 )
 
-columns = st.columns(4)
-with columns[0]:
+with st.container(horizontal=True), settings():
     width = linked(st.select_slider, "Width C", lesson.WIDTHS, 24, key="against_pytorch_width")
-with columns[1]:
     heads = linked(st.select_slider, "Heads H", lesson.HEADS, 4, key="against_pytorch_heads")
-with columns[2]:
     tokens = linked(st.slider, "Tokens T", 1, lesson.MAX_TOKENS, 10, key="against_pytorch_tokens")
-with columns[3]:
     batch = linked(st.slider, "Batch B", 1, lesson.MAX_BATCH, 2, key="against_pytorch_batch")
-columns = st.columns(4, vertical_alignment="bottom")
-with columns[0]:
     seed = controls.seed("Seed of weights and input", "against_pytorch_seed", 123)
-with columns[1]:
     causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
-with columns[2]:
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
 setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.block import charts, orders, parameters, prediction, sections, stream, windows
 from pages.learn.block.questions import questions
@@ -15,6 +16,7 @@ from ui.widgets import controls, messages
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
 
 ORDER, LENS = (
     "attention_core/experiments/learn/block/token_order.py",
@@ -23,12 +25,13 @@ ORDER, LENS = (
 SAVE = "Download this table (CSV)"
 
 
-def one_layer(text: str) -> None:
-    """Show every tensor of one layer, step by step."""
-    layer = sections.layer(text)
-    chosen = controls.number("Step", "block_step", len(layer.steps), 2)
+def one_layer(text: str, place: DeltaGenerator) -> None:
+    """Show every tensor of one layer, step by step; its settings stand at `place`, as of all."""
+    with place, settings():
+        layer = sections.layer(text)
+    chosen = controls.number("Step", "block_step", len(layer.steps), 0)
     step = layer.steps[chosen]
-    st.subheader(f"Step {chosen}: {step.name} {step.shape}")
+    st.markdown(f"**Step {chosen}: {step.name} {step.shape}**")
     panels, identities = windows.panels(layer, step)
     colour: Literal["value", "identity"] = "identity" if identities else "value"
     tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE)
@@ -39,20 +42,16 @@ def one_layer(text: str) -> None:
         st.dataframe(table, hide_index=True, height="content", key="block_steps")
     with right:
         norms = labelled(layer.labels, step.norms)
-        upright = len(norms) > 24
         title = "norm of the token's vector"
-        show(bars, norms, title, horizontal=not upright, height=370, key="block_norms")
+        show(bars, norms, title, horizontal=len(norms) <= 24, height=370, key="block_norms")
     st.text(layer.summary)
 
 
-def new_order(text: str) -> None:
+def new_order(text: str, place: DeltaGenerator) -> None:
     """Show what a new order of the tokens does to each part of a layer."""
-    left, middle, right = st.columns(3, gap="medium")
-    with left:
+    with place, settings():
         choice = sections.choose_layer()
-    with middle:
         how = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
-    with right:
         seed = linked(
             st.slider,
             "Shuffle number",
@@ -70,9 +69,10 @@ def new_order(text: str) -> None:
     source.show(ORDER, "exchange")
 
 
-def parameter_counts(text: str) -> None:
+def parameter_counts(text: str, place: DeltaGenerator) -> None:
     """Show how many parameters each part of a model has."""
-    choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
+    with place:
+        choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
     counts = parameters.counts(choice)
     parts = labelled(counts.parts.keys(), counts.parts.values())
     show(bars, parts, "parameters", height=280, key="block_counts")
@@ -83,10 +83,11 @@ def parameter_counts(text: str) -> None:
     source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
 
-def residual_stream(text: str) -> None:
+def residual_stream(text: str, place: DeltaGenerator) -> None:
     """Show how long the vectors of the residual stream are after each layer."""
-    name, text_stream = sections.run(None, text)
-    at = sections.position(text_stream)
+    with place, settings():
+        name, text_stream = sections.run(None, text)
+        at = sections.position(text_stream)
     show(charts.stream_chart, stream.stream_rows(text_stream, at), key="block_stream_chart")
     table = stream.stream_table(text_stream)
     st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
@@ -94,10 +95,12 @@ def residual_stream(text: str) -> None:
     source.show(LENS, "token_norms")
 
 
-def logit_lens(text: str) -> None:
+def logit_lens(text: str, place: DeltaGenerator) -> None:
     """Show the likeliest next tokens after each layer, read with the logit lens."""
-    name, text_stream = sections.run("decoder", text)
-    lens = prediction.lens(name, text, sections.position(text_stream))
+    with place, settings():
+        name, text_stream = sections.run("decoder", text)
+        at = sections.position(text_stream)
+    lens = prediction.lens(name, text, at)
     st.text(
         f"In the end “{isolated(lens.final)}” is the likeliest next token: first after "
         f"{lens.first_named} layers, and always from {lens.settled} on."
@@ -109,12 +112,18 @@ def logit_lens(text: str) -> None:
     source.show(LENS, "logit_lens")
 
 
-def next_token(text: str) -> None:
+def next_token(text: str, place: DeltaGenerator) -> None:
     """Show the prediction behind the text, which needs the last row of the logits alone."""
-    name, text_stream = sections.run("decoder", text)
+    with place, settings():
+        name, text_stream = sections.run("decoder", text)
     end = prediction.next_token(name, text)
-    tokens = labelled(end.tokens, end.probabilities)
-    show(bars, tokens, "probability of the next token", largest=1.0, key="block_next")
+    show(
+        bars,
+        labelled(end.tokens, end.probabilities),
+        "probability of the next token",
+        largest=1.0,
+        key="block_next",
+    )
     st.text(
         f"The last row's logits alone, and the last row of all logits: they differ by at most "
         f"{end.difference:.1e}; the largest logit is {end.largest:.1f}. All rows need "
@@ -136,26 +145,24 @@ SECTIONS = {
 st.title("Block")
 st.markdown(
     "A layer lets tokens exchange information (attention), then works on each alone "
-    "(feed-forward). Both only **add** to the stream that runs through. Stack a few: a transformer."
+    "(feed-forward). Both only **add** to what runs through."
 )
-section = linked(
-    st.segmented_control,
-    "Section",
-    list(SECTIONS),
-    default=sections.STEPS,
-    required=True,
-    key="block_section",
-)
+left, right = controls.row()
+with right:
+    section = linked(
+        st.selectbox, "Section", list(SECTIONS), key="block_section", label_visibility="collapsed"
+    )
 typed = ""
 if section != sections.COUNTS:
-    typed = controls.text("Sentence", "block_text", prediction.PARIS)
+    with left:
+        typed = controls.text("Sentence", "block_text", prediction.PARIS)
 if section in (sections.STREAM, sections.LENS, sections.NEXT) and not models.ready(
     None if section == sections.STREAM else "decoder"
 ):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 else:
     try:
-        SECTIONS[section](typed)
+        SECTIONS[section](typed, right)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:

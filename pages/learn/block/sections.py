@@ -65,32 +65,27 @@ def choose_layer() -> str:
 
 def layer(text: str) -> steps.Layer:
     """The chosen layer on a text: of 2017 with the chosen sizes, or of a model with its number."""
-    left, middle, right = st.columns(3, gap="medium")
-    with left:
-        choice = choose_layer()
+    choice = choose_layer()
     if choice in (originals.ENCODER_2017, originals.DECODER_2017):
-        with middle:
-            heads = linked(
-                st.select_slider,
-                "Heads",
-                originals.HEADS_2017,
-                8,
-                key="block_heads",
-                help="Together they always have 512 columns: 8 heads of 64.",
-            )
-        with right:
-            hidden = linked(
-                st.select_slider,
-                "Hidden width",
-                originals.HIDDEN_2017,
-                2048,
-                key="block_hidden",
-                help="The width inside the feed-forward network.",
-            )
+        heads = linked(
+            st.select_slider,
+            "Heads",
+            originals.HEADS_2017,
+            8,
+            key="block_heads",
+            help="Together they always have 512 columns: 8 heads of 64.",
+        )
+        hidden = linked(
+            st.select_slider,
+            "Hidden width",
+            originals.HIDDEN_2017,
+            2048,
+            key="block_hidden",
+            help="The width inside the feed-forward network.",
+        )
         return steps.layer_2017(choice, text, heads, hidden)
-    with middle:
-        n_layers = models.spec(choice).n_layers
-        chosen = controls.number("Layer", "block_layer", n_layers, 0, part=visit.LAYER)
+    n_layers = models.spec(choice).n_layers
+    chosen = controls.number("Layer", "block_layer", n_layers, 0, part=visit.LAYER)
     return steps.layer_of(choice, text, chosen)
 
 

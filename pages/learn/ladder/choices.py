@@ -1,9 +1,14 @@
-"""The sentence that the visitor chooses on the page "Ladder"."""
+"""What the visitor chooses on the page "Ladder": the rows, the settings, a pair of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import streamlit as st
 
 from pages.learn.ladder import matrix, stages
 from serving import models
+from serving.limits import MAX_SMALL_TOKENS
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 
@@ -25,21 +30,51 @@ def chosen_sentence(kind: str) -> stages.Sentence | None:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
-    entry = controls.model("ladder_model", None, prefer="encoder")
-    text = linked(
-        st.text_input,
-        "Sentence, up to 12 tokens",
-        "The cat sleeps on the mat",
-        key="ladder_text",
-        max_chars=300,
-    )
+    left, right = controls.row()
+    with right:
+        entry = controls.model("ladder_model", None, prefer="encoder")
+    with left:
+        text = controls.text("Sentence", "ladder_text", "The cat sleeps on the mat")
     st.markdown(
         ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
         "matrices come from the seed, they are not the model's own.]"
     )
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
-            return stages.embedded(entry.spec.name, text)
+            sentence = stages.embedded(entry.spec.name, text)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
         return None
+    first = controls.window("ladder_first", len(sentence.labels), MAX_SMALL_TOKENS)
+    return sentence.part(first, MAX_SMALL_TOKENS)
+
+
+def options(rung: str) -> dict[str, Any]:
+    """The settings of a rung, as `stages.climb` takes them."""
+    chosen: dict[str, Any] = {}
+    if rung != "simplified":
+        seeds = ["lecture", "123", "789", *map(str, range(1, 10))]
+        seed = linked(
+            st.selectbox,
+            "Seed of the matrices",
+            seeds,
+            key="ladder_seed",
+            help="The lectures take 123, and 789 for trainable v2.",
+        )
+        chosen["seed"] = None if seed == "lecture" else int(seed)
+        chosen["d_out"] = linked(st.slider, "Columns out (d_out)", 1, 8, 2, key="ladder_d_out")
+    if rung == "dropout":
+        chosen["dropout"] = linked(st.slider, "Dropout p", 0.0, 0.9, 0.5, 0.1, key="ladder_p")
+        chosen["draw"] = controls.seed("Seed of the dropout", "ladder_draw", 123)
+    if rung in ("wrapper", "splits"):
+        chosen["n_heads"] = linked(st.slider, "Heads", 1, 4, 2, key="ladder_heads")
+        chosen["causal"] = linked(st.toggle, "Mask the future", True, key="ladder_causal")
+    return chosen
+
+
+def place(n_tokens: int, n_heads: int) -> tuple[int, int, int]:
+    """The head that is followed, and the row i and column j of the framed cell."""
+    i = controls.number("Row i (query)", "ladder_i", n_tokens, 1)
+    j = controls.number("Row j (key)", "ladder_j", n_tokens, 3)
+    head = controls.number("Head to follow", "ladder_head", n_heads, 0) if n_heads > 1 else 0
+    return head, i, j

@@ -1,15 +1,14 @@
 """Ladder: self-attention in seven steps, one at a time, each containing the one before."""
 
-from typing import Any
-
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
 
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
@@ -24,45 +23,25 @@ name = linked(
     default="simplified",
     required=True,
     key="ladder_rung",
+    label_visibility="collapsed",
     wrap=True,
 )
-kind = linked(
-    st.segmented_control,
-    "Input",
-    choices.INPUTS,
-    default=choices.SIX,
-    required=True,
-    key="ladder_input",
-    wrap=True,
-)
+input_place = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+with input_place:
+    kind = linked(
+        st.selectbox,
+        "Input",
+        choices.INPUTS,
+        key="ladder_input",
+        label_visibility="collapsed",
+        width=180,
+    )
 sentence = choices.chosen_sentence(kind)
-
-options: dict[str, Any] = {}
-multi = name in ("wrapper", "splits")
-boxes = st.columns(4)
-if name != "simplified":
-    seeds = ["lecture", "123", "789", *map(str, range(1, 10))]
-    with boxes[0]:
-        seed = linked(
-            st.selectbox,
-            "Seed of the matrices",
-            seeds,
-            key="ladder_seed",
-            help="The lectures take 123, and 789 for trainable v2.",
-        )
-    options["seed"] = None if seed == "lecture" else int(seed)
-    with boxes[1]:
-        options["d_out"] = linked(st.slider, "Columns out (d_out)", 1, 8, 2, key="ladder_d_out")
-if name == "dropout":
-    with boxes[2]:
-        options["dropout"] = linked(st.slider, "Dropout p", 0.0, 0.9, 0.5, 0.1, key="ladder_p")
-    with boxes[3]:
-        options["draw"] = controls.seed("Seed of the dropout", "ladder_draw", 123)
-if multi:
-    with boxes[2]:
-        options["n_heads"] = linked(st.slider, "Heads", 1, 4, 2, key="ladder_heads")
-    with boxes[3]:
-        options["causal"] = linked(st.toggle, "Mask the future", True, key="ladder_causal")
+with input_place, settings():
+    options = choices.options(name)
+    place = None
+    if sentence is not None:
+        place = choices.place(len(sentence.labels), options.get("n_heads", 1))
 
 rung = None
 if sentence is not None:
@@ -70,24 +49,11 @@ if sentence is not None:
         rung = stages.climb(name, sentence, **options)
     except ValueError as error:
         messages.problem(error)
-if rung is not None and sentence is not None:
-    st.header(f"Rung {stages.RUNGS.index(name) + 1} of {len(stages.RUNGS)}: {name}")
-    novelty, check = st.columns([3, 2])
-    novelty.markdown(f"**New:** {stages.NEW[name]}\n\n**Check:** equal to {stages.CHECKS[name]}.")
-    difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
-    check.metric("Largest difference in the check", difference)
-
+if rung is not None and sentence is not None and place is not None:
+    head, i, j = place
     count = len(sentence.labels)
-    left, right, third = st.columns(3)
-    with left:
-        i = controls.number("Row i (query)", "ladder_i", count, 1)
-    with right:
-        j = controls.number("Row j (key)", "ladder_j", count, 3)
-    head = 0
-    if multi:
-        with third:
-            head = controls.number("Head to follow", "ladder_head", rung.n_heads, 0)
-
+    st.subheader(f"Rung {stages.RUNGS.index(name) + 1} of {len(stages.RUNGS)}: {name}")
+    st.markdown(f"**New:** {stages.NEW[name]}")
     dropout = options.get("dropout", 0.0)
     for number, stage in enumerate(stages.stages(rung, sentence.labels, (head, i, j), dropout)):
         picture, line = st.columns([3, 2])
@@ -96,6 +62,10 @@ if rung is not None and sentence is not None:
         with line:
             source.step(*stage.code)
 
+    difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
+    st.markdown(
+        f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is **{difference}**."
+    )
     with st.expander("How to read this", expanded=True):
         st.markdown(
             "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
@@ -120,7 +90,7 @@ if rung is not None and sentence is not None:
     table, total, cell = stages.by_hand(rung, head, i, j)
     terms, both_ways = st.columns(2, gap="large")
     with terms:
-        st.dataframe(table, height=213)
+        st.dataframe(table, height="content")
         st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
     with both_ways:
         pair = stages.asymmetry(rung, head, i, j)

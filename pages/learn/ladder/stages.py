@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from serving import models
-from serving.limits import MAX_SMALL_TOKENS, check_text
+from serving.limits import MAX_LESSON_TOKENS, check_text
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel
 from ui.canvas.tensors.computed import made
@@ -88,6 +88,10 @@ class Sentence:
     labels: tuple[str, ...]
     rows: np.ndarray
 
+    def part(self, first: int, most: int) -> Sentence:
+        """At most `most` of its tokens, from `first` on."""
+        return Sentence(self.labels[first : first + most], self.rows[first : first + most])
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -113,14 +117,14 @@ def matrix(rows: np.ndarray) -> Sentence:
 def embedded(model: str, text: str) -> Sentence:
     """A text's rows of a model's token table, all columns, before positions are added.
 
-    Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
+    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for none, and what
     loading a model raises.
     """
     import torch
 
     check_text(text)
     loaded = models.get(model)
-    tokens = prepare(loaded, text, MAX_SMALL_TOKENS, "a picture of every number").tokens
+    tokens = prepare(loaded, text, MAX_LESSON_TOKENS, "this page").tokens
     with torch.inference_mode():
         ids = torch.tensor(tokens.ids, device=loaded.device)
         rows = loaded.core.token_vectors(ids).float().cpu().numpy()

@@ -11,7 +11,7 @@ import pandas as pd
 
 from serving import runs
 from serving.cache import kept
-from serving.limits import MAX_SMALL_TOKENS, SMALL_CACHE_BYTES
+from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
 from ui.canvas.tensors import Panel
 from ui.widgets.quiz import Question
 
@@ -34,6 +34,11 @@ class Scores:
     values: np.ndarray
     scale: float
 
+    def part(self, first: int, most: int) -> Scores:
+        """The scores between at most `most` of its tokens, from `first` on."""
+        chosen = slice(first, first + most)
+        return Scores(self.labels[chosen], self.values[chosen, chosen], self.scale)
+
 
 def example(name: str) -> Scores:
     """The dot products of a lecture's rows, "journey" or "boy", not scaled, as the article masks.
@@ -51,10 +56,10 @@ def example(name: str) -> Scores:
 def of_head(model: str, layer: int, head: int, text: str) -> Scores:
     """The scores q . k of one head of a model, before any mask; from the run that all heads share.
 
-    Raises: OverLimit for more than `MAX_SMALL_TOKENS` tokens, ValueError for none, and what
+    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for none, and what
     loading a model raises.
     """
-    run = runs.run(model, text, MAX_SMALL_TOKENS, "a picture of every number")
+    run = runs.run(model, text, MAX_LESSON_TOKENS, "this page")
     return Scores(run.tokens.labels, run.head(layer, head).scores.numpy(), run.scale)
 
 

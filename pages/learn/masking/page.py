@@ -21,6 +21,7 @@ kind = linked(
     default=NINE,
     required=True,
     key="masking_input",
+    label_visibility="collapsed",
 )
 scores = chosen_scores(kind)
 if scores is not None:

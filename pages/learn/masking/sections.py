@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.learn.masking import charts, numbers
 from serving import models
-from serving.limits import MAX_SEED
+from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
 from ui.canvas.tensors import Panel, tensors
 from ui.charts.show import show
 from ui.export import source, tables
@@ -30,20 +30,16 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
-    text = linked(
-        st.text_input,
-        "Sentence, up to 12 tokens",
-        controls.NEXT_DAY,
-        key="masking_text",
-        max_chars=300,
-    )
+    text = controls.text("Sentence", "masking_text", controls.NEXT_DAY)
     choice = controls.head("masking", prefer="decoder", layer=3, head=1)
     try:
         with st.spinner(f"Running {choice.entry.spec.title} …", show_time=True):
-            return numbers.of_head(choice.entry.spec.name, choice.layer, choice.head, text)
+            scores = numbers.of_head(choice.entry.spec.name, choice.layer, choice.head, text)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
         return None
+    first = controls.window("masking_first", len(scores.labels), MAX_SMALL_TOKENS)
+    return scores.part(first, MAX_SMALL_TOKENS)
 
 
 def next_token(count: int) -> None:
@@ -59,11 +55,9 @@ def redraw() -> None:
 def show_all(scores: numbers.Scores) -> None:
     """Show all sections of the page, for the scores that the visitor chose."""
     labels, count = scores.labels, len(scores.labels)
-    st.header("The triangle grows")
     if st.session_state.get("masking_tokens", 1) > count:
         st.session_state["masking_tokens"] = count
-    slider, button = st.columns([4, 1], vertical_alignment="bottom")
-    with slider:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         so_far = linked(
             st.select_slider,
             "Tokens so far",
@@ -72,7 +66,7 @@ def show_all(scores: numbers.Scores) -> None:
             key="masking_tokens",
             disabled=count == 1,
         )
-    button.button("Next token", on_click=next_token, args=(count,), key="masking_next")
+        st.button("Next token", on_click=next_token, args=(count,), key="masking_next")
     triangle, words = st.columns(2, gap="large")
     with triangle, st.container(height=24 * count + 150, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")

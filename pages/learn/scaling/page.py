@@ -7,7 +7,7 @@ from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import rescaled_head
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.widgets import messages
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 
@@ -16,22 +16,18 @@ CORE = "attention_core/experiments/learn/scaling/divisors.py"
 
 def use_example() -> None:
     """Put the article's logits into the box."""
-    chosen = st.session_state["scaling_example"]
-    if chosen is not None:
-        st.session_state["scaling_logits"] = softmax.ARTICLE[chosen]
-        st.session_state["scaling_example"] = None
+    st.session_state["scaling_logits"] = softmax.ARTICLE[st.session_state["scaling_example"]]
 
 
 st.title("Scaling")
 st.markdown(
-    "A softmax listens to **differences** between scores. Where they are large it lets one key win "
-    "and stops learning; where they are tiny it cannot choose. Dividing q·k by √d_k keeps them "
-    "at the same size for heads of any size."
+    "A softmax listens to **differences** between scores: large ones let a single key win, tiny "
+    "ones choose nothing. Dividing q·k by √d_k keeps them at one size for heads of any size."
 )
 
 st.header("1. One row of scores")
-left, right = st.columns(2, gap="large")
-with left:
+left, right = controls.row()
+with left, st.container(horizontal=True, vertical_alignment="bottom"):
     typed = linked(
         st.text_input,
         "Scores (logits)",
@@ -39,9 +35,8 @@ with left:
         key="scaling_logits",
         max_chars=200,
     )
-    st.pills(
-        "Or take the article's", list(softmax.ARTICLE), key="scaling_example", on_change=use_example
-    )
+    st.menu_button("Examples", list(softmax.ARTICLE), key="scaling_example", on_click=use_example)
+with right:
     temperature = linked(
         st.select_slider,
         "Temperature: what the scores are divided by",
@@ -53,17 +48,17 @@ with left:
 try:
     result = softmax.softmaxes(softmax.parse(typed), temperature)
 except ValueError as error:
-    with left:
-        messages.problem(error)
+    messages.problem(error)
 else:
-    with left:
+    left, right = st.columns(2, gap="large")
+    with right:
         st.table(result.table.style.format(precision=4).hide(), border="horizontal")
         if result.by_sum is None:
             st.info("These scores add up to 0: nothing can be divided by that.")
         elif result.logits.sum() < 0:
             st.info("Their sum is negative: divided by it, the smallest score wins.")
         source.step(CORE, "softmax_at", "logits / temperature")
-    with right:
+    with left:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
 

@@ -8,6 +8,7 @@ from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 CORE = "attention_core/experiments/learn/scaling/divisors.py"
 
@@ -18,19 +19,11 @@ def rescaled_head() -> None:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return
-    left, right = st.columns(2, gap="large")
+    left, right = controls.row()
     with left:
         text = controls.text("Sentence", "scaling_text", controls.ANIMAL)
-    with right:
-        choice = controls.head("scaling", prefer="encoder", layer=3, head=1)
-        how = linked(
-            st.radio,
-            "Scale",
-            real_head.SCALES,
-            1,
-            key="scaling_how",
-            horizontal=True,
-        )
+    with right, settings():
+        how = linked(st.radio, "Scale", real_head.SCALES, 1, key="scaling_how", horizontal=True)
         factor = linked(
             st.select_slider,
             "Factor",
@@ -39,6 +32,7 @@ def rescaled_head() -> None:
             key="scaling_factor",
             disabled=how != real_head.FACTOR,
         )
+    choice = controls.head("scaling", prefer="encoder", layer=3, head=1)
     try:
         with st.spinner("Running the model …", show_time=True):
             head = real_head.rescaled_head(choice, text, how, factor)

@@ -1,6 +1,7 @@
 """What the visitor chooses on the page "Shapes", and the drawing of it."""
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
@@ -11,51 +12,35 @@ from ui.widgets import controls
 from ui.widgets.linked import linked
 
 
-def chosen_example() -> Walk:
-    """The steps on random numbers of the visitor's sizes."""
-    texts, sizes, rest = (st.columns(n, vertical_alignment="bottom") for n in (2, 4, 4))
-    with texts[0]:
-        sentences = [
-            linked(
-                st.text_input,
-                f"Sentence, up to {MAX_SMALL_TOKENS} words",
-                "The cat sleeps",
-                key="shapes_text",
-                max_chars=300,
-            )
-        ]
-    with texts[1]:
-        second = linked(
+def chosen_example(text_place: DeltaGenerator) -> Walk:
+    """The steps on random numbers of the visitor's sizes; the sentence stands at `text_place`."""
+    with text_place:
+        sentence = linked(
             st.text_input,
-            "Second sentence of the batch (empty: a batch of one)",
-            "",
-            key="shapes_second",
+            f"Sentence, up to {MAX_SMALL_TOKENS} words",
+            "The cat sleeps",
+            key="shapes_text",
             max_chars=300,
-            placeholder="A dog barks",
+            label_visibility="collapsed",
         )
-    if second.strip():
-        sentences.append(second)
-    with sizes[0]:
-        d_in = linked(st.slider, "Columns in (d_in)", 1, 12, 6, key="shapes_d_in")
-    with sizes[1]:
-        d_out = linked(
-            st.slider, "Columns out (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out"
-        )
-    with sizes[2]:
-        n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
-    with sizes[3]:
-        length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
-    with rest[0]:
-        causal = linked(st.toggle, "Mask the future", True, key="shapes_causal")
-    with rest[1]:
-        dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
-    with rest[2]:
-        draw = controls.seed("Seed of the dropout", "shapes_draw", 0, disabled=dropout == 0)
-    with rest[3]:
-        seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
-    st.markdown(f":small[Embeddings and matrices are random, drawn with seed {seed}.]")
+    second = linked(
+        st.text_input,
+        "Second sentence of the batch (empty: a batch of one)",
+        "",
+        key="shapes_second",
+        max_chars=300,
+        placeholder="A dog barks",
+    )
+    d_in = linked(st.slider, "Columns in (d_in)", 1, 12, 6, key="shapes_d_in")
+    d_out = linked(st.slider, "Columns out (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out")
+    n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
+    length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
+    causal = linked(st.toggle, "Mask the future", True, key="shapes_causal")
+    dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
+    draw = controls.seed("Seed of the dropout", "shapes_draw", 0, disabled=dropout == 0)
+    seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
     return example.walk(
-        sentences,
+        [sentence, second] if second.strip() else [sentence],
         d_in=d_in,
         d_out=d_out,
         n_heads=n_heads,
@@ -67,37 +52,52 @@ def chosen_example() -> Walk:
     )
 
 
-def chosen_layer(name: str) -> Walk:
-    """The steps of a model's layer on the visitor's sentence."""
-    text = linked(
-        st.text_input,
-        "Sentence",
-        "The cat sleeps on the warm mat",
-        key="shapes_words",
-        part=visit.TEXT,
-        max_chars=MAX_TEXT_CHARACTERS,
+def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
+    """The steps of a model's layer on the sentence, which stands at `text_place`."""
+    with text_place:
+        text = linked(
+            st.text_input,
+            "Sentence",
+            "The cat sleeps on the warm mat",
+            key="shapes_words",
+            part=visit.TEXT,
+            max_chars=MAX_TEXT_CHARACTERS,
+            label_visibility="collapsed",
+        )
+    layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3, part=visit.LAYER)
+    first = controls.number(
+        f"First of {real_layer.WINDOW_HEADS} heads drawn",
+        "shapes_head",
+        len(real_layer.first_heads(name)),
+        0,
     )
-    left, right = st.columns(2)
-    with left:
-        layer = controls.number(
-            "Layer", "shapes_layer", real_layer.n_layers(name), 3, part=visit.LAYER
-        )
-    with right:
-        first = controls.number(
-            f"First of {real_layer.WINDOW_HEADS} heads drawn",
-            "shapes_head",
-            len(real_layer.first_heads(name)),
-            0,
-        )
-    with st.spinner("Running the model …", show_time=True):
-        return real_layer.walk(name, text, layer, first)
+    with text_place, st.spinner("Running the model …", show_time=True):
+        n_tokens = real_layer.n_tokens(name, text)
+    start = controls.window("shapes_first", n_tokens, real_layer.WINDOW_TOKENS)
+    return real_layer.walk(name, text, layer, first, start)
 
 
 ORIGIN, VALUE = "where a number comes from", "its value"  # what a colour may show
+SPEEDS = (0.5, 1.0, 2.0)
 
 
-def picture(panels: list[Panel], walk: Walk, colour: str, key: str) -> None:
-    """Panels that light up together with all others of the page."""
+def chosen_speed() -> float:
+    """How fast numbers move from step to step, and how fast "Play" goes on; 1 is as usual."""
+    speed: float = linked(
+        st.select_slider,
+        "Speed (2: twice as fast)",
+        SPEEDS,
+        1.0,
+        key="shapes_speed",
+        format_func="{:g}".format,
+    )
+    return speed
+
+
+def picture(
+    panels: list[Panel], walk: Walk, colour: str, key: str, scene: str = "", speed: float = 1.0
+) -> None:
+    """Panels that light up together with all others of the page; scene, speed: as of `tensors`."""
     followed = any(panel.cells is not None or panel.groups is not None for panel in panels)
     tensors(
         panels,
@@ -106,4 +106,6 @@ def picture(panels: list[Panel], walk: Walk, colour: str, key: str) -> None:
         decimals=decimals(panels),
         palette=walk.palette,
         link="shapes",
+        scene=scene,
+        speed=speed,
     )

@@ -3,61 +3,77 @@
 import streamlit as st
 
 from pages.learn.shapes import mistakes
-from pages.learn.shapes.choices import ORIGIN, VALUE, chosen_example, chosen_layer, picture
+from pages.learn.shapes.choices import (
+    ORIGIN,
+    VALUE,
+    chosen_example,
+    chosen_layer,
+    chosen_speed,
+    picture,
+)
 from pages.learn.shapes.questions import questions
 from pages.learn.shapes.walk import LAST
 from serving import models
 from ui.export import source, tables
-from ui.widgets import messages, stepper
+from ui.widgets import controls, messages, stepper
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
 
 EXAMPLE = "the example"
 
 st.title("Shapes")
 st.markdown(
-    "Multi-head attention runs no loop over its heads: wide tensors are cut, turned and joined "
-    "again. Point at any number of the eleven steps and see what it was computed from."
+    "Multi-head attention in eleven steps, without a loop over heads. Point at a number: see what "
+    "made it."
 )
 
 
-kind = linked(
-    st.selectbox,
-    "Steps of",
-    [EXAMPLE, *(entry.spec.name for entry in models.ready())],
-    key="shapes_of",
-    help="The example has random numbers. A model has its own weights.",
-)
-walk = None
-try:
-    walk = chosen_example() if kind == EXAMPLE else chosen_layer(kind)
-except models.LOAD_ERRORS as error:
-    messages.problem(error)
+text_place, right = controls.row()
+with right:
+    kind = linked(
+        st.selectbox,
+        "Steps of",
+        [EXAMPLE, *(entry.spec.name for entry in models.ready())],
+        key="shapes_of",
+        label_visibility="collapsed",
+    )
+walk, problem = None, None
+with right, settings():
+    colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
+    speed = chosen_speed()
+    try:
+        walk = chosen_example(text_place) if kind == EXAMPLE else chosen_layer(kind, text_place)
+    except models.LOAD_ERRORS as error:
+        problem = error
+if problem is not None:
+    messages.problem(problem)
 
 if walk is not None:
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    with left:
-        number = stepper.stepper("Step", LAST, 6, key="shapes_step")
-    with right:
-        colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
+    number = stepper.stepper("Step", LAST, 1, key="shapes_step", seconds=4.0 / speed)
     step = walk.steps[number - 1]
-    overview, step_column = st.columns(2, gap="medium")
-    with overview:
-        st.code(walk.overview(number), language=None)
-    with step_column:
-        st.header(f"{number}. {step.title}")
-        st.markdown(step.why)
-        source.step(*walk.code(number))
+    if step.made_from:
+        before, after = st.columns(2, gap="large")
+        with before:
+            st.markdown("**Made from**")
+            picture(walk.before(number), walk, colour, "shapes_before")
+    else:
+        after = st.container()
+    with after:
+        st.markdown(f"**Made now: {number}. {step.title}**")
+        picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
+    st.markdown(step.why)
     if walk.window():
         st.text(walk.window())
-    before, after = st.columns(2, gap="large")
-    with before:
-        st.markdown("**Made from**" if step.made_from else "**Made from nothing before it**")
-        if step.made_from:
-            picture(walk.before(number), walk, colour, "shapes_before")
-    with after:
-        st.markdown("**Made now**")
-        picture(walk.after(number), walk, colour, "shapes_after")
+    overview, code = st.columns(2, gap="medium")
+    with overview:
+        st.code(walk.overview(number), language=None)
+    with code:
+        source.step(*walk.code(number))
+        st.markdown(
+            ":small[The example's embeddings and matrices are random numbers, drawn with the seed "
+            "in the settings. A model has its own weights.]"
+        )
 
     with st.expander("One number's way: steps 4 to 11 together"):
         picture(walk.way(), walk, colour, "shapes_way")

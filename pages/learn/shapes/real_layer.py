@@ -10,8 +10,8 @@ from serving.limits import MAX_LESSON_TOKENS
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 
-def walk(name: str, text: str, number: int, first_head: int) -> Walk:
-    """The steps of a model's layer on a sentence; `WINDOW_HEADS` heads are drawn.
+def walk(name: str, text: str, number: int, first_head: int, first_token: int = 0) -> Walk:
+    """The steps of a model's layer on a sentence; `WINDOW_TOKENS` and `WINDOW_HEADS` are drawn.
 
     Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
     loading a model raises.
@@ -29,7 +29,7 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
     group = config.n_heads // config.kv_heads
     indices = {
-        "token": list(range(min(len(labels), WINDOW_TOKENS))),
+        "token": list(range(len(labels)))[first_token : first_token + WINDOW_TOKENS],
         "head": heads,
         "key/value head": sorted({head // group for head in heads}),
         "column": list(range(min(config.d_head, WINDOW_COLUMNS))),
@@ -37,6 +37,11 @@ def walk(name: str, text: str, number: int, first_head: int) -> Walk:
     }
     rotary = config.positions == "rotary"
     return Walk(steps, (labels,), indices, shared=group > 1, layer=True, rotary=rotary)
+
+
+def n_tokens(name: str, text: str) -> int:
+    """How many tokens a model makes of a sentence; errors as of `walk`."""
+    return len(runs.run(name, text, MAX_LESSON_TOKENS, "this page").tokens)
 
 
 def first_heads(name: str) -> range:

@@ -19,23 +19,23 @@ st.markdown(
 )
 
 
-def use_preset() -> None:
-    """Put the chosen preset into the text box."""
-    if st.session_state["tokens_preset"] is not None:
-        st.session_state["tokens_text"] = tokenizers.PRESETS[st.session_state["tokens_preset"]]
-        st.session_state["tokens_preset"] = None
+def use_example() -> None:
+    """Put the chosen example into the text box."""
+    st.session_state["tokens_text"] = tokenizers.PRESETS[st.session_state["tokens_example"]]
 
 
-text = linked(
-    st.text_area,
-    "Text",
-    value=tokenizers.NEXT_DAY,
-    key="tokens_text",
-    part=visit.TEXT,
-    height=80,
-    max_chars=MAX_TOKENIZER_CHARACTERS,
-)
-st.pills("Or take", list(tokenizers.PRESETS), key="tokens_preset", on_change=use_preset, wrap=True)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    text = linked(
+        st.text_area,  # of several lines: a new line is a token too
+        "Text",
+        value=tokenizers.NEXT_DAY,
+        key="tokens_text",
+        part=visit.TEXT,
+        height=68,
+        label_visibility="collapsed",
+        max_chars=MAX_TOKENIZER_CHARACTERS,
+    )
+    st.menu_button("Examples", list(tokenizers.PRESETS), key="tokens_example", on_click=use_example)
 
 try:
     readings = tokenizers.read(text)
@@ -48,7 +48,6 @@ for method, problem in readings.problems.items():
     messages.problem(f"{method}: {problem}", icon=":material/download:")
 
 if readings.by_method:
-    st.header("Three vocabularies, one text")
     columns = st.columns(len(readings.by_method), gap="medium")
     for column, (method, reading) in zip(columns, readings.by_method.items(), strict=True):
         with column:
@@ -58,9 +57,6 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-    columns = st.columns(len(readings.by_method), gap="medium")
-    for column, reading in zip(columns, readings.by_method.values(), strict=True):
-        with column:
             st.dataframe(reading.table, hide_index=True, height=280)
     st.table(readings.summary(text).set_index("tokenizer"))
 

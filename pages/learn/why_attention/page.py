@@ -10,6 +10,7 @@ from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
 
 CORE = "attention_core/experiments/learn/why_attention.py"
 
@@ -25,17 +26,12 @@ st.markdown(
     "Attention reads **every position directly**. Here both read the same words."
 )
 
-st.header("1. What is left of the first word?")
-left, right = st.columns(2, gap="large")
-with right:
+left, right = controls.row()
+with right, settings():
     notebook = linked(
         st.toggle, "The notebook's six words, three numbers each", key="why_attention_notebook"
     )
     layer = linked(st.selectbox, "Attention layer", influence.LAYERS, key="why_attention_layer")
-with left:
-    text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
-first, second, third, fourth = st.columns(4, gap="medium")
-with first:
     width = linked(
         st.select_slider,
         "Numbers per word (d)",
@@ -44,7 +40,6 @@ with first:
         key="why_attention_width",
         disabled=notebook,
     )
-with second:
     state = linked(
         st.select_slider,
         "Numbers in the state (h)",
@@ -52,7 +47,6 @@ with second:
         32,
         key="why_attention_state",
     )
-with third:
     hold = linked(
         st.slider,
         "Hold: added to the update gate",
@@ -63,9 +57,11 @@ with third:
         key="why_attention_hold",
         format="%.1f",
     )
-with fourth:
     seed = linked(st.slider, "Seed", 0, influence.MAX_SEED, 0, key="why_attention_seed")
+with left:
+    text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
 
+st.header("1. What is left of the first word?")
 try:
     setting = influence.setting(
         text, notebook=notebook, width=width, state=state, hold=hold, layer=layer, seed=seed
@@ -74,12 +70,6 @@ try:
 except ValueError as error:
     messages.problem(error)
 else:
-    cells = st.columns(4, gap="medium")
-    sentence, handed_over = reach.numbers
-    cells[0].metric(f"The sentence: {len(reach.words)} × {setting.width} numbers", sentence)
-    cells[1].metric("Numbers in the last state", handed_over)
-    cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
-    cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.reach_chart, reach.shares, key="why_attention_reach")
@@ -87,6 +77,12 @@ else:
     with right:
         show(charts.growth_chart, grown, key="why_attention_growth")
         source.step(CORE, "influence", "autograd.grad")
+    cells = st.columns(4, gap="medium")
+    sentence, handed_over = reach.numbers
+    cells[0].metric(f"The sentence: {len(reach.words)} × {setting.width} numbers", sentence)
+    cells[1].metric("Numbers in the last state", handed_over)
+    cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
+    cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
         "grows. Influence: Frobenius norm of the gradient of the last vector with respect to a "

@@ -2,34 +2,40 @@
 
 import streamlit as st
 
-from serving import models, runs
+from serving import models, runs, visit
 from ui.frame import sections
 from ui.widgets import controls, head_picture, messages
+from ui.widgets.head_links import head_links
+from ui.widgets.settings import settings
 
 st.title("Attention Lab")
 st.markdown(
-    "See what attention computes. A PyTorch core written from scratch runs the weights of real "
-    "models on what you type: **the weights, times and differences on these pages come from its "
-    "tensors and its clock**, none is made up."
+    "See what attention computes. Type a sentence: a PyTorch core written from scratch runs a real "
+    "model on it, and **every number on these pages comes from its tensors and its clock**."
 )
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 else:
-    controls_column, picture = st.columns([2, 3], gap="large")
-    with controls_column:
+    left, right = controls.row()
+    with left:
         text = controls.text("Type a sentence", "home_text", controls.ANIMAL)
-        choice = controls.head("home_a", prefer="encoder", layer=3, head=1)
-    with picture:
-        try:
-            with st.spinner(f"Loading {choice.entry.spec.title} …", show_time=True):
-                run = runs.run(choice.entry.spec.name, text)
-        except models.LOAD_ERRORS as error:
-            messages.problem(error)
-        else:
-            scale = head_picture.colour_scale([(run, choice)])
-            head_picture.one_head(run, choice, scale, key="home_map")
-            head_picture.strongest_pair(run, choice)
+    with right:
+        entry = controls.model("home_a_model", None, prefer="encoder")
+    with right, settings():
+        layer = controls.number("Layer", "home_a_layer", entry.spec.n_layers, 3, part=visit.LAYER)
+        head = controls.number("Head", "home_a_head", entry.spec.n_heads, 1, part=visit.HEAD)
+    choice = controls.HeadChoice(entry, layer, head)
+    try:
+        with st.spinner(f"Loading {choice.entry.spec.title} …", show_time=True):
+            run = runs.run(choice.entry.spec.name, text)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        scale = head_picture.colour_scale([(run, choice)])
+        head_picture.one_head(run, choice, scale, key="home_map")
+        head_picture.strongest_pair(run, choice)
+        head_links(choice, text, here="start/home")
 
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
@@ -71,7 +77,8 @@ for heading, pages in SECTIONS.items():
         for column, (page, description) in zip(
             st.columns(4), list(pages.items())[first : first + 4], strict=False
         ):
-            with column, st.container(border=True, height="stretch"):
+            name = page.rpartition("/")[2]
+            with column, st.container(border=True, height="stretch", key=f"home_card_{name}"):
                 st.page_link(sections.script(page))
                 st.write(description)
 

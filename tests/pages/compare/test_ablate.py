@@ -74,10 +74,10 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
 
 def test_single_effects_and_all_together(site: AppTest):
     open_page(site, PAGE)
-    site.button_group("ablate_preset").set_value("three small effects, one large").run()
+    site.menu_button("ablate_text_example").click("three small effects, one large").run()
     assert not site.exception
     heads = site.multiselect("ablate_heads").value
-    text = site.text_area("ablate_text").value
+    text = site.text_input("ablate_text").value
     before = log_probabilities(text, [])
 
     def divergence(off: list[str]) -> float:
@@ -100,7 +100,7 @@ def test_another_position_and_nothing_off(site: AppTest):
     table = site.dataframe[0].value
     assert (table["before"] == table["after"]).all()
     # a shorter text has no such position: automatic again
-    site.text_area("ablate_text").set_value("One").run()
+    site.text_input("ablate_text").set_value("One").run()
     assert not site.exception
     assert site.selectbox("ablate_position").value == "automatic"
 
@@ -108,10 +108,10 @@ def test_another_position_and_nothing_off(site: AppTest):
 @torch.inference_mode()
 def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
     open_page(site, PAGE)
-    site.button_group("ablate_preset").set_value("an encoder").run()
+    site.menu_button("ablate_text_example").click("an encoder").run()
     assert not site.exception
     model = models.get(MINILM)
-    ids = torch.tensor([model.tokenizer.encode(site.text_area("ablate_text").value).ids])
+    ids = torch.tensor([model.tokenizer.encode(site.text_input("ablate_text").value).ids])
     before = model.core(ids).hidden[0].double()
     after = model.core(ids, hooks=Hooks(edit_heads=edit([[HeadChange(3, 1)]]))).hidden[0].double()
     cosine = 1 - torch.cosine_similarity(before, after, dim=-1)
@@ -160,7 +160,7 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     job = site.session_state["ablate_job"]
     site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
     assert site.session_state["ablate_job"] is job
-    site.text_area("ablate_text").set_value("A lamp before the storm that came").run()
+    site.text_input("ablate_text").set_value("A lamp before the storm that came").run()
     assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
     assert site.dataframe[1].value.empty
     assert not site.button("ablate_rank").disabled
@@ -227,12 +227,12 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for row in site.dataframe[0].value.itertuples():
         assert row.before == pytest.approx(float(before[row.id]), abs=1e-5)
         assert row.after == pytest.approx(float(after[row.id]), abs=1e-5)
-    site.text_area("ablate_text").set_value("the [MASK] lamp sings").run()
+    site.text_input("ablate_text").set_value("the [MASK] lamp sings").run()
     assert any("word masked at position 2" in e.value for e in site.text)
     site.selectbox("ablate_position").set_value("0").run()
     assert any("Position 0 holds no word that can be masked" in m for m in messages(site))
     site.selectbox("ablate_position").set_value("automatic")
-    site.text_area("ablate_text").set_value("...").run()
+    site.text_input("ablate_text").set_value("...").run()
     assert any("There is no word to mask" in m for m in messages(site))
 
 
@@ -255,9 +255,9 @@ def test_nonsense(site: AppTest):
     site.selectbox("ablate_model").set_value(MINILM).run()
     assert not site.exception
     assert any("has no L23H4" in toast.value for toast in site.toast)
-    site.text_area("ablate_text").set_value("word " * 300).run()
+    site.text_input("ablate_text").set_value("word " * 300).run()
     assert any("302 tokens long, 46 over the limit of 256" in m for m in messages(site))
-    site.text_area("ablate_text").set_value("word " * 130).run()
+    site.text_input("ablate_text").set_value("word " * 130).run()
     site.button("ablate_rank").click().run()
     assert any("4 over the limit of 128 for a ranking" in m for m in messages(site))
     with pytest.raises(ValueError, match="13 heads are chosen; at most 12"):

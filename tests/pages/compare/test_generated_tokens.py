@@ -153,7 +153,7 @@ def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: s
     open_page(site, PAGE, generated_tokens_prompt=prompt)
     assert not site.exception
     assert any(message in m for m in messages(site))
-    assert site.text_area("generated_tokens_prompt").value == prompt
+    assert site.text_input("generated_tokens_prompt").value == prompt
 
 
 def test_hostile_text_and_sampling(site: AppTest):

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from attention_core import AttentionRecord
-from pages.compare.heads import settings, stages, statistics, take_away, values
+from pages.compare.heads import choices, stages, statistics, take_away, values
 from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
 from serving.models import ready
@@ -176,8 +176,8 @@ def test_order_and_captions_come_from_the_table(site: AppTest):
 
 
 def test_heads_without_a_value_come_last():
-    assert settings.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=False) == [2, 0, 1]
-    assert settings.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=True) == [0, 2, 1]
+    assert choices.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=False) == [2, 0, 1]
+    assert choices.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=True) == [0, 2, 1]
 
 
 def test_one_scale_and_the_threshold(site: AppTest):
@@ -231,8 +231,8 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     text = "word " * 255
     open_page(site, HEADS, heads_text=text)
     assert any("257 tokens long, 1 over the limit of 256" in m for m in messages(site))
-    assert site.text_area("heads_text").value == text
-    site.text_area("heads_text").set_value("word " * 254).run()
+    assert site.text_input("heads_text").value == text
+    site.text_input("heads_text").set_value("word " * 254).run()
     assert not messages(site)
     assert len(components(site)["mosaic"][0]["labels"]) == 256
 
@@ -240,7 +240,7 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
 def test_a_pair_beyond_a_shorter_text_becomes_its_last(site: AppTest):
     open_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
-    site.text_area("heads_text").set_value("one").run()
+    site.text_input("heads_text").set_value("one").run()
     assert not site.exception
     assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == (
         2,
@@ -255,4 +255,4 @@ def test_the_default_pair_is_the_lectures(site: AppTest):
     row, column = header["chosen"]
     assert (header["labels"][row], header["labels"][column]) == ("it", "animal")
     assert site.dataframe[0].value["value"][3] == pytest.approx(0.640, abs=5e-4)
-    assert site.text_area("heads_text").value == controls.ANIMAL
+    assert site.text_input("heads_text").value == controls.ANIMAL

@@ -63,7 +63,7 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
 def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     text = "Two kettles sing before one lamp"
     open_page(site, SIDE)
-    site.text_area("side_by_side_text").set_value(text).run()
+    site.text_input("side_by_side_text").set_value(text).run()
     site.select_slider("side_by_side_a_layer").set_value(5)
     site.select_slider("side_by_side_a_head").set_value(11)
     site.select_slider("side_by_side_b_layer").set_value(29)
@@ -82,11 +82,11 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
 def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
     open_page(site, SIDE)
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
-    site.text_area("side_by_side_text").set_value("word " * 60).run()
+    site.text_input("side_by_side_text").set_value("word " * 60).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
     site.selectbox("side_by_side_colours").set_value(controls.LINEAR).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
-    site.text_area("side_by_side_text").set_value("word").run()
+    site.text_input("side_by_side_text").set_value("word").run()
     site.selectbox("side_by_side_colours").set_value(controls.SQUARE_ROOT).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
 
@@ -140,26 +140,25 @@ def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
 
 def test_presets_fill_the_box(site: AppTest):
     open_page(site, SIDE)
-    for name, sentence in controls.SENTENCES.items():
-        site.button_group("side_by_side_text_preset").set_value(name).run()
-        assert site.text_area("side_by_side_text").value == sentence
+    for sentence in controls.SENTENCES:
+        site.menu_button("side_by_side_text_example").click(sentence).run()
+        assert site.text_input("side_by_side_text").value == sentence
         assert not site.exception
-        assert site.button_group("side_by_side_text_preset").value is None
 
 
 def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     text = "word " * 270
     open_page(site, SIDE)
-    site.text_area("side_by_side_text").set_value(text).run()
+    site.text_input("side_by_side_text").set_value(text).run()
     assert not site.exception
     # 270 words and [CLS], [SEP]; 16 tokens over 256
     assert any("272 tokens long, 16 over the limit of 256" in m for m in messages(site))
-    assert site.text_area("side_by_side_text").value == text
+    assert site.text_input("side_by_side_text").value == text
 
 
 def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
     open_page(site, SIDE)
-    site.text_area("side_by_side_text").set_value("").run()
+    site.text_input("side_by_side_text").set_value("").run()
     assert any("type a word or more" in m for m in messages(site))
 
 
@@ -174,7 +173,7 @@ def test_a_link_restores_the_view(site: AppTest):
     )
     assert not site.exception
     assert not site.toast
-    assert site.text_area("side_by_side_text").value == "A linked sentence"
+    assert site.text_input("side_by_side_text").value == "A linked sentence"
     titles = [header["title"] for header, _ in maps(site)[:2]]
     assert titles[0].endswith("L2H7")
     assert all(title.startswith("MiniLM") for title in titles)
@@ -195,7 +194,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), L3H1"
     assert titles[1] == "SmolLM2 135M Instruct, L4H1"
     labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
-    assert labels == ["Model", "Layer", "Head", "Colours"]
+    assert labels == ["Colours", "Model", "Layer", "Head"]
 
 
 TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
@@ -281,7 +280,7 @@ def test_two_decoder_heads_hide_the_same_half(site: AppTest):
 
 def test_another_sentence_on_the_right(site: AppTest):
     open_page(site, SIDE, side_by_side_two="true", side_by_side_b_model=ENCODER)
-    assert site.text_area("side_by_side_text_b").value.endswith("too wide")
+    assert site.text_input("side_by_side_text_b").value.endswith("too wide")
     *_, (header, values) = maps(site)
     assert header["labels"] == [
         "[CLS]",

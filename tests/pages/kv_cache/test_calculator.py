@@ -23,7 +23,7 @@ def table(site: AppTest) -> dict[str, str]:
 
 
 def preset(site: AppTest, name: str) -> AppTest:
-    return site.button_group("calculator_preset").set_value(name).run()
+    return site.menu_button("calculator_example").click(name).run()
 
 
 def test_the_numbers_are_those_of_the_shapes(site: AppTest):

@@ -171,7 +171,7 @@ def test_bad_input_says_why_and_stays(site: AppTest, link: dict[str, str], messa
     open_page(site, PAGE, **link)
     assert not site.exception
     assert any(message in m for m in messages(site))
-    assert site.text_area("inside_the_cache_prompt").value == link["inside_the_cache_prompt"]
+    assert site.text_input("inside_the_cache_prompt").value == link["inside_the_cache_prompt"]
 
 
 def test_hostile_text(site: AppTest):

@@ -202,15 +202,15 @@ def test_a_stopped_measurement_ends_and_keeps_nothing():
 )
 def test_prompts_that_cannot_be_run_are_named(site: AppTest, text: str, said: str):
     open_page(site, VIEW)
-    site.text_area("variants_text").set_value(text).run()
+    site.text_input("variants_text").set_value(text).run()
     assert not site.exception
     assert said in messages(site)[0]
-    assert site.text_area("variants_text").value == text
+    assert site.text_input("variants_text").value == text
 
 
 def test_the_page_opens_on_the_lectures_sentence_with_a_group_of_three(site: AppTest):
     open_page(site, VIEW)
-    assert site.text_area("variants_text").value == controls.ANIMAL
+    assert site.text_input("variants_text").value == controls.ANIMAL
     assert site.select_slider("variants_form").value == "GQA 4"
     assert not messages(site)
 

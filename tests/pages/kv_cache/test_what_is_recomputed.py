@@ -198,7 +198,7 @@ def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: s
     open_page(site, PAGE, what_is_recomputed_prompt=prompt)
     assert not site.exception
     assert any(message in m for m in messages(site))
-    assert site.text_area("what_is_recomputed_prompt").value == prompt
+    assert site.text_input("what_is_recomputed_prompt").value == prompt
 
 
 def test_hostile_text(site: AppTest):
@@ -250,5 +250,5 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     made = run.growth(run.Settings("short", "it saw it", 8))
     assert [step.n_tokens for step in made.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
-    site.text_area("what_is_recomputed_prompt").set_value("it saw it and it").run()
+    site.text_input("what_is_recomputed_prompt").set_value("it saw it and it").run()
     assert any("over the limit of 4 for the context of this model" in m for m in messages(site))

@@ -62,7 +62,7 @@ def run_of(name: str, text: str):
 
 
 def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
-    open_page(site, VIEW)
+    open_page(site, VIEW, block_step="2")
     table = frame(site)
     assert list(table["tensor"])[1:4] == [
         "outputs of the heads",
@@ -241,17 +241,17 @@ def test_bad_texts_are_explained(site: AppTest, section: str):
         ("\U0001f99c مرحبا \u202e", ""),
         ("one", ""),
     ):
-        site.text_area("block_text").set_value(text).run()
+        site.text_input("block_text").set_value(text).run()
         assert not site.exception
-        assert site.text_area("block_text").value == text
+        assert site.text_input("block_text").value == text
         assert [says in message for message in messages(site)] == ([True] if says else [])
-    assert MAX_TEXT_CHARACTERS >= site.text_area("block_text").proto.max_chars > 0
+    assert MAX_TEXT_CHARACTERS >= site.text_input("block_text").proto.max_chars > 0
 
 
 @pytest.mark.parametrize("text", ["", "   ", "word " * 500])
 def test_bad_texts_for_the_layers_of_2017(site: AppTest, text: str):
     open_page(site, VIEW, block_text=text or " ")
-    site.text_area("block_text").set_value(text).run()
+    site.text_input("block_text").set_value(text).run()
     assert not site.exception
     assert len(messages(site)) == 1
 
@@ -262,7 +262,7 @@ def test_every_section_is_short_and_restored_by_its_link(site: AppTest, section:
 
     open_page(site, VIEW, block_section=section)
     assert not site.exception
-    assert site.segmented_control("block_section").value == section
+    assert site.selectbox("block_section").value == section
     assert words(site) < MAX_WORDS
 
 
@@ -277,10 +277,10 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
         block_hidden="x",
     )
     assert not site.exception
-    assert site.segmented_control("block_section").value == sections.STEPS
+    assert site.selectbox("block_section").value == sections.STEPS
     assert site.selectbox("block_layer_of").value == originals.ENCODER_2017
     assert site.select_slider("block_heads").value == 8
-    assert site.select_slider("block_step").value == 2
+    assert site.select_slider("block_step").value == 0
     assert len(site.toast) == 5
 
 

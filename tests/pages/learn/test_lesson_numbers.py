@@ -90,7 +90,7 @@ def test_the_size_of_shared_heads_windows_and_latents(parts: dict[str, Any]):
 
 
 def test_the_course_s_sentences_are_offered():
-    offered = controls.SENTENCES.values()
+    offered = controls.SENTENCES
     course = NUMBERS["003_sentences"]
     assert {course["two_heads"], course["ambiguous"], NUMBERS["004_sentence"]["text"]} <= {*offered}
 

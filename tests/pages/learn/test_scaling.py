@@ -59,18 +59,18 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
     site.text_input("scaling_logits").set_value("1; -2, 0.5 3").run()
     site.select_slider("scaling_temperature").set_value(0.5).run()
     logits = torch.tensor([1.0, -2.0, 0.5, 3.0])
-    table = tables(site)[0]
+    table = tables(site)[1]
     np.testing.assert_allclose(table["as they are"], torch.softmax(logits, -1), rtol=1e-5)
     np.testing.assert_allclose(table["÷ 0.5"], torch.softmax(logits / 0.5, -1), rtol=1e-5)
     np.testing.assert_allclose(table["over their sum"], torch.softmax(logits / 2.5, -1), rtol=1e-5)
-    numbers = tables(site)[1]
+    numbers = tables(site)[0]
     assert numbers["largest weight"].iloc[0] == f"{torch.softmax(logits, -1).max():.4f}"
 
 
 def test_presets_fill_the_box(site: AppTest):
     open_page(site, VIEW)
     for name, typed in softmax.ARTICLE.items():
-        site.button_group("scaling_example").set_value(name).run()
+        site.menu_button("scaling_example").click(name).run()
         assert site.text_input("scaling_logits").value == typed
 
 
@@ -102,7 +102,7 @@ def test_sums_that_turn_round_or_vanish(site: AppTest):
     open_page(site, VIEW, scaling_logits="-1 1")
     assert not site.exception
     assert any("add up to 0" in info.value for info in site.info)
-    assert "over their sum" not in tables(site)[0]
+    assert "over their sum" not in tables(site)[1]
     site.text_input("scaling_logits").set_value("-3 1 1").run()
     assert any("smallest score wins" in info.value for info in site.info)
 
@@ -115,7 +115,7 @@ def test_extreme_scores(site: AppTest, typed: str):
     for temperature in (softmax.TEMPERATURES[0], softmax.TEMPERATURES[-1]):
         site.select_slider("scaling_temperature").set_value(temperature).run()
         assert not site.exception
-    assert tables(site)[0]["as they are"].sum() == pytest.approx(1.0, abs=1e-5)
+    assert tables(site)[1]["as they are"].sum() == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("d_k", [1, 64, 1024])
@@ -202,7 +202,7 @@ def test_sentences_of_all_kinds(site: AppTest, model: str, text: str):
     open_page(site, VIEW, scaling_model=model, scaling_text=text)
     assert not site.exception
     assert maps(site) or messages(site)
-    assert site.text_area("scaling_text").value == text
+    assert site.text_input("scaling_text").value == text
 
 
 def test_a_link_restores_the_view(site: AppTest):

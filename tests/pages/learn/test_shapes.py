@@ -269,7 +269,7 @@ def test_torch_s_real_message_about_view(site: AppTest):
 
 
 def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
-    open_page(site, VIEW)
+    open_page(site, VIEW, shapes_step="6")
     site.slider("shapes_heads").set_value(4).run()
     assert not site.exception
     (said,) = messages(site)
@@ -450,7 +450,7 @@ def test_a_link_restores_the_view(site: AppTest):
 def test_nonsense_in_a_link_falls_back(site: AppTest):
     open_page(site, VIEW, shapes_step="99", shapes_of="no-such-model", shapes_d_out="many")
     assert not site.exception
-    assert site.slider("shapes_step").value == 6
+    assert site.slider("shapes_step").value == 1
     assert site.slider("shapes_d_out").value == 6
     assert site.selectbox("shapes_of").value == "the example"
     assert len(site.toast) == 3

@@ -108,7 +108,7 @@ def test_a_text_of_many_tokens_has_no_embedding_picture(site: AppTest):
 def test_presets_fill_the_box(site: AppTest):
     open_page(site, VIEW)
     for name, text in tokenizers.PRESETS.items():
-        site.button_group("tokens_preset").set_value(name).run()
+        site.menu_button("tokens_example").click(name).run()
         assert not site.exception
         assert site.text_area("tokens_text").value == text
 

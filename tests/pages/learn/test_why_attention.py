@@ -55,7 +55,7 @@ def test_the_notebook_s_weights_on_the_page(site: AppTest):
     table = site.dataframe[0].value
     expected = NUMBERS["002_self_attention_v2_seed789"]["weights"][-1]
     np.testing.assert_allclose(table["attention: weight"], expected, atol=5e-5)
-    assert site.text_area("why_attention_text").disabled
+    assert site.text_input("why_attention_text").disabled
     assert metrics(site)["The sentence: 6 × 3 numbers"] == "18"
 
 
@@ -165,10 +165,10 @@ def test_sentences_of_all_kinds(site: AppTest, text: str):
 )
 def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
     open_page(site, VIEW)
-    site.text_area("why_attention_text").set_value(text).run()
+    site.text_input("why_attention_text").set_value(text).run()
     assert not site.exception
     assert any(message in shown for shown in messages(site))
-    assert site.text_area("why_attention_text").value == text
+    assert site.text_input("why_attention_text").value == text
     assert len(drawn_charts(site)) == 2  # the sections that need no sentence stay
 
 
@@ -176,7 +176,7 @@ def test_a_word_is_never_read_as_anything_but_text(site: AppTest):
     open_page(site, VIEW)
     plain = drawn_charts(site)[0]
     words = ["a:Q", "a[0].b", "datum.word", '"];alert(1);["', "\\u0022", "<img/src=x>", "count()"]
-    site.text_area("why_attention_text").set_value(" ".join(words)).run()
+    site.text_input("why_attention_text").set_value(" ".join(words)).run()
     assert not site.exception
     chart = drawn_charts(site)[0]
     assert list(chart.rows["word"]) == 2 * words  # once for each network
@@ -232,7 +232,7 @@ def test_a_link_restores_the_view(site: AppTest):
     )
     assert not site.exception
     assert not site.toast
-    assert site.text_area("why_attention_text").value == TEXT
+    assert site.text_input("why_attention_text").value == TEXT
     assert site.select_slider("why_attention_width").value == 32
     assert site.select_slider("why_attention_state").value == 64
     assert site.slider("why_attention_hold").value == 3.5

@@ -48,79 +48,62 @@ class Order:
 
 def reading(run: Run) -> Reading:
     """The controls that choose what is measured and which keys are left out."""
-    columns = st.columns([2, 3, 2], gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        measure = linked(
-            st.selectbox,
-            "Measure",
-            MEASURES,
-            key="heads_measure",
-            help="A weight α says how much of a value vector v a query takes. The contribution "
-            "‖α v W_O‖ is the length of what the head then writes: small where the value is short, "
-            "however large the weight. The bias of the output projection is left out.",
-        )
-    with columns[1]:
-        left_out = linked(
-            st.pills,
-            "Leave out keys",
-            noise.KINDS,
-            selection_mode="multi",
-            key="heads_hide",
-            help="Not drawn, where the text has such tokens. The model itself saw them.",
-        )
-    with columns[2]:
-        renormalise = linked(
-            st.toggle,
-            "Renormalise the rest",
-            key="heads_renormalise",
-            help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
-        )
+    measure = linked(
+        st.selectbox,
+        "Measure",
+        MEASURES,
+        key="heads_measure",
+        help="A weight α says how much of a value vector v a query takes. The contribution "
+        "‖α v W_O‖ is the length of what the head then writes: small where the value is short, "
+        "however large the weight. The bias of the output projection is left out.",
+    )
+    left_out = linked(
+        st.pills,
+        "Leave out keys",
+        noise.KINDS,
+        selection_mode="multi",
+        key="heads_hide",
+        help="Not drawn, where the text has such tokens. The model itself saw them.",
+    )
+    renormalise = linked(
+        st.toggle,
+        "Renormalise the rest",
+        key="heads_renormalise",
+        help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
+    )
     hidden = noise.hidden(run.tokens, left_out)
     return Reading(measure or WEIGHTS, hidden, renormalise and bool(hidden))
 
 
 def drawing() -> Drawing:
     """The controls that choose how values become pictures."""
-    columns = st.columns([3, 4, 3, 4], gap="small", vertical_alignment="bottom")
-    with columns[0]:
-        scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
-    with columns[1]:
-        root = linked(
-            st.toggle,
-            "Show small values",
-            True,
-            key="heads_root",
-            help="Colours by the square root of the value instead of the value.",
-        )
-    with columns[2]:
-        large = linked(st.toggle, "Large tiles", key="heads_large", help="In a frame that scrolls.")
-    with columns[3]:
-        threshold = linked(
-            st.slider,
-            "Hide values below (% of the scale)",
-            0,
-            50,
-            0,
-            key="heads_threshold",
-        )
+    scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
+    root = linked(
+        st.toggle,
+        "Show small values",
+        True,
+        key="heads_root",
+        help="Colours by the square root of the value instead of the value.",
+    )
+    large = linked(st.toggle, "Large tiles", key="heads_large", help="In a frame that scrolls.")
+    threshold = linked(
+        st.slider, "Hide values below (% of the scale)", 0, 50, 0, key="heads_threshold"
+    )
     return Drawing(scale == ONE_SCALE, root, threshold / 100, large)
 
 
 def order(table: pd.DataFrame) -> Order:
     """Which heads are drawn, sorted by a statistic of the table."""
     by_title = {s.title: s for s in statistics.definitions()}
-    columns = st.columns(2, gap="small", vertical_alignment="bottom")
-    with columns[0]:
-        title = linked(
-            st.selectbox,
-            "Order",
-            (LAYERS, *by_title),
-            key="heads_sort",
-            help="  \n".join(f"**{s.title}**: {s.definition}" for s in by_title.values()),
-        )
+    title = linked(
+        st.selectbox,
+        "Order",
+        (LAYERS, *by_title),
+        key="heads_sort",
+        help="  \n".join(f"**{s.title}**: {s.definition}" for s in by_title.values()),
+    )
     by_layer = title == LAYERS
-    with columns[1]:
-        rising = linked(st.toggle, "Smallest first", key="heads_rising", disabled=by_layer)
+    rising = linked(st.toggle, "Smallest first", key="heads_rising", disabled=by_layer)
     count = linked(
         st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
     )

@@ -1,0 +1,56 @@
+"""The settings of the page "Generated tokens": what is generated, and which weights are shown."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.compare.generated_tokens import run, step
+from pretrained import ModelSpec
+from serving import visit
+from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
+from ui.widgets import controls
+from ui.widgets.linked import linked
+from ui.widgets.run_form import run_form
+
+
+def request(model: str, prompt: str) -> run.Settings:
+    """What is generated: a row of settings with a button that starts the run."""
+    keys = [f"generated_tokens_{name}" for name in ("new", "temperature", "seed")]
+    with run_form("generated_tokens", *keys):
+        n_new = linked(
+            st.slider,
+            "New tokens",
+            MIN_TRACED_TOKENS,
+            MAX_TRACED_TOKENS,
+            24,
+            key="generated_tokens_new",
+        )
+        temperature = linked(
+            st.slider,
+            "Temperature",
+            0.0,
+            2.0,
+            0.0,
+            0.05,
+            key="generated_tokens_temperature",
+            help="0 always takes the likeliest token; then the seed has no effect.",
+        )
+        seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")
+    return run.Settings(model, prompt, n_new, temperature, seed if temperature else 0)
+
+
+def view(spec: ModelSpec) -> step.View:
+    """Which weights are shown."""
+    which = linked(
+        st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
+    )
+    layer = controls.number("Layer", "generated_tokens_layer", spec.n_layers, 17, part=visit.LAYER)
+    head = controls.number("Head", "generated_tokens_head", spec.n_heads, 5, part=visit.HEAD)
+    without_first = linked(
+        st.toggle,
+        "Leave out the first token",
+        key="generated_tokens_without",
+        help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
+        "changes: the model ran with all weights.",
+    )
+    return step.View(which, layer, head, without_first)

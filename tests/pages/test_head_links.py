@@ -1,0 +1,74 @@
+"""The links at an opened head open that very head on the other pages."""
+
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import FRAME, open_page
+from tests.helpers.bundled_models import DECODER
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+TEXT = "Two cats & a dog, 100 % awake?"
+LAYER, HEAD = 13, 8
+OPENED = {
+    "pages/start/home/page.py": {
+        "home_text": TEXT,
+        "home_a_model": DECODER,
+        "home_a_layer": str(LAYER),
+        "home_a_head": str(HEAD),
+    },
+    "pages/compare/heads/page.py": {
+        "heads_text": TEXT,
+        "heads_model": DECODER,
+        "heads_layer": str(LAYER),
+        "heads_head": str(HEAD),
+    },
+    "pages/compare/side_by_side/page.py": {
+        "side_by_side_text": TEXT,
+        "side_by_side_a_model": DECODER,
+        "side_by_side_a_layer": str(LAYER),
+        "side_by_side_a_head": str(HEAD),
+    },
+    "pages/compare/ablate/page.py": {
+        "ablate_text": TEXT,
+        "ablate_model": DECODER,
+        "ablate_heads": f"L{LAYER}H{HEAD}",
+    },
+}
+LABELS = {
+    "All heads": "pages/compare/heads/page.py",
+    "Compare": "pages/compare/side_by_side/page.py",
+    "Ablate": "pages/compare/ablate/page.py",
+    "Word pairs": "pages/compare/word_pairs/page.py",
+    "Step through": "pages/learn/shapes/page.py",
+}
+
+
+def links(site: AppTest) -> dict[str, dict[str, str]]:
+    """What each link to another page gives it, by what the link says; of two with it the first."""
+    found: dict[str, dict[str, str]] = {}
+    for element in site.get("page_link"):
+        proto: Any = element.proto
+        query = {key: values[0] for key, values in parse_qs(proto.query_string).items()}
+        found.setdefault(proto.label, query)
+    return {label: query for label, query in found.items() if label in LABELS}
+
+
+@pytest.mark.parametrize("view", OPENED)
+def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
+    open_page(site, view, **OPENED[view])
+    assert not site.exception
+    there = links(site)
+    assert set(there) == {label for label, other in LABELS.items() if other != view}
+    for label, query in there.items():
+        other = LABELS[label]
+        if other in OPENED:
+            assert query == OPENED[other]
+        opened = AppTest.from_file(FRAME, default_timeout=60)
+        open_page(opened, other, **query)
+        assert not opened.exception
+        assert not opened.toast  # nothing of the link was refused
+        assert TEXT in [box.value for box in opened.text_input]
