@@ -28,7 +28,7 @@ class Visit:
     openings: int = 0
     seen: dict[str, tuple[int, Any, str]] = field(default_factory=dict)
 
-    def open_page(self, page: str, values: Mapping[str, Any]) -> None:
+    def open_page(self, page: str, values: Mapping[Any, Any]) -> None:
         """Tell which page runs; called before each of its runs.
 
         values: what the widgets hold. Who chose something and opened another page at once left
