@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, Error, Page
 
 Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
 
-PAINT_SECONDS = 9  # for whatever is no claim about speed: the machine may be busy
+PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
 
 _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
