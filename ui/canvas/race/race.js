@@ -15,7 +15,7 @@ const LANE = 74,
   HEAD = 18, // of a lane: its name and its time
   AXIS = 20,
   SIDE = 6;
-const COLOURS = [OKABE_ITO.vermillion, OKABE_ITO.blue]; // as in ui/charts/style.py
+const COLOURS = [OKABE_ITO.blue, OKABE_ITO.vermillion]; // as in ui/charts/style.py
 const SHORTEST_AXIS = 200; // milliseconds
 
 // Where the replay of a drawing is: which run, and its time in milliseconds at a moment of the page's
