@@ -48,6 +48,7 @@ def main() -> None:
         page.get_by_role("button", name="Generate").click()
         expect(page.get_by_text("Done: 100 tokens.")).to_be_visible()
         expect(page.get_by_text("Every step, and the data")).to_be_visible()
+        expect(page.locator("figure.race .readout")).to_contain_text("times.")  # at its end
         _save(page, "generate")
 
 
