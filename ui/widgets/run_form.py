@@ -19,10 +19,11 @@ def run_form(prefix: str, *keys: str, verb: str = "Run") -> Iterator[None]:
     """A row for the widgets made inside the `with`, and behind them the button that sends them.
 
     Until then the script gets the values of the last run, whatever else changes on the page; but a
-    row among settings that were closed sends what was moved with the next change. The address follows a linked widget at once, because the browser writes it: who opens it gets the
-    values that stand in the row, and the run for them. No widget in the row may have a callback:
-    Streamlit refuses that in a form. prefix: as in `progress.watched`, whose stopped run the button
-    starts again. keys: those of the linked widgets in the row. verb: the label of the button.
+    row among settings that were closed sends what was moved with the next change. The address
+    follows a linked widget at once, because the browser writes it: who opens it gets the values
+    that stand in the row, and the run for them. No widget in the row may have a callback: Streamlit
+    refuses that in a form. prefix: as in `progress.watched`, whose stopped run the button starts
+    again. keys: those of the linked widgets in the row. verb: the label of the button.
     """
 
     def sent() -> None:
