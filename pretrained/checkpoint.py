@@ -110,11 +110,8 @@ def obstacles(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
-    options = {
-        option: (config.get(option, allowed[0]), allowed)
-        for option, allowed in OPTIONS[config["model_type"]].items()
-    }
-    for option, (value, allowed) in options.items():
+    for option, allowed in OPTIONS[config["model_type"]].items():
+        value = config.get(option, allowed[0])
         if value not in allowed:
             yield f"The core does not build models with {option}={value!r}."
     if config["model_type"] == "llama":

@@ -42,16 +42,15 @@ SECTIONS = {
     "Weights": [("weights/models", "Models", "database")],
 }
 
+# folder in pages/ -> the page's icon, as Streamlit takes it
+ICONS = {
+    folder: f":material/{icon}:" for entries in SECTIONS.values() for folder, _, icon in entries
+}
+
 
 def script(folder: str) -> str:
     """The path of a page's script, as `st.page_link` takes it: "learn/ladder" -> ".../page.py"."""
     return str(ROOT / "pages" / folder / "page.py")
-
-
-def icon(folder: str) -> str:
-    """The icon of a page, as Streamlit takes it."""
-    names = {page: name for entries in SECTIONS.values() for page, _, name in entries}
-    return f":material/{names[folder]}:"
 
 
 def pages() -> dict[str, list[st.Page]]:
@@ -61,7 +60,7 @@ def pages() -> dict[str, list[st.Page]]:
             st.Page(
                 script(folder),
                 title=title,
-                icon=icon(folder),
+                icon=ICONS[folder],
                 url_path=folder.rpartition("/")[2].replace("_", "-"),
                 default=folder == "start/home",
             )

@@ -37,6 +37,6 @@ def head_links(choice: HeadChoice, text: str, *, here: str) -> None:
                 st.page_link(
                     sections.script(folder),
                     label=label,
-                    icon=sections.icon(folder),
+                    icon=sections.ICONS[folder],
                     query_params={f"{prefix}_{key}": value for key, value in parameters.items()},
                 )
