@@ -81,11 +81,6 @@ def names() -> list[str]:
     return [*(entry.spec.name for entry in models.ready("decoder")), *shapes]
 
 
-def title(name: str) -> str:
-    """What a name stands for; plain text, as a folder of any name may be a model."""
-    return SHAPES[name].title if name in SHAPES else models.spec(name).title
-
-
 def ways() -> list[str]:
     """The contenders that this machine can run."""
     return [name for name in CONTENDERS if _has_transformers() or name.startswith("core")]
