@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pages.compare.heads import mosaic
 from pages.generate.generate import race
-from ui.canvas import chips, component, heatmap, lines, mosaic, shaded, tensors
+from ui.canvas import chips, component, heatmap, lines, shaded, tensors
 from ui.canvas.component import Canvas, pack
 from ui.charts import style
 

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from pages.compare.heads import choices, numbers, open_head, stages, statistics, take_away, values
+from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs, visit
-from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pages.compare.heads.packing import Packed, pack
 from serving.cache import kept
 from serving.limits import PACKED_CACHE_BYTES, READ_CACHE_BYTES
 from serving.runs import Run
-from ui.canvas.mosaic import Packed, pack
 
 WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
 UNITS = {WEIGHTS: "weight", CONTRIBUTIONS: "contribution"}

@@ -23,14 +23,14 @@ async function inflate(deflated) {
 
 /** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
 /**
- * As ui/canvas/mosaic/__init__.py describes it.
+ * As pages/compare/heads/mosaic.py describes it.
  * @typedef {{
  *   selected: number, order: number[] | null, captions: string[], scale: number | null,
  *   square_root: boolean, threshold: number, hidden: number[], large: boolean,
  * }} Arrangement
  */
 /**
- * What ui/canvas/mosaic/packing.py packs.
+ * What pages/compare/heads/packing.py packs.
  * @typedef {{
  *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
  *   valueName: string, levels: number, largest: number[], digest: string,

@@ -14,12 +14,12 @@ from typing import Any
 
 import streamlit as st
 
+from pages.compare.heads.packing import Packed
+from ui.canvas import component
 from ui.canvas.component import Canvas
-from ui.canvas.mosaic.packing import Packed, pack
 
-__all__ = ["Arrangement", "Packed", "arrange", "mosaic", "pack"]
-
-ARRANGE_JS = (Path(__file__).parent / "arrange.js").read_text(encoding="utf-8")
+_SCRIPT = Path(component.__file__).parent / "mosaic" / "arrange.js"
+ARRANGE_JS = _SCRIPT.read_text(encoding="utf-8")
 
 canvas = Canvas("mosaic")
 _arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
