@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from pages.compare.ablate import runs
 from tests.helpers.browser import (
+    choose,
     click,
     expect_parameter,
     metric_value,
@@ -111,9 +112,7 @@ def test_rank_and_switch_off_the_strongest(
 def test_by_keyboard_alone(page: Page, site: Site):
     open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
-    press(page.get_by_test_id("stMultiSelect").locator("input"))
-    page.keyboard.type("L4H7")
-    page.keyboard.press("Enter")
+    choose(page.get_by_test_id("stMultiSelect").locator("input"), "L4H7")
     expect(page).to_have_url(re.compile("ablate_heads=L4H7"))
     expect(page.get_by_text("Effects need not add up.")).to_be_visible()
     page.keyboard.press("Escape")

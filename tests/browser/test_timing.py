@@ -6,7 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, heatmap, open_page, press, read_cell
+from tests.helpers.browser import choose, click, heatmap, open_page, press, read_cell
 from tests.helpers.bundled_models import DECODER
 
 TINY = "/timing?timing_model=random-tiny&timing_tokens=16&timing_repeats=2"
@@ -29,7 +29,7 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
         page.get_by_text("random-tiny, 5 prompt tokens, 16 new, repeats: 2; cpu")
     ).to_be_visible()
     beside = page.get_by_role("combobox", name="Beside it")
-    press(beside, "ArrowDown", "Enter")
+    choose(beside)
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
     expect(beside).to_have_value(re.compile("^stored .* random-gpt2-124m"))
     expect(page.get_by_text("Without ÷ with, the core")).to_be_visible()

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    choose,
     choose_example,
     click,
     heatmap,
@@ -54,9 +55,7 @@ def test_a_sentence_of_one_s_own_and_a_word_by_the_keyboard(page: Page, site: Si
     type_text(page, "Sentence", ARTIST)
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     box = page.get_by_role("combobox", name="Word A (key)")
-    press(box)
-    box.fill("portrait")
-    page.keyboard.press("Enter")
+    choose(box, "portrait")
     expect(page.get_by_text("attention to A, “\u2068portrait\u2069”")).to_be_visible()
     expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'portrait'):.3f}")
 

@@ -41,6 +41,20 @@ def press(target: Locator, *keys: str) -> None:
         target.page.keyboard.press(key)
 
 
+def choose(box: Locator, typed: str = "") -> None:
+    """Take the first option of a list by the keyboard, or the first that what is typed leaves.
+
+    Enter takes the option that is marked; before one is, it would close the list and take none.
+    """
+    press(box)
+    if typed:
+        box.fill(typed)
+    else:
+        box.press("ArrowDown")
+    expect(box).to_have_attribute("aria-activedescendant", re.compile("."))
+    box.press("Enter")
+
+
 def unfold(page: Page, title: str) -> None:
     """Open the part of the page that is folded under a title, and wait until it is open.
 
