@@ -92,7 +92,7 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     page.locator(".st-key-generated_tokens_stop button").click()
     expect(page.get_by_text("Stopped. Press Run to start again.")).to_be_visible()
     with settings(page):
-        page.get_by_role("button", name="Run", exact=True).click()
+        click(page.get_by_role("button", name="Run", exact=True))
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens|^40 tokens, one"))).to_be_visible()
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import choose_example, open_page, set_slider, unfold
+from tests.helpers.browser import choose_example, click, open_page, set_slider, unfold
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.visitors import Arrive
 
@@ -35,7 +35,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     # a preset and a swap: what they set is in the link of the very run that they cause
     choose_example(page, "woman: brush or portrait?")
     link(page, "word_pairs_query=woman")
-    page.get_by_role("button", name="Swap the first two").click()
+    click(page.get_by_role("button", name="Swap the first two"))
     address = link(page, "word_pairs_a=woman")
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
@@ -47,7 +47,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     take_away(other)
     assert link(other, "word_pairs_a=woman") == address
     with other.expect_download() as download:
-        other.get_by_role("button", name="All charts").click()
+        click(other.get_by_role("button", name="All charts"))
     with zipfile.ZipFile(download.value.path()) as files:
         assert len(files.namelist()) == 8
         svg = ElementTree.fromstring(files.read("heads_A.svg"))

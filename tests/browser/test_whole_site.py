@@ -88,9 +88,7 @@ def late_picture(page: Page, by: float) -> dict[str, float | None]:
     return {} if in_time else {path: top}
 
 
-def check(
-    page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
-) -> dict[str, Any]:
+def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000) -> dict[str, Any]:
     """What the rules, all if none is named, still find in a part of the page after a while."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
