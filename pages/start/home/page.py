@@ -32,10 +32,11 @@ else:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
+        pair = head_picture.strongest(run, choice)
         scale = head_picture.colour_scale([(run, choice)])
-        head_picture.one_head(run, choice, scale, key="home_map")
         head_picture.strongest_pair(run, choice)
-        head_links(choice, text, here="start/home")
+        head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
+        head_links(choice, text, here="start/home", pair=(run.tokens, *pair))
 
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
