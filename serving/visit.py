@@ -7,7 +7,7 @@ take (a layer that its model does not have) stays chosen for the pages that can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,14 +99,19 @@ class Visit:
         self._choose(says(value), changed)
         self.seen[key] = (self.openings, value, says)
 
-    def given(self, key: str, value: Any) -> None:
-        """Note that the page itself gave a widget a value: that is no choice of the visitor's."""
-        opening, _, says = self.seen[key]
-        self.seen[key] = (opening, value, says)
-
     def part(self, name: str) -> Part:
         """For a widget that shows one part of the visit as it is."""
         return Part(self.chosen.get(name), lambda value: {name: value})
+
+    def either(self, key: str, name: str, values: Container[Any]) -> Part:
+        """For a widget that shows a part of the visit, or something that its page alone has.
+
+        key: of the widget. values: those of the part. Whoever chose what the page alone has finds
+        it there again.
+        """
+        own = self.chosen.get(key)
+        brought = own if own is not None and own not in values else self.chosen.get(name)
+        return Part(brought, lambda v: {key: v, name: v} if v in values else {key: v})
 
     def pair(
         self, text: str, spans: Mapping[Any, Span], shown: Callable[[], Iterable[Any]]
@@ -126,6 +131,29 @@ class Visit:
             return {} if None in places else {PAIR: Pair(text, *places)}  # type: ignore[arg-type]
 
         return [Part(value, says) for value in brought]
+
+    def renew(
+        self, shown: Mapping[str, Any], parts: Iterable[Part], state: MutableMapping[Any, Any]
+    ) -> None:
+        """Give the widgets of a pair what they show of another text, or of one cut otherwise.
+
+        shown: their keys, and what they show if nobody chose a pair. parts: as of `pair`. state:
+        what widgets hold. A pair of this text is found again; numbers that the visitor chose for
+        another text stay, and are chosen for this one too.
+        """
+        for (key, default), part in zip(shown.items(), parts, strict=True):
+            if not self.is_seen(key):
+                continue
+            if part.brought is not None or PAIR not in self.chosen:
+                state[key] = default if part.brought is None else part.brought
+                self._given(key, state[key])
+            else:
+                self._given(key, None)
+
+    def _given(self, key: str, value: Any) -> None:
+        """Note what a widget was given by the page: only another value is the visitor's choice."""
+        opening, _, says = self.seen[key]
+        self.seen[key] = (opening, value, says)
 
     def _choose(self, said: Mapping[str, Any], changed: bool) -> None:
         """Take what a widget says; of one that was not changed only the partners of a choice.

@@ -165,9 +165,9 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
 
 
 def word_of(tokens: Tokens, token: int) -> str | None:
-    """The word that a token belongs to, as `group_labels` names it; None for white space and for a
-    token with a meaning of its own.
+    """The word that a token belongs to, as `group_labels` names it.
 
+    None for white space and for a token with a meaning of its own.
     Raises: IndexError for a token that is not there.
     """
     start, end = tokens.spans[token]

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pretrained import Tokens
-from pretrained.tokenization.alignment import word_of
-from serving.heads import HeadId
+from serving.heads import HeadId, TokenPair
 from ui.frame import sections
 from ui.widgets.controls import HeadChoice
 
 
-def head_links(
-    choice: HeadChoice, text: str, *, here: str, pair: tuple[Tokens, int, int] | None = None
-) -> None:
+def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:
     """A row of links to this head on this text, one for each other page.
 
     here: the folder of the page on which they stand ("compare/heads"): it gets no link to itself.
-    pair: the tokens of the text, and which of them is looked from and which is looked at.
+    pair: which tokens of the text are looked at together there.
     """
-    numbers, words = {}, {}
-    if pair is not None:
-        tokens, query, key = pair
-        numbers = {"query": str(query), "key": str(key)}
-        looks, at = word_of(tokens, query), word_of(tokens, key)
-        if looks and at:
-            words = {"query": looks, "a": at}
+    numbers, words = (pair.numbers(), pair.words()) if pair else ({}, {})
     model, layer, head = choice.entry.spec.name, str(choice.layer), str(choice.head)
     name = str(HeadId(choice.layer, choice.head))
     # what the link says, and the parameters of the page's address without their prefix
@@ -40,7 +30,11 @@ def head_links(
         ),
         "compare/ablate": ("Ablate", {"text": text, "model": model, "heads": name}),
         "compare/word_pairs": ("Word pairs", {"text": text, "model": model} | words),
-        "learn/shapes": ("Step through", {"words": text, "of": model, "layer": layer}),
+        "learn/shapes": (
+            "Step through",
+            # at the step in which each head stands alone for the first time
+            {"words": text, "of": model, "layer": layer, "head": head, "step": "6"},
+        ),
     }
     with st.container(horizontal=True, gap="small"):
         for folder, (label, parameters) in pages.items():

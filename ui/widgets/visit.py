@@ -19,12 +19,10 @@ def current() -> Visit:
     return visitor
 
 
-def waits(what: str) -> None:
-    """Say, where the sentence of the visit cannot be used, what the page computes with instead."""
+def waits(what: str, where: str = "on the other pages") -> None:
+    """Say, where the sentence of the visit is not used, what is computed with, and where it is."""
     if visit.TEXT in current().chosen:
-        st.markdown(
-            f":small[This page computes with {what}; your sentence waits on the other pages.]"
-        )
+        st.markdown(f":small[This page computes with {what}; your sentence waits {where}.]")
 
 
 def bring(key: str, value: Any, *, choices: Container[object] | None, default: Any = None) -> None:

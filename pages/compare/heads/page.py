@@ -6,6 +6,7 @@ from pages.compare.heads import choices, numbers, open_head, stages, statistics,
 from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs, visit
+from serving.heads import TokenPair
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
@@ -94,7 +95,7 @@ def pictures() -> None:
     with map_place:
         open_head.show_map(run, choice, reading, drawing, stage, pair)
         head_picture.strongest_pair(run, choice)
-        head_links(choice, text, here="compare/heads", pair=(run.tokens, *pair))
+        head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
     with lines_column:
         open_head.show_lines(run, choice, reading)
 

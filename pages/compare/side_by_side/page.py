@@ -6,6 +6,7 @@ from pages.compare.side_by_side import comparison as side_by_side
 from pages.compare.side_by_side import reference as beside
 from pages.compare.side_by_side import same_pair, take_away
 from serving import models, runs
+from serving.heads import TokenPair
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
@@ -85,7 +86,12 @@ if len(opened) == 2:
     )
     scale = side_by_side.scale(comparison.sides, colours)
     both_runs = opened[0][2], opened[1][2]
-    above = [column.container(horizontal=True, vertical_alignment="center") for column in columns]
+    above = [
+        column.container(
+            horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
+        )
+        for column, which in zip(columns, "ab", strict=True)
+    ]
     maps = [column.container() for column in columns]
     with columns[0]:
         pair = choose_pair(both_runs[0], first, "side_by_side")
@@ -97,7 +103,7 @@ if len(opened) == 2:
             framed = cell if view == side_by_side.TOKENS else None
             side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map")
             head_picture.strongest_pair(run, choice)
-            links = (run.tokens, *cell) if cell is not None else None
+            links = TokenPair(run.tokens, *cell) if cell is not None else None
             head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:
     which, column, run, choice = opened[0]

@@ -56,9 +56,9 @@ def show(
         run.weights[layer, head][right]
         for layer, head in ((choice.layer, choice.head), (best.layer, best.head))
     )
-    places[1].text(f"The same pair gets {weight:.3f} here, and most in {best}: {most:.3f}.")
+    places[1].text(f"The same pair: {weight:.3f}.", width="content")
     places[1].button(
-        f"Open {best}",
+        f"Most in {best}: {most:.3f}",
         type="tertiary",
         icon=":material/search:",
         key="side_by_side_find",

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
-from serving.heads import HeadId
+from serving.heads import HeadId, TokenPair
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
@@ -120,7 +120,7 @@ if result.sees:
         )
     best = controls.HeadChoice(entry, *result.best)
     st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
-    head_links(best, text, here="compare/word_pairs", pair=(run.tokens, *first_tokens))
+    head_links(best, text, here="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens))
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
 
 with st.expander("Take it away"):

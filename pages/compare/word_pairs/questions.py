@@ -13,7 +13,6 @@ from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 
-
 _KEYS = "word_pairs_query", "word_pairs_a", "word_pairs_b"
 _LABELS = "Word that looks (query)", "Word A (key)", "Word B (key)"
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from serving import models, runs, visit
+from serving.heads import TokenPair
 from ui.frame import sections
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
@@ -36,7 +37,7 @@ else:
         scale = head_picture.colour_scale([(run, choice)])
         head_picture.strongest_pair(run, choice)
         head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
-        head_links(choice, text, here="start/home", pair=(run.tokens, *pair))
+        head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
 
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
