@@ -34,7 +34,7 @@ text_place, right = controls.row()
 with right:
     kind = chosen_kind()
 if kind == EXAMPLE:
-    waits("an example of random numbers", "at the models, in the picker above")
+    waits("an example of random numbers", "with the models in the picker above")
 walk, problem = None, None
 with right, settings():
     colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")

@@ -35,9 +35,13 @@ else:
     else:
         pair = head_picture.strongest(run, choice)
         scale = head_picture.colour_scale([(run, choice)])
-        head_picture.strongest_pair(run, choice)
-        head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
-        head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
+        picture, beside = st.columns([7, 3], gap="medium")
+        with picture:
+            head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
+        with beside:
+            head_picture.strongest_pair(run, choice)
+            st.markdown("This head on other pages:")
+            head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
 
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
