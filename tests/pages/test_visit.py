@@ -13,7 +13,7 @@ SHAPES = "pages/learn/shapes/page.py"
 
 
 def go(site: AppTest, page: str, **address: str) -> AppTest:
-    """Another page in the same visit, as the navigation opens it: without an address but its own."""
+    """Another page in the same visit, as the navigation opens it: the last address is gone."""
     site.query_params.clear()
     open_page(site, f"pages/{page}/page.py", **address)
     assert not site.exception
