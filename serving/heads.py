@@ -1,9 +1,12 @@
-"""The name of a head: L3H1 is head 1 of layer 3, both counted from 0."""
+"""The name of a head, L3H1: head 1 of layer 3, both counted from 0; and a pair of tokens in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+from pretrained import Tokens
+from pretrained.tokenization.alignment import word_of
 
 
 @dataclass(frozen=True, order=True)
@@ -31,3 +34,21 @@ class HeadId:
 def all_heads(n_layers: int, n_heads: int) -> list[str]:
     """The names of all heads, layer by layer."""
     return [str(HeadId(layer, head)) for layer in range(n_layers) for head in range(n_heads)]
+
+
+@dataclass(frozen=True)
+class TokenPair:
+    """A query and a key, by their positions in a text that a model has cut."""
+
+    tokens: Tokens
+    query: int
+    key: int
+
+    def numbers(self) -> dict[str, str]:
+        """For the address of a page that counts tokens."""
+        return {"query": str(self.query), "key": str(self.key)}
+
+    def words(self) -> dict[str, str]:
+        """For the address of the page "Word pairs"; empty where one of the tokens is in no word."""
+        query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
+        return {"query": query, "a": key} if query and key else {}

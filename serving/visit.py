@@ -1,4 +1,4 @@
-"""What a visitor chose goes along to the other pages: the text, the model, a layer and a head.
+"""What a visitor chose goes along to the other pages: text, model, layer, head, a pair of tokens.
 
 A widget that has a part in the visit shows, when its page is opened, what the visitor chose last on
 any page. An address that names a value wins, and becomes the visitor's choice. What a page cannot
@@ -7,12 +7,50 @@ take (a layer that its model does not have) stays chosen for the pages that can.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-TEXT, MODEL, LAYER, HEAD = "text", "model", "layer", "head"
+TEXT, MODEL, LAYER, HEAD, PAIR = "text", "model", "layer", "head", "pair"
 _PARTNERS = {LAYER: HEAD, HEAD: LAYER}
+
+Span = tuple[int, int]  # a half-open range of characters
+Says = Callable[[Any], Mapping[str, Any]]  # from a widget's value to the parts that it chooses
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two places in a text: what looks (the query) and what it looks at (the key).
+
+    They are ranges of characters, because models cut a text into different tokens.
+    """
+
+    text: str
+    query: Span
+    key: Span
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a widget has to do with the visit.
+
+    brought: what it shows of the visit when its page is opened; None: nothing. says: what a value
+    of it chooses.
+    """
+
+    brought: Any
+    says: Says
+
+
+def found(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
+    """The name of the first of the named ranges that shares a character with a place, or None.
+
+    A place without characters, that of a token which a tokenizer added, is found only as it is.
+    """
+    for name, span in spans:
+        if span == place or max(span[0], place[0]) < min(span[1], place[1]):
+            return name
+    return None
 
 
 @dataclass
@@ -20,13 +58,14 @@ class Visit:
     """The visit of one visitor.
 
     chosen: what was chosen for each part. seen: the widgets that were shown since their page was
-    opened, by their keys, each with the number of that opening, its last value, and its part.
+    opened, by their keys, each with the number of that opening, its last value, and what a value of
+    it says.
     """
 
     chosen: dict[str, Any] = field(default_factory=dict)
     page: str | None = None
     openings: int = 0
-    seen: dict[str, tuple[int, Any, str]] = field(default_factory=dict)
+    seen: dict[str, tuple[int, Any, Says]] = field(default_factory=dict)
 
     def open_page(self, page: str, values: Mapping[Any, Any]) -> None:
         """Tell which page runs; called before each of its runs.
@@ -36,17 +75,14 @@ class Visit:
         """
         if page == self.page:
             return
-        shown = {
-            part: (value, values.get(key, value))
-            for key, (opening, value, part) in self.seen.items()
+        shown = [
+            (says(values.get(key, before)), values.get(key, before) != before)
+            for key, (opening, before, says) in self.seen.items()
             if opening == self.openings
-        }
-        for part, (before, now) in shown.items():
-            if now != before:
-                self.chosen[part] = now
-                partner = _PARTNERS.get(part)
-                if partner in shown:
-                    self.chosen.setdefault(partner, shown[partner][1])
+        ]
+        # first what was changed: only then is it known whose partners were chosen with it
+        for said, changed in sorted(shown, key=lambda widget: not widget[1]):
+            self._choose(said, changed)
         self.page = page
         self.openings += 1
 
@@ -54,12 +90,76 @@ class Visit:
         """Whether the widget was shown since its page was opened."""
         return key in self.seen and self.seen[key][0] == self.openings
 
-    def keep(self, part: str, key: str, value: Any, *, named: bool) -> None:
+    def keep(self, key: str, value: Any, says: Says, *, named: bool) -> None:
         """Take a widget's value as the visitor's choice if it was changed, or named by an address.
+
+        says: what a value of the widget chooses.
+        """
+        changed = self.seen[key][1] != value if self.is_seen(key) else named
+        self._choose(says(value), changed)
+        self.seen[key] = (self.openings, value, says)
+
+    def part(self, name: str) -> Part:
+        """For a widget that shows one part of the visit as it is."""
+        return Part(self.chosen.get(name), lambda value: {name: value})
+
+    def either(self, key: str, name: str, values: Container[Any]) -> Part:
+        """For a widget that shows a part of the visit, or something that its page alone has.
+
+        key: of the widget. values: those of the part. Whoever chose what the page alone has finds
+        it there again.
+        """
+        own = self.chosen.get(key)
+        brought = own if own is not None and own not in values else self.chosen.get(name)
+        return Part(brought, lambda v: {key: v, name: v} if v in values else {key: v})
+
+    def pair(
+        self, text: str, spans: Mapping[Any, Span], shown: Callable[[], Iterable[Any]]
+    ) -> list[Part]:
+        """For the two widgets that choose a query and a key of a text.
+
+        spans: where in the text their values stand. shown: which two values they hold.
+        """
+        chosen = self.chosen.get(PAIR)
+        brought: list[Any] = [None, None]
+        if chosen is not None and chosen.text == text:
+            both = [found(place, spans.items()) for place in (chosen.query, chosen.key)]
+            brought = brought if None in both else both
+
+        def says(_: Any) -> dict[str, Any]:
+            places = [spans.get(value) for value in shown()]
+            return {} if None in places else {PAIR: Pair(text, *places)}  # type: ignore[arg-type]
+
+        return [Part(value, says) for value in brought]
+
+    def renew(
+        self, shown: Mapping[str, Any], parts: Iterable[Part], state: MutableMapping[Any, Any]
+    ) -> None:
+        """Give the widgets of a pair what they show of another text, or of one cut otherwise.
+
+        shown: their keys, and what they show if nobody chose a pair. parts: as of `pair`. state:
+        what widgets hold. A pair of this text is found again; numbers that the visitor chose for
+        another text stay, and are chosen for this one too.
+        """
+        for (key, default), part in zip(shown.items(), parts, strict=True):
+            if not self.is_seen(key):
+                continue
+            if part.brought is not None or PAIR not in self.chosen:
+                state[key] = default if part.brought is None else part.brought
+                self._given(key, state[key])
+            else:
+                self._given(key, None)
+
+    def _given(self, key: str, value: Any) -> None:
+        """Note what a widget was given by the page: only another value is the visitor's choice."""
+        opening, _, says = self.seen[key]
+        self.seen[key] = (opening, value, says)
+
+    def _choose(self, said: Mapping[str, Any], changed: bool) -> None:
+        """Take what a widget says; of one that was not changed only the partners of a choice.
 
         Whoever chose a layer chose the head that is shown with it, and the other way round.
         """
-        changed = self.seen[key][1] != value if self.is_seen(key) else named
-        if changed or (part not in self.chosen and _PARTNERS.get(part) in self.chosen):
-            self.chosen[part] = value
-        self.seen[key] = (self.openings, value, part)
+        for part, value in said.items():
+            if changed or (part not in self.chosen and _PARTNERS.get(part) in self.chosen):
+                self.chosen[part] = value

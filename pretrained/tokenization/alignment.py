@@ -164,6 +164,20 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
     return tuple(labels)
 
 
+def word_of(tokens: Tokens, token: int) -> str | None:
+    """The word that a token belongs to, as `group_labels` names it.
+
+    None for white space and for a token with a meaning of its own.
+    Raises: IndexError for a token that is not there.
+    """
+    start, end = tokens.spans[token]
+    if tokens.special[token] or not tokens.text[start:end].strip():
+        return None
+    groups = words(tokens)
+    labels = group_labels(tokens, groups)
+    return next(label for group, label in zip(groups, labels, strict=True) if token in group)
+
+
 class _Sets:
     """Disjoint sets of the numbers 0 .. n - 1 (union-find); the smallest member names a set."""
 

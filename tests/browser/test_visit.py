@@ -1,28 +1,47 @@
 """One visit: what is typed and chosen on one page is there on the others, and on the way back."""
 
 import re
+from dataclasses import dataclass
 
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import expect_parameter, open_page, set_slider, type_text
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    heatmap,
+    open_page,
+    press,
+    read_by_keyboard,
+    set_slider,
+    type_text,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER, attention
+from tests.helpers.panels import panel
 from tests.helpers.visitors import settled
 
 TEXT = "Two cats sat on the warm mat while it rained"
 SENTENCES = {
+    "Attention Lab": "Type a sentence",
     "Heads": "Sentence",
     "Side by side": "Sentence",
     "Ablate": "Text",
     "Word pairs": "Sentence",
+    "Shapes": "Sentence",
+    "Scaling": "Sentence",
     "Generate": "Prompt",
 }
+ANIMAL = "The animal didn't cross the street because it was too tired"
 LAYER, HEAD = 4, 7
 
 
 def go(page: Page, title: str) -> None:
     """To another page by the navigation."""
     page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
+    arrived(page, title)
+
+
+def arrived(page: Page, title: str) -> None:
     expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
     settled(page)
 
@@ -37,34 +56,121 @@ def shown(page: Page, label: str) -> Locator:
     return page.get_by_test_id("stSlider").filter(has=named).first.locator("input")
 
 
-def test_text_layer_and_head_travel(page: Page, site: Site):
+def model(page: Page, label: str = "Model") -> Locator:
+    """What the first picker of a model shows."""
+    return page.get_by_role("combobox", name=label).first
+
+
+def find_the_visit(page: Page, title: str) -> None:
+    """Sentence, model, layer and head, where the page has them."""
+    expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
+    expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value(DECODER)
+    if title == "Attention Lab":
+        expect(page.locator("figure.heatmap").first).to_contain_text(f"L{LAYER}H{HEAD}")
+    if title in ("Heads", "Side by side", "Scaling"):
+        expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", str(LAYER))
+        expect(shown(page, "Head")).to_have_attribute("aria-valuetext", str(HEAD))
+    if title == "Ablate":
+        expect(page.get_by_test_id("stMultiSelect")).to_contain_text(f"L{LAYER}H{HEAD}")
+        expect(page).to_have_url(re.compile(f"ablate_heads=L{LAYER}H{HEAD}"))
+    if title == "Shapes":
+        expect_parameter(page, "shapes_head", str(HEAD))
+        # three heads are drawn, of nine
+        drawn = re.compile(f"Drawn: layer {LAYER}; tokens 0 to 5 of 11; heads 6 to 8 of 9")
+        expect(page.get_by_text(drawn)).to_be_visible()
+
+
+def test_text_model_layer_and_head_travel(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
+    choose_model(page, DECODER)
     type_text(page, "Type a sentence", TEXT)
     set_slider(page, "Layer", 0, LAYER - 3)
     set_slider(page, "Head", 0, HEAD - 1)
     settled(page)
-    for title, label in SENTENCES.items():
+    home, *others = SENTENCES
+    for title in others:
         go(page, title)
-        expect(sentence(page, label)).to_have_value(TEXT)
-        if title in ("Heads", "Side by side"):
-            expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", str(LAYER))
-            expect(shown(page, "Head")).to_have_attribute("aria-valuetext", str(HEAD))
-        if title == "Ablate":
-            expect(page.get_by_test_id("stMultiSelect")).to_contain_text(f"L{LAYER}H{HEAD}")
-            expect(page).to_have_url(re.compile(f"ablate_heads=L{LAYER}H{HEAD}"))
+        find_the_visit(page, title)
     type_text(page, "Prompt", TEXT.upper())
     go(page, "Word pairs")  # once more
     expect(sentence(page, "Sentence")).to_have_value(TEXT.upper())
     expect_parameter(page, "word_pairs_text", TEXT.upper())
     page.go_back()
+    arrived(page, "Generate")
     expect(sentence(page, "Prompt")).to_have_value(TEXT.upper())
-    page.go_back()
-    expect(page.get_by_role("heading", name="Word pairs", level=1)).to_be_visible()
-    settled(page)
+    for title in [*reversed(others[:-1]), home]:
+        page.go_back()
+        arrived(page, title)
+        find_the_visit(page, title)
+
+
+def choose_model(page: Page, name: str) -> None:
+    press(model(page), "ArrowDown")
+    click(page.get_by_role("option", name=name))
+    expect(model(page)).to_have_value(name)
+
+
+@dataclass
+class Visitor:
+    """Counts what a visitor does."""
+
+    page: Page
+    acts: int = 0
+
+    def click(self, target: Locator, heading: str | None = None) -> None:
+        expect(target).to_be_in_viewport()
+        click(target)
+        self.acts += 1
+        if heading is not None:
+            arrived(self.page, heading)
+
+    def type(self, label: str, text: str) -> None:
+        type_text(self.page, label, text)
+        self.acts += 2  # the text, and Enter
+
+
+def test_goals_are_a_few_acts_away(page: Page, site: Site):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    navigation = page.get_by_test_id("stSidebarNav")
+    links = page.get_by_test_id("stPageLink")
+
+    def at_home() -> Visitor:
+        open_page(page, site, "/", "Attention Lab")
+        settled(page)
+        return Visitor(page)
+
+    # "it" looks at "animal": said, and framed in the picture
+    visitor = at_home()
+    weights, _ = attention(ENCODER, ANIMAL, 3, 1)
+    said = f"“\u2068it\u2069” gives {weights[10, 2]:.3f} of its attention to “\u2068animal\u2069”"
+    expect(page.get_by_text(said)).to_be_in_viewport()
+    read_by_keyboard(page.locator("figure.heatmap"), "query 10 “it” → key 2 “animal”: weight")
+    assert visitor.acts <= 1
+
+    # the same in another model
+    weights, _ = attention(DECODER, ANIMAL, 13, 8)
+    visitor.click(links.get_by_role("link", name="Compare"), "Side by side")
+    visitor.click(page.get_by_role("button", name=f"Most in L13H8: {weights[8, 1]:.3f}"))
+    figure = heatmap(page, "SmolLM2 135M Instruct, L13H8")
+    expect(figure).to_be_in_viewport()
+    read_by_keyboard(figure, "query 8 “␣it” → key 1 “␣animal”: weight")
+    assert visitor.acts <= 2
+
+    # what the cache saves over 100 tokens
+    visitor = at_home()
+    visitor.click(navigation.get_by_role("link", name="Timing"), "Timing")
+    expect(page.get_by_text("for 100 new tokens the cache is").first).to_be_in_viewport()
+    assert visitor.acts <= 2
+
+    # step 6 of a real layer on a sentence of one's own
+    visitor = at_home()
+    visitor.type("Type a sentence", TEXT)
+    visitor.click(links.get_by_role("link", name="Step through"), "Shapes")
+    expect(page.get_by_text("Made now: 6. group by head")).to_be_in_viewport()
     expect(sentence(page, "Sentence")).to_have_value(TEXT)
-    page.go_back()
-    expect(page.get_by_test_id("stMultiSelect")).to_contain_text(f"L{LAYER}H{HEAD}")
-    expect_parameter(page, "ablate_text", TEXT)
+    expect(panel(page, "step 6: queries")).to_be_in_viewport()
+    expect(page.get_by_text("Drawn: layer 3; tokens 0 to 5 of 12; heads 1 to 3")).to_be_visible()
+    assert visitor.acts <= 3
 
 
 def test_a_page_is_one_entry_and_keeps_its_address(page: Page, site: Site):

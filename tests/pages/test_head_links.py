@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.helpers.apptest import FRAME, open_page
-from tests.helpers.bundled_models import DECODER
+from tests.helpers.bundled_models import DECODER, attention
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -47,6 +47,26 @@ LABELS = {
 }
 
 
+def strongest() -> dict[str, dict[str, str]]:
+    """The pair that the head gives most, the first key aside, as the pages are told it."""
+    weights, tokens = attention(DECODER, TEXT, LAYER, HEAD)
+    ordinary = weights.clone().fill_diagonal_(0.0)
+    ordinary[:, 0] = 0.0
+    query, key = divmod(int(ordinary.argmax()), len(tokens))
+    numbers = {"query": str(query), "key": str(key)}
+    words = [tokens.pieces[token].strip() for token in (query, key)]
+    return {
+        "pages/compare/heads/page.py": {f"heads_{name}": at for name, at in numbers.items()},
+        "pages/compare/side_by_side/page.py": {
+            f"side_by_side_{name}": at for name, at in numbers.items()
+        },
+        "pages/compare/word_pairs/page.py": {
+            "word_pairs_query": words[0],
+            "word_pairs_a": words[1],
+        },
+    }
+
+
 def links(site: AppTest) -> dict[str, dict[str, str]]:
     """What each link to another page gives it, by what the link says; of two with it the first."""
     found: dict[str, dict[str, str]] = {}
@@ -63,10 +83,14 @@ def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
     assert not site.exception
     there = links(site)
     assert set(there) == {label for label, other in LABELS.items() if other != view}
+    pair = strongest()
     for label, query in there.items():
         other = LABELS[label]
+        with_pair = {} if "ablate" in view else pair.get(other, {})
         if other in OPENED:
-            assert query == OPENED[other]
+            assert query == OPENED[other] | with_pair
+        else:
+            assert query.items() >= with_pair.items()
         opened = AppTest.from_file(FRAME, default_timeout=60)
         open_page(opened, other, **query)
         assert not opened.exception

@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+from serving.visit import HEAD, LAYER, MODEL, PAIR, Pair, Part, Visit
+
 
 def page() -> None:
     import streamlit as st
@@ -90,3 +92,75 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
     assert shown(site) == ("of first", 5)
     assert shown(go(site, "second", second_text="linked")) == ("linked", 5)
     assert shown(go(site, "third")) == ("linked", 5)
+
+
+def test_whoever_chooses_a_head_chooses_the_layer_beside_it_though_the_page_is_left():
+    visitor = Visit()
+    for page, layer, head in (("first", 3, 1), ("first", 3, 5), ("second", 17, 5)):
+        visitor.open_page(page, {})
+        visitor.keep("layer", layer, visitor.part(LAYER).says, named=False)
+        visitor.keep("head", head, visitor.part(HEAD).says, named=False)
+        if page == "second":
+            assert visitor.chosen == {LAYER: 3, HEAD: 5}
+
+
+SPANS = ((0, 0), (0, 3), (4, 10), (11, 13), (13, 13))  # [CLS] The animal it [SEP]
+WITH_SPACES = ((0, 3), (3, 10), (10, 13))
+
+
+def of_pair(visitor: Visit, text: str, spans: tuple, query: int, key: int) -> list[Part]:
+    return visitor.pair(text, dict(enumerate(spans)), lambda: (query, key))
+
+
+def test_a_pair_is_found_by_its_characters_in_another_tokenization():
+    visitor = Visit()
+    visitor.open_page("first", {})
+    query, _ = of_pair(visitor, "The animal it", SPANS, 3, 2)
+    assert query.brought is None
+    visitor.keep("query", 3, query.says, named=True)
+    assert visitor.chosen[PAIR] == Pair("The animal it", (11, 13), (4, 10))
+    brought = of_pair(visitor, "The animal it", WITH_SPACES, 0, 0)
+    assert [part.brought for part in brought] == [2, 1]
+    assert [part.brought for part in of_pair(visitor, "another", WITH_SPACES, 0, 0)] == [None, None]
+    # a token that was added has no characters that another model's token could hold
+    visitor.keep("query", 4, of_pair(visitor, "The animal it", SPANS, 4, 2)[0].says, named=True)
+    assert of_pair(visitor, "The animal it", SPANS, 0, 0)[0].brought == 4
+    assert of_pair(visitor, "The animal it", WITH_SPACES, 0, 0)[0].brought is None
+
+
+def test_another_text_renews_a_pair_that_nobody_chose_and_keeps_the_numbers_of_one_that_was():
+    state, defaults = {"query": 3, "key": 2}, {"query": 1, "key": 2}
+    visitor = Visit()
+    visitor.open_page("first", state)
+
+    def run(text: str) -> None:
+        parts = visitor.pair(text, dict(enumerate(SPANS)), state.values)
+        visitor.renew(defaults, parts, state)
+        for key, part in zip(state, parts, strict=True):
+            visitor.keep(key, state[key], part.says, named=False)
+
+    run("one")
+    assert state == {"query": 3, "key": 2}  # the page was just opened
+    run("two")
+    assert state == defaults
+    assert PAIR not in visitor.chosen
+    state["query"] = 3
+    visitor.keep("query", 3, of_pair(visitor, "two", SPANS, 3, 2)[0].says, named=False)
+    assert visitor.chosen[PAIR].text == "two"
+    run("three")
+    assert state == {"query": 3, "key": 2}
+    assert visitor.chosen[PAIR] == Pair("three", (11, 13), (4, 10))
+
+
+def test_what_a_page_alone_has_is_there_again_and_is_no_choice_of_a_model():
+    visitor, models = Visit(), ["a", "b"]
+    visitor.open_page("first", {})
+    assert visitor.either("of", MODEL, models).brought is None
+    visitor.keep("of", "b", visitor.either("of", MODEL, models).says, named=True)
+    assert visitor.chosen[MODEL] == "b"
+    visitor.keep("of", "the example", visitor.either("of", MODEL, models).says, named=False)
+    visitor.chosen[MODEL] = "a"
+    assert visitor.either("of", MODEL, models).brought == "the example"
+    visitor.keep("of", "b", visitor.either("of", MODEL, models).says, named=False)
+    visitor.chosen[MODEL] = "a"
+    assert visitor.either("of", MODEL, models).brought == "a"

@@ -13,6 +13,7 @@ from pretrained import CatalogEntry, ModelSpec
 from serving import models, visit
 from serving.heads import HeadId
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
+from serving.visit import Part
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 
@@ -173,7 +174,7 @@ def number(
     default: int,
     help: str = "",
     *,
-    part: str | None = None,
+    part: str | Part | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
     """A slider over 0 .. count - 1; `part` as in `linked`, `width` in CSS pixels.

@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import streamlit as st
 
-from serving.heads import HeadId
+from serving.heads import HeadId, TokenPair
 from ui.frame import sections
 from ui.widgets.controls import HeadChoice
 
 
-def head_links(choice: HeadChoice, text: str, *, here: str) -> None:
+def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:
     """A row of links to this head on this text, one for each other page.
 
     here: the folder of the page on which they stand ("compare/heads"): it gets no link to itself.
+    pair: which tokens of the text are looked at together there.
     """
+    numbers, words = (pair.numbers(), pair.words()) if pair else ({}, {})
     model, layer, head = choice.entry.spec.name, str(choice.layer), str(choice.head)
     name = str(HeadId(choice.layer, choice.head))
     # what the link says, and the parameters of the page's address without their prefix
     pages = {
         "compare/heads": (
             "All heads",
-            {"text": text, "model": model, "layer": layer, "head": head},
+            {"text": text, "model": model, "layer": layer, "head": head} | numbers,
         ),
         "compare/side_by_side": (
             "Compare",
-            {"text": text, "a_model": model, "a_layer": layer, "a_head": head},
+            {"text": text, "a_model": model, "a_layer": layer, "a_head": head} | numbers,
         ),
         "compare/ablate": ("Ablate", {"text": text, "model": model, "heads": name}),
-        "compare/word_pairs": ("Word pairs", {"text": text, "model": model}),
-        "learn/shapes": ("Step through", {"words": text, "of": model, "layer": layer}),
+        "compare/word_pairs": ("Word pairs", {"text": text, "model": model} | words),
+        "learn/shapes": (
+            "Step through",
+            # at the step in which each head stands alone for the first time
+            {"words": text, "of": model, "layer": layer, "head": head, "step": "6"},
+        ),
     }
     with st.container(horizontal=True, gap="small"):
         for folder, (label, parameters) in pages.items():

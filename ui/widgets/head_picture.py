@@ -30,11 +30,18 @@ def colour_scale(
     return ColourScale(largest, square_root)
 
 
-def one_head(run: Run, choice: HeadChoice, scale: ColourScale, *, key: str) -> None:
-    """The heatmap of one head."""
-    weights = run.weights[choice.layer, choice.head]
-    picture = Map(weights, run.tokens.labels, title=choice.title, causal=run.causal, scale=scale)
-    heatmap(picture, key=key)
+def one_head(
+    run: Run,
+    choice: HeadChoice,
+    scale: ColourScale,
+    *,
+    key: str,
+    chosen: tuple[int, int] | None = None,
+) -> None:
+    """The heatmap of one head; `chosen` as of `Map`."""
+    weights, labels = run.weights[choice.layer, choice.head], run.tokens.labels
+    title = choice.title
+    heatmap(Map(weights, labels, title, run.causal, scale, chosen=chosen), key=key)
 
 
 def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from serving.visit import Part
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
@@ -20,18 +21,22 @@ def linked(
     label: str,
     *arguments: Any,
     key: str,
-    part: str | None = None,
+    part: str | Part | None = None,
     **options: Any,
 ) -> Any:
     """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
 
-    part: which part of the visit it shows and changes (`ui.widgets.visit`), if any.
+    part: which part of the visit it shows and changes, if any: its name, or a `Part` for a widget
+    that does not show it as it is.
     Where a link gives it a value that it cannot take, the widget shows its default and says so.
     """
     default, choices = _default(widget, label, arguments, options)
     defaults()[key] = default
+    named = key in st.query_params  # before what is brought is written there
+    if isinstance(part, str):
+        part = current().part(part)
     if part is not None:
-        bring(key, current().chosen.get(part), choices=choices, default=default)
+        bring(key, part.brought, choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
@@ -50,7 +55,7 @@ def linked(
             duration="long",
         )
     if part is not None:
-        current().keep(part, key, value, named=key in st.query_params)
+        current().keep(key, value, part.says, named=named and not refused)
     return value
 
 

@@ -9,13 +9,20 @@ from typing import Any
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from serving import visit
 from serving.visit import Visit
 
 
 def current() -> Visit:
     """The visit of this session."""
-    visit: Visit = st.session_state.setdefault("visit", Visit())
-    return visit
+    visitor: Visit = st.session_state.setdefault("visit", Visit())
+    return visitor
+
+
+def waits(what: str, where: str = "on the other pages") -> None:
+    """Say, where the sentence of the visit is not used, what is computed with, and where it is."""
+    if visit.TEXT in current().chosen:
+        st.markdown(f":small[This page computes with {what}; your sentence waits {where}.]")
 
 
 def bring(key: str, value: Any, *, choices: Container[object] | None, default: Any = None) -> None:
@@ -23,8 +30,9 @@ def bring(key: str, value: Any, *, choices: Container[object] | None, default: A
 
     choices: what the widget can take; None: every value. default: what its address leaves out.
     """
-    fits = value is not None and (choices is None or value in choices)
-    if not fits or current().is_seen(key) or key in st.query_params:
+    values = value if isinstance(value, list) else [value]
+    fits = choices is None or all(one in choices for one in values)
+    if value is None or not fits or current().is_seen(key) or key in st.query_params:
         return
     st.session_state[key] = value
     # Streamlit writes such a value into the address only if it knows the widget; then it lets

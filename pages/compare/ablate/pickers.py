@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from pages.compare.ablate import runs
 from pretrained import ModelSpec
 from serving import models, visit
 from serving.heads import HeadId
+from serving.visit import Part
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.visit import bring, current
+from ui.widgets.visit import current
 
 SMOLLM2, MINILM = "smollm2-135m-instruct", "all-minilm-l6-v2"
 CAPITAL = "The capital of France is Paris. The capital of Italy is"
@@ -55,10 +58,6 @@ def heads(spec: ModelSpec) -> list[str]:
     """The heads to switch off. Those that a newly chosen model does not have are left out."""
     options = runs.names(spec)
     default = [head for head in ("L23H4",) if spec.name == SMOLLM2] or options[:1]
-    of_visit = current().chosen
-    if visit.LAYER in of_visit and visit.HEAD in of_visit:
-        name = str(HeadId(of_visit[visit.LAYER], of_visit[visit.HEAD]))
-        bring(HEADS, [name] if name in options else None, choices=None, default=default)
     chosen_before = st.session_state.get(HEADS)
     if chosen_before is not None:
         known = set(options)
@@ -81,9 +80,29 @@ def heads(spec: ModelSpec) -> list[str]:
         select_all=False,  # Enter after "L5H1" would take L15H1 and L25H1 too
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
+        part=Part(_of_visit(options), _says),
     )
-    current().keep(HEADS, HEADS, chosen, named=False)
     return chosen
+
+
+def _of_visit(options: list[str]) -> list[str] | None:
+    """The heads that were switched off last, if the visit's head is the last of them; else it."""
+    chosen = current().chosen
+    if visit.LAYER not in chosen or visit.HEAD not in chosen:
+        return None
+    name = str(HeadId(chosen[visit.LAYER], chosen[visit.HEAD]))
+    before = [head for head in chosen.get(HEADS, []) if head in options]
+    if name not in options:
+        return None
+    return before if before[-1:] == [name] else [name]
+
+
+def _says(heads: list[str]) -> dict[str, Any]:
+    """The visit's head is the last one, the one that the links of the page open."""
+    if not heads:
+        return {HEADS: heads}
+    last = HeadId.parse(heads[-1])
+    return {HEADS: heads, visit.LAYER: last.layer, visit.HEAD: last.head}
 
 
 def kind() -> str:

@@ -13,7 +13,7 @@ from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.lines import lines
 from ui.canvas.tensors import Made, Panel, computed, tensors
-from ui.widgets import controls, head_picture
+from ui.widgets import head_picture
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
 
@@ -70,21 +70,6 @@ def picture(
     largest = drawing.largest(all_values, own)
     gaps = values.with_gaps(own, reading.hidden, drawing.threshold * largest)
     return gaps, ColourScale(largest, drawing.square_root)
-
-
-def choose_pair(run: Run, choice: HeadChoice) -> tuple[int, int]:
-    """The query and the key to look at: two sliders, which a click on the map moves.
-
-    At first the pair with the largest weight between two ordinary tokens.
-    """
-    n = len(run.tokens)
-    strongest = head_picture.strongest(run, choice)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        query = controls.number("Query (row)", "heads_query", n, strongest[0])
-    with right:
-        key = controls.number("Key (column)", "heads_key", n, strongest[1])
-    return query, key
 
 
 def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:

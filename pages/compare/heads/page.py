@@ -6,10 +6,12 @@ from pages.compare.heads import choices, numbers, open_head, stages, statistics,
 from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs, visit
+from serving.heads import TokenPair
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
+from ui.widgets.pair import choose_pair
 from ui.widgets.settings import settings
 
 st.title("Heads")
@@ -88,12 +90,12 @@ def pictures() -> None:
     lines_column, pair_column = st.columns(2, gap="large")
     with pair_column:
         st.subheader("One pair of tokens")
-        pair = open_head.choose_pair(run, choice)
+        pair = choose_pair(run, choice, "heads")
         open_head.show_pair(run, choice, pair)
     with map_place:
         open_head.show_map(run, choice, reading, drawing, stage, pair)
         head_picture.strongest_pair(run, choice)
-        head_links(choice, text, here="compare/heads")
+        head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
     with lines_column:
         open_head.show_lines(run, choice, reading)
 

@@ -196,8 +196,13 @@ def scale(sides: Sequence[Side], how: str) -> ColourScale:
     return ColourScale(max(float(side.values.max()) for side in sides), square_root)
 
 
-def draw(side: Side, colours: ColourScale, *, key: str) -> None:
-    """The map of one side; pointing at a cell frames the aligned cells of the other maps."""
+def draw(
+    side: Side, colours: ColourScale, framed: tuple[int, int] | None = None, *, key: str
+) -> None:
+    """The map of one side; pointing at a cell frames the aligned cells of the other maps.
+
+    framed: the cell that stays framed.
+    """
     weights = Map(
         side.values,
         side.labels,
@@ -205,6 +210,7 @@ def draw(side: Side, colours: ColourScale, *, key: str) -> None:
         causal=side.causal,
         scale=colours,
         link=Linked("side", side.units, side.units),
+        chosen=framed,
     )
     heatmap(weights, key=key)
 

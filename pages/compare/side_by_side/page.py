@@ -4,13 +4,15 @@ import streamlit as st
 
 from pages.compare.side_by_side import comparison as side_by_side
 from pages.compare.side_by_side import reference as beside
-from pages.compare.side_by_side import take_away
+from pages.compare.side_by_side import same_pair, take_away
 from serving import models, runs
+from serving.heads import TokenPair
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
+from ui.widgets.pair import choose_pair
 from ui.widgets.settings import settings
 
 MERGING = "attention_core/experiments/compare/side_by_side.py"
@@ -83,11 +85,26 @@ if len(opened) == 2:
         (opened[0][2], opened[1][2]), (first, second), view, renormalise
     )
     scale = side_by_side.scale(comparison.sides, colours)
-    for (which, column, run, choice), side in zip(opened, comparison.sides, strict=True):
-        with column:
-            side_by_side.draw(side, scale, key=f"side_by_side_{which}_map")
+    both_runs = opened[0][2], opened[1][2]
+    above = [
+        column.container(
+            horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
+        )
+        for column, which in zip(columns, "ab", strict=True)
+    ]
+    maps = [column.container() for column in columns]
+    with columns[0]:
+        pair = choose_pair(both_runs[0], first, "side_by_side")
+    pairs = pair, same_pair.show(above, both_runs, (first, second), pair)
+    for place, (which, _, run, choice), side, cell in zip(
+        maps, opened, comparison.sides, pairs, strict=True
+    ):
+        with place:
+            framed = cell if view == side_by_side.TOKENS else None
+            side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map")
             head_picture.strongest_pair(run, choice)
-            head_links(choice, run.tokens.text, here="compare/side_by_side")
+            links = TokenPair(run.tokens, *cell) if cell is not None else None
+            head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:
     which, column, run, choice = opened[0]
     with column:
@@ -121,7 +138,6 @@ if linked(
 
 if comparison is not None:
     with st.expander("Take it away"):
-        both_runs = opened[0][2], opened[1][2]
         take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
 
 with st.expander("How to read this", expanded=True):

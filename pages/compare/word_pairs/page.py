@@ -4,14 +4,13 @@ import streamlit as st
 
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
-from serving.heads import HeadId
+from serving.heads import HeadId, TokenPair
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.head_picture import isolated
-from ui.widgets.linked import linked
 
 HEADS = sections.script("compare/heads")
 ROWS = 10
@@ -46,20 +45,11 @@ except models.LOAD_ERRORS as error:
     st.stop()
 
 units = search.units(run.tokens)
-words = [unit.label for unit in units if unit.is_word]
-if len(words) < 2:
+if sum(unit.is_word for unit in units) < 2:
     st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
     st.stop()
-defaults = questions.defaults(text, words)
-chosen_words = []
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    for label, key, default in zip(
-        ("Word that looks (query)", "Word A (key)", "Word B (key)"),
-        ("word_pairs_query", "word_pairs_a", "word_pairs_b"),
-        defaults,
-        strict=True,
-    ):
-        chosen_words.append(linked(st.selectbox, label, words, index=default, key=key))
+    chosen_words = questions.choose(text, units)
     st.button("Swap the first two", icon=":material/swap_horiz:", on_click=questions.swap)
 labels = [unit.label for unit in units]
 result = search.search(run, units, *(labels.index(word) for word in chosen_words))
@@ -111,6 +101,8 @@ with right:
 if result.sees:
     st.subheader("The heads with the largest weight on A")
     st.dataframe(table.head(ROWS), hide_index=True)
+    # of a word of several tokens the first
+    first_tokens = result.query.tokens[0], result.key.tokens[0]
     st.markdown("Open one of them, at this pair of words:")
     for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):
         column.page_link(
@@ -122,14 +114,13 @@ if result.sees:
                 "heads_model": name,
                 "heads_layer": str(row.layer),
                 "heads_head": str(row.head),
-                # of a word of several tokens the first
-                "heads_query": str(result.query.tokens[0]),
-                "heads_key": str(result.key.tokens[0]),
+                "heads_query": str(first_tokens[0]),
+                "heads_key": str(first_tokens[1]),
             },
         )
     best = controls.HeadChoice(entry, *result.best)
     st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
-    head_links(best, text, here="compare/word_pairs")
+    head_links(best, text, here="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens))
 tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
 
 with st.expander("Take it away"):

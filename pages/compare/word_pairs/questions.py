@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.compare.word_pairs.search import Unit
+from serving.visit import Part
 from ui.widgets import controls
+from ui.widgets.linked import linked
+from ui.widgets.visit import current
+
+_KEYS = "word_pairs_query", "word_pairs_a", "word_pairs_b"
+_LABELS = "Word that looks (query)", "Word A (key)", "Word B (key)"
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,33 @@ def defaults(text: str, labels: list[str]) -> tuple[int, int, int]:
             return query, key, other
     last = len(labels) - 1
     return last, 0, last - 1
+
+
+def choose(text: str, units: Sequence[Unit]) -> list[str]:
+    """The words that the visitor chose: the one that looks, word A and word B.
+
+    The first two are the visit's pair, if that is one of this text. Word B then is another one.
+    """
+    spans = {unit.label: unit.span for unit in units if unit.is_word}
+    words = list(spans)
+    first = [words[index] for index in defaults(text, words)]
+    shown = dict(zip(_KEYS[:2], first, strict=False))
+    both = current().pair(
+        text, spans, lambda: [st.session_state.get(*word) for word in shown.items()]
+    )
+    chosen = [
+        _word(label, key, words, default, part)
+        for label, key, default, part in zip(_LABELS, _KEYS, first, both, strict=False)
+    ]
+    others = (word for word in (*reversed(first), *words) if word not in chosen)
+    other = Part(next(others, None) if first[2] in chosen else None, lambda _: {})
+    return [*chosen, _word(_LABELS[2], _KEYS[2], words, first[2], other)]
+
+
+def _word(label: str, key: str, words: list[str], default: str, part: Part) -> str:
+    index = words.index(default)
+    chosen: str = linked(st.selectbox, label, words, index=index, key=key, part=part)
+    return chosen
 
 
 def ask(chosen: str) -> None:

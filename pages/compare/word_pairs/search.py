@@ -20,12 +20,13 @@ MARGIN = 0.05  # from this difference on a head counts as preferring one of the 
 class Unit:
     """A word with its tokens, or a token that belongs to no word, such as [CLS].
 
-    `label` is unique among the units of a text.
+    `label` is unique among the units of a text. `span`: its characters in the text.
     """
 
     label: str
     tokens: tuple[int, ...]
     is_word: bool
+    span: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,12 @@ def units(tokens: Tokens) -> tuple[Unit, ...]:
     """The words of a text, and what belongs to none: each token is in exactly one unit."""
     groups = words(tokens)
     return tuple(
-        Unit(label, group, any(_holds_text(tokens, token) for token in group))
+        Unit(
+            label,
+            group,
+            any(_holds_text(tokens, token) for token in group),
+            (tokens.spans[group[0]][0], tokens.spans[group[-1]][1]),
+        )
         for label, group in zip(group_labels(tokens, groups), groups, strict=True)
     )
 

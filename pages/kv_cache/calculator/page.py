@@ -16,6 +16,7 @@ from ui.widgets import messages
 from ui.widgets.controls import row
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
+from ui.widgets.visit import waits
 
 CORE = "attention_core/costs/serving.py"
 
@@ -34,6 +35,7 @@ with left, st.container(horizontal=True, vertical_alignment="bottom"):
         key="calculator_example",
         on_click=controls.use_preset,
     )
+waits("the sizes of models and caches")
 problem = None
 with right, settings():
     try:

@@ -10,6 +10,7 @@ from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
+from ui.widgets.visit import waits
 
 st.title("Against PyTorch")
 st.markdown(
@@ -26,6 +27,7 @@ with st.container(horizontal=True), settings():
     causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
+waits("random numbers")
 setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)
 side = None
 try:

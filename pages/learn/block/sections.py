@@ -9,6 +9,7 @@ from serving import models, visit
 from ui.widgets import controls
 from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
+from ui.widgets.visit import current
 
 STEPS, ORDER, COUNTS = "One layer", "Order of tokens", "Parameters"
 STREAM, LENS, NEXT = "Residual stream", "Logit lens", "Next token"
@@ -59,7 +60,13 @@ def choose_layer() -> str:
     """A picker for what to take apart: a layer of the 2017 Transformer, or a model."""
     names = [entry.spec.name for entry in models.ready()]
     options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
-    chosen: str = linked(st.selectbox, "Layer of", options, key="block_layer_of")
+    chosen: str = linked(
+        st.selectbox,
+        "Layer of",
+        options,
+        key="block_layer_of",
+        part=current().either("block_layer_of", visit.MODEL, names),
+    )
     return chosen
 
 

@@ -9,6 +9,7 @@ from ui.widgets import head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
+from ui.widgets.visit import waits
 
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
@@ -43,6 +44,8 @@ with input_place, settings():
     if sentence is not None:
         place = choices.place(len(sentence.labels), options.get("n_heads", 1))
 
+if kind != choices.SENTENCE:
+    waits("rows of numbers from the lectures or of your own", "under “my sentence”")
 rung = None
 if sentence is not None:
     try:

@@ -13,6 +13,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
+from ui.widgets.visit import waits
 
 SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
 FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
@@ -26,6 +27,7 @@ MASKING, ATTEND = (
 def chosen_scores(kind: str) -> numbers.Scores | None:
     """The scores that the page masks; None, after a message, where there are none."""
     if kind in (SIX, NINE):
+        waits("a lecture's own tokens", "under “my sentence”")
         return numbers.example("journey" if kind == SIX else "boy")
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

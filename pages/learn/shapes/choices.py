@@ -1,15 +1,52 @@
 """What the visitor chooses on the page "Shapes", and the drawing of it."""
 
+from dataclasses import replace
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
-from serving import visit
+from serving import models, visit
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls
 from ui.widgets.linked import linked
+from ui.widgets.visit import current
+
+EXAMPLE = "the example"
+# the settings of the example alone: an address with one of them is about the example
+OF_EXAMPLE = (
+    "text", "second", "d_in", "d_out", "heads", "context", "causal", "dropout", "draw", "seed",
+)  # fmt: skip
+_KIND = "shapes_of"
+
+
+def chosen_kind() -> str:
+    """What the steps are of: the example, or a model, whose layer is then chosen.
+
+    A newcomer sees the example. Who chose a text or a model on another page sees that model on that
+    text, but for an address that names a setting of the example, and for who went back to it.
+    """
+    names = [entry.spec.name for entry in models.ready()]
+    part = current().either(_KIND, visit.MODEL, names)
+    if part.brought is None and visit.TEXT in current().chosen:
+        part = replace(part, brought=models.preferred("encoder"))
+    if any(f"shapes_{name}" in st.query_params for name in OF_EXAMPLE):
+        part = replace(part, brought=None)
+    kind: str = linked(
+        st.selectbox,
+        "Steps of",
+        [EXAMPLE, *names],
+        key=_KIND,
+        label_visibility="collapsed",
+        part=part,
+    )
+    return kind
+
+
+def _back() -> None:
+    st.session_state[_KIND] = EXAMPLE
 
 
 def chosen_example(text_place: DeltaGenerator) -> Walk:
@@ -54,7 +91,7 @@ def chosen_example(text_place: DeltaGenerator) -> Walk:
 
 def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
     """The steps of a model's layer on the sentence, which stands at `text_place`."""
-    with text_place:
+    with text_place, st.container(horizontal=True, vertical_alignment="bottom"):
         text = linked(
             st.text_input,
             "Sentence",
@@ -64,17 +101,21 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
             max_chars=MAX_TEXT_CHARACTERS,
             label_visibility="collapsed",
         )
-    layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3, part=visit.LAYER)
-    first = controls.number(
-        f"First of {real_layer.WINDOW_HEADS} heads drawn",
+        st.button("The example", key="shapes_back", on_click=_back)
+    layer = controls.number(
+        "Layer", "shapes_layer", models.spec(name).n_layers, 3, part=visit.LAYER
+    )
+    head = controls.number(
+        f"Head ({real_layer.WINDOW_HEADS} are drawn)",
         "shapes_head",
-        len(real_layer.first_heads(name)),
+        models.spec(name).n_heads,
         0,
+        part=visit.HEAD,
     )
     with text_place, st.spinner("Running the model …", show_time=True):
         n_tokens = real_layer.n_tokens(name, text)
     start = controls.window("shapes_first", n_tokens, real_layer.WINDOW_TOKENS)
-    return real_layer.walk(name, text, layer, first, start)
+    return real_layer.walk(name, text, layer, head, start)
 
 
 ORIGIN, VALUE = "where a number comes from", "its value"  # what a colour may show

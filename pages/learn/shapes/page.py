@@ -4,9 +4,11 @@ import streamlit as st
 
 from pages.learn.shapes import mistakes
 from pages.learn.shapes.choices import (
+    EXAMPLE,
     ORIGIN,
     VALUE,
     chosen_example,
+    chosen_kind,
     chosen_layer,
     chosen_speed,
     picture,
@@ -19,8 +21,7 @@ from ui.widgets import controls, messages, stepper
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
-
-EXAMPLE = "the example"
+from ui.widgets.visit import waits
 
 st.title("Shapes")
 st.markdown(
@@ -31,13 +32,9 @@ st.markdown(
 
 text_place, right = controls.row()
 with right:
-    kind = linked(
-        st.selectbox,
-        "Steps of",
-        [EXAMPLE, *(entry.spec.name for entry in models.ready())],
-        key="shapes_of",
-        label_visibility="collapsed",
-    )
+    kind = chosen_kind()
+if kind == EXAMPLE:
+    waits("an example of random numbers", "with the models in the picker above")
 walk, problem = None, None
 with right, settings():
     colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")

@@ -10,8 +10,10 @@ from serving.limits import MAX_LESSON_TOKENS
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 
-def walk(name: str, text: str, number: int, first_head: int, first_token: int = 0) -> Walk:
+def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> Walk:
     """The steps of a model's layer on a sentence; `WINDOW_TOKENS` and `WINDOW_HEADS` are drawn.
+
+    The heads begin with `head`, unless it is one of the last.
 
     Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
     loading a model raises.
@@ -26,6 +28,7 @@ def walk(name: str, text: str, number: int, first_head: int, first_token: int = 
     config = core.config
     with torch.inference_mode():
         steps = layer_steps(core, run.layer(number), number)
+    first_head = max(0, min(head, config.n_heads - WINDOW_HEADS))
     heads = list(range(config.n_heads))[first_head : first_head + WINDOW_HEADS]
     group = config.n_heads // config.kv_heads
     indices = {
@@ -36,19 +39,9 @@ def walk(name: str, text: str, number: int, first_head: int, first_token: int = 
         "wide column": list(range(min(config.d_model, WINDOW_COLUMNS))),
     }
     rotary = config.positions == "rotary"
-    return Walk(steps, (labels,), indices, shared=group > 1, layer=True, rotary=rotary)
+    return Walk(steps, (labels,), indices, shared=group > 1, layer=number, rotary=rotary)
 
 
 def n_tokens(name: str, text: str) -> int:
     """How many tokens a model makes of a sentence; errors as of `walk`."""
     return len(runs.run(name, text, MAX_LESSON_TOKENS, "this page").tokens)
-
-
-def first_heads(name: str) -> range:
-    """The heads with which a window of `WINDOW_HEADS` heads can begin."""
-    return range(max(1, models.spec(name).n_heads - WINDOW_HEADS + 1))
-
-
-def n_layers(name: str) -> int:
-    """How many layers a model has."""
-    return models.spec(name).n_layers

@@ -27,20 +27,20 @@ class Walk:
 
     labels: the tokens of each sentence. indices: those drawn along the axes "token", "head",
     "key/value head", "column" (of a head) and "wide column" (of the input or output); None draws
-    everything. shared: whether keys have fewer heads than queries. layer: whether the steps are
-    those of a real layer.
+    everything. shared: whether keys have fewer heads than queries. layer: the number of the
+    real layer whose steps they are; None for the example.
     """
 
     steps: tuple[ShapeStep, ...]
     labels: tuple[tuple[str, ...], ...]
     indices: dict[str, list[int]] | None = None
     shared: bool = False
-    layer: bool = False
+    layer: int | None = None
     rotary: bool = False
 
     def code(self, number: int) -> tuple[str, ...]:
         """Where the statements of a step are: arguments of `source.step`."""
-        if not self.layer:
+        if self.layer is None:
             return statements.of_example(number)
         return statements.of_layer(number, rotary=self.rotary)
 
@@ -184,8 +184,8 @@ class Walk:
             kv_heads = self.steps[5]["keys"].shape[1]
             heads += f" (key/value heads {_listed(self.indices['key/value head'])} of {kv_heads})"
         return (
-            f"Drawn: tokens {_listed(self._tokens)} of {n_tokens}; {heads}; columns "
-            f"{_listed(self.indices['column'])} of each head's {head_dim}; columns "
+            f"Drawn: layer {self.layer}; tokens {_listed(self._tokens)} of {n_tokens}; {heads}; "
+            f"columns {_listed(self.indices['column'])} of each head's {head_dim}; columns "
             f"{_listed(self.indices['wide column'])} of {width} of input and output. "
             "Computed: all of them."
         )

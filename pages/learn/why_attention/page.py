@@ -11,6 +11,7 @@ from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
+from ui.widgets.visit import waits
 
 CORE = "attention_core/experiments/learn/why_attention.py"
 
@@ -60,6 +61,8 @@ with right, settings():
     seed = linked(st.slider, "Seed", 0, influence.MAX_SEED, 0, key="why_attention_seed")
 with left:
     text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
+if notebook:
+    waits("the notebook's six words")
 
 st.header("1. What is left of the first word?")
 try:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from serving import models, runs, visit
+from serving.heads import TokenPair
 from ui.frame import sections
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
@@ -32,10 +33,15 @@ else:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
     else:
+        pair = head_picture.strongest(run, choice)
         scale = head_picture.colour_scale([(run, choice)])
-        head_picture.one_head(run, choice, scale, key="home_map")
-        head_picture.strongest_pair(run, choice)
-        head_links(choice, text, here="start/home")
+        picture, beside = st.columns([7, 3], gap="medium")
+        with picture:
+            head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
+        with beside:
+            head_picture.strongest_pair(run, choice)
+            st.markdown("This head on other pages:")
+            head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
 
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",

@@ -1,0 +1,133 @@
+"""What was chosen on one page is there on those that can take it; the others say that it waits."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import open_page
+from tests.helpers.bundled_models import DECODER, ENCODER, attention
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+TEXT = "Two cats sat on the warm mat while it rained"
+SHAPES = "pages/learn/shapes/page.py"
+
+
+def go(site: AppTest, page: str, **address: str) -> AppTest:
+    """Another page in the same visit, as the navigation opens it: the last address is gone."""
+    site.query_params.clear()
+    open_page(site, f"pages/{page}/page.py", **address)
+    assert not site.exception
+    assert not site.toast
+    return site
+
+
+def pair(site: AppTest, prefix: str) -> tuple[int, int]:
+    query, key = (site.select_slider(f"{prefix}_{name}").value for name in ("query", "key"))
+    return query, key
+
+
+def words(site: AppTest) -> list[str]:
+    return [site.selectbox(f"word_pairs_{name}").value for name in ("query", "a", "b")]
+
+
+def test_a_pair_of_tokens_goes_along_by_its_words(site: AppTest):
+    go(site, "compare/heads", heads_text=TEXT)
+    site.select_slider("heads_query").set_value(9).run()  # it
+    site.select_slider("heads_key").set_value(2).run()  # cats
+    assert words(go(site, "compare/word_pairs"))[:2] == ["it", "cats"]
+    site.selectbox("word_pairs_a").set_value("mat").run()
+    site.selectbox("word_pairs_model").set_value(DECODER).run()
+    go(site, "compare/side_by_side")
+    assert site.selectbox("side_by_side_a_model").value == DECODER
+    assert pair(site, "side_by_side") == (8, 6)  # no [CLS] before them
+    go(site, "compare/heads")
+    assert pair(site, "heads") == (8, 6)
+    site.selectbox("heads_model").set_value(ENCODER).run()
+    assert pair(site, "heads") == (9, 7)
+
+
+def test_word_b_is_none_of_the_pair_that_came_along(site: AppTest):
+    go(site, "compare/heads", heads_query="10", heads_key="8")  # it -> street, the lectures' B
+    assert words(go(site, "compare/word_pairs")) == ["it", "street", "animal"]
+
+
+def test_a_new_sentence_has_its_own_strongest_pair(site: AppTest):
+    go(site, "compare/heads")
+    site.text_input("heads_text").set_value(TEXT).run()
+    weights, tokens = attention(ENCODER, TEXT, 3, 1)
+    words_alone = weights[1:-1, 1:-1].clone().fill_diagonal_(0.0)
+    query, key = divmod(int(words_alone.argmax()), len(words_alone))
+    assert pair(site, "heads") == (query + 1, key + 1)
+
+
+def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest):
+    go(site, "compare/side_by_side")
+    assert [text.value for text in site.text if "Framed" in text.value] == [
+        "Framed: “\u2068it\u2069” gives 0.640 of its attention to “\u2068animal\u2069”."
+    ]
+    site.button("side_by_side_find").click().run()
+    layer, head = (site.select_slider(f"side_by_side_b_{name}").value for name in ("layer", "head"))
+    sentence = site.text_input("side_by_side_text").value
+    best = attention(DECODER, sentence, layer, head)[0][8, 1]
+    for other in range(9):  # of the layers, the one that is opened
+        assert attention(DECODER, sentence, layer, other)[0][8, 1] <= best
+    assert site.button("side_by_side_find").label == f"Most in L{layer}H{head}: {best:.3f}"
+    assert site.button("side_by_side_find").disabled
+
+
+def test_shapes_opens_on_the_visit_and_the_example_is_one_click_away(site: AppTest):
+    go(site, "learn/shapes")
+    assert site.selectbox("shapes_of").value == "the example"
+    go(site, "start/home")
+    site.text_input("home_text").set_value(TEXT).run()
+    site.select_slider("home_a_head").set_value(11).run()
+    go(site, "learn/shapes")
+    assert site.selectbox("shapes_of").value == ENCODER
+    assert site.text_input("shapes_words").value == TEXT
+    chosen = [site.select_slider(f"shapes_{name}").value for name in ("layer", "head")]
+    assert chosen == [3, 11]
+    assert any("layer 3; tokens 0 to 5 of 12; heads 9 to 11 of 12" in t.value for t in site.text)
+    site.button("shapes_back").click().run()
+    assert site.text_input("shapes_text").value == "The cat sleeps"
+    go(site, "start/home")
+    assert go(site, "learn/shapes").selectbox("shapes_of").value == "the example"
+
+
+def test_an_address_of_the_example_opens_the_example(site: AppTest):
+    go(site, "start/home", home_text=TEXT)
+    go(site, "learn/shapes", shapes_text="A dog barks")
+    assert site.selectbox("shapes_of").value == "the example"
+    assert site.text_input("shapes_text").value == "A dog barks"
+
+
+def test_block_takes_apart_a_layer_of_the_visit_s_model(site: AppTest):
+    go(site, "compare/heads", heads_model=DECODER, heads_layer="13")
+    go(site, "learn/block")
+    assert site.selectbox("block_layer_of").value == DECODER
+    assert site.select_slider("block_layer").value == 13
+
+
+def test_the_last_head_that_was_switched_off_is_the_visit_s(site: AppTest):
+    go(site, "compare/ablate")
+    site.multiselect("ablate_heads").set_value(["L1H5", "L29H1"]).run()
+    go(site, "compare/heads", heads_model=DECODER)
+    assert [site.select_slider(f"heads_{name}").value for name in ("layer", "head")] == [29, 1]
+    assert go(site, "compare/ablate").multiselect("ablate_heads").value == ["L1H5", "L29H1"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "learn/ladder",
+        "learn/masking",
+        "learn/against_pytorch",
+        "kv_cache/calculator",
+        "learn/shapes",
+    ],
+)
+def test_a_page_that_takes_no_sentence_says_so(site: AppTest, page: str):
+    address = {"shapes_seed": "5"} if page == "learn/shapes" else {}
+    waiting = "your sentence waits"
+    assert not any(waiting in element.value for element in go(site, page, **address).markdown)
+    go(site, "start/home", home_text=TEXT)
+    assert any(waiting in element.value for element in go(site, page, **address).markdown)

@@ -1,0 +1,32 @@
+"""The sliders that choose a query and a key of a head."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from serving.runs import Run
+from ui.widgets import controls, head_picture
+from ui.widgets.controls import HeadChoice
+from ui.widgets.visit import current
+
+
+def choose_pair(run: Run, choice: HeadChoice, prefix: str) -> tuple[int, int]:
+    """The query and the key to look at: two sliders, which a click on a map may move.
+
+    At first the visit's pair, if it is one of this text; else the one with the largest weight
+    between two ordinary tokens of this head.
+    """
+    tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
+    keys = f"{prefix}_query", f"{prefix}_key"
+    shown = dict(zip(keys, head_picture.strongest(run, choice), strict=True))
+    spans = dict(enumerate(tokens.spans))
+    parts = current().pair(tokens.text, spans, lambda: [state.get(*of) for of in shown.items()])
+    if state.get(cut) != (tokens.text, spans):  # the numbers of the tokens mean others now
+        current().renew(shown, parts, state)
+        state[cut] = tokens.text, spans
+    with st.container(horizontal=True, gap="medium"):
+        query, key = (
+            controls.number(label, key, len(tokens), shown[key], part=part)
+            for label, key, part in zip(("Query (row)", "Key (column)"), keys, parts, strict=True)
+        )
+    return query, key
