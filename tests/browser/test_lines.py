@@ -176,7 +176,7 @@ def test_a_long_text_scrolls_and_answers_at_once(browser: Browser, hosted: Site)
 def test_the_picture_is_saved_as_svg_and_png(figure: Locator, page: Page):
     with page.expect_download() as download:
         figure.get_by_role("button", name="SVG").click()
-    assert download.value.suggested_filename == "Three-heads-a-b.svg"
+    assert download.value.suggested_filename == "L3H0-L3H4-L5H1-weights.svg"
     root = ET.fromstring(download.value.path().read_bytes())  # well-formed, or it raises
     svg = "{http://www.w3.org/2000/svg}"
     texts = [element.text for element in root.iter(f"{svg}text")]

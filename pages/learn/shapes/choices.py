@@ -7,6 +7,7 @@ from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
 from serving import visit
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
+from ui.canvas.component import about
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -64,6 +65,7 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
             max_chars=MAX_TEXT_CHARACTERS,
             label_visibility="collapsed",
         )
+    about()["sentence"] = text
     layer = controls.number("Layer", "shapes_layer", real_layer.n_layers(name), 3, part=visit.LAYER)
     first = controls.number(
         f"First of {real_layer.WINDOW_HEADS} heads drawn",
