@@ -235,8 +235,8 @@ def summary(comparison: Comparison) -> None:
     first = table.iloc[0]
     st.text(
         f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
-        f"Differences run from {table['left minus right'].min():+.3f} to "
-        f"{table['left minus right'].max():+.3f}. The largest: "
+        f"Differences run from {head_picture.number(table['left minus right'].min(), '+.3f')} to "
+        f"{head_picture.number(table['left minus right'].max(), '+.3f')}. The largest: "
         f"“{head_picture.isolated(first['query'])}” gives “{head_picture.isolated(first['key'])}” "
         f"{first['left']:.3f} on the left and {first['right']:.3f} on the right."
     )

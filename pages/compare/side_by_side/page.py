@@ -7,6 +7,7 @@ from pages.compare.side_by_side import reference as beside
 from pages.compare.side_by_side import take_away
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
+from ui.canvas.component import about
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
@@ -84,18 +85,22 @@ if len(opened) == 2:
     )
     scale = side_by_side.scale(comparison.sides, colours)
     for (which, column, run, choice), side in zip(opened, comparison.sides, strict=True):
+        entry = choice.entry.spec
+        about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
         with column:
             side_by_side.draw(side, scale, key=f"side_by_side_{which}_map")
             head_picture.strongest_pair(run, choice)
             head_links(choice, run.tokens.text, here="compare/side_by_side")
 else:
     which, column, run, choice = opened[0]
+    about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
     with column:
         scale = head_picture.colour_scale([(run, choice)], colours)
         head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
         head_picture.strongest_pair(run, choice)
 
 if comparison is not None:
+    about().clear()  # two models, and perhaps two sentences: the picture names both sides
     st.header("Left minus right")
     columns = st.columns(2, gap="large")
     with columns[0]:

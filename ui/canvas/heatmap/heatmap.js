@@ -121,20 +121,26 @@ export default function (component) {
       const widths = texts.map((text) => context.measureText(text).width);
       return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     };
-    const label = room(
+    const widest = room(
       map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels],
     );
-    const top = map.rowHeight ? room(map.labels) : label;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
-    const fitting = (scroll.clientWidth - label - margin) / map.columns;
+    const font = (/** @type {number} */ size) =>
+      Math.min(Math.max(Math.floor(size - 1), SMALL_FONT_PX), LABEL_FONT_PX);
+    const roomLeft = (/** @type {number} */ left) =>
+      (scroll.clientWidth - left - margin) / map.columns;
+    // smaller letters need less room; rows of a given height keep their letters
+    const letters = map.rowHeight ? LABEL_FONT_PX : font(roomLeft(widest));
+    const label = Math.ceil((widest * letters) / LABEL_FONT_PX),
+      top = map.rowHeight ? room(map.labels) : label;
+    const fitting = roomLeft(label);
     const least = map.columns <= LABELLED && !map.numbered ? SMALL_FONT_PX : MIN_CELL;
     const cell = Math.min(Math.max(fitting, least), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
     const height = map.rowHeight || cell;
-    const font = (/** @type {number} */ size) =>
-      Math.min(Math.max(Math.floor(size - 1), SMALL_FONT_PX), LABEL_FONT_PX);
-    const every = (/** @type {number} */ size) => Math.ceil(font(size) / size);
+    const every = (/** @type {number} */ size) =>
+      Math.ceil(Math.min(font(size), letters) / size);
     const right = label + cell * map.columns,
       bottom = top + height * map.rows;
     return {
@@ -144,8 +150,8 @@ export default function (component) {
       row: height,
       everyColumn: every(cell),
       everyRow: every(height),
-      columnFont: `${font(cell)}px sans-serif`,
-      rowFont: `${font(height)}px sans-serif`,
+      columnFont: `${Math.min(font(cell), letters)}px sans-serif`,
+      rowFont: `${Math.min(font(height), letters)}px sans-serif`,
       right,
       bottom,
       width: right + margin,

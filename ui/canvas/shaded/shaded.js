@@ -109,6 +109,7 @@ export default function (component) {
       title,
       says,
       about,
+      kind: "weights",
       scales: [scale],
       words: ["A whole frame: the token that looks. A dashed frame: the one chosen by this step."],
     }),

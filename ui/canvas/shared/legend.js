@@ -59,8 +59,14 @@ function paintBar(context, tone, x, y, width, height) {
  */
 function framed(picture) {
   const { title, says, notes = [], scales = [], words = [], about = {}, element } = picture;
-  const measure = pen(document.createElement("canvas")),
-    width = Math.ceil(Math.max(picture.width, LEAST_PICTURE)),
+  const measure = pen(document.createElement("canvas"));
+  measure.font = TEXT_FONT;
+  const rows = scales.map(({ tone, low = "", middle, high, text }) => {
+    const words = tone ? [low, ends([middle, high]), text] : [text];
+    const wide = words.map((word) => measure.measureText(word).width + 6);
+    return wide.reduce((a, b) => a + b, tone ? SCALE_BAR.width + 6 : 0);
+  });
+  const width = Math.ceil(Math.max(picture.width, LEAST_PICTURE, ...rows) + FRAME_MARGIN),
     room = width - 2 * FRAME_MARGIN;
   /** @type {(font: string, texts: (string | false | undefined)[]) => [string, string][]} */
   const lines = (font, texts) => {
@@ -123,5 +129,6 @@ function framed(picture) {
 /** @type {(picture: Picture) => string} the model, what is drawn, and what its numbers are */
 function pictureName({ title, about, kind, name }) {
   const what = (name ?? title).replace(about?.model ?? "", "");
-  return [about?.name, what, kind].filter(Boolean).join("-");
+  const named = kind && what.endsWith(kind);
+  return [about?.name, what, named ? "" : kind].filter(Boolean).join("-");
 }
