@@ -92,11 +92,6 @@ def isolated(label: str) -> str:
     return f"\u2068{label}\u2069"
 
 
-def number(value: float, how: str) -> str:
-    """A number in this format, with a real minus sign."""
-    return format(value, how).replace("-", "−")
-
-
 def weights_table() -> None:
     """The models that can be loaded now and where their weights come from."""
     ready = models.ready()

@@ -94,7 +94,7 @@ if rung is not None and sentence is not None and place is not None:
         st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
     with both_ways:
         pair = stages.asymmetry(rung, head, i, j)
-        there, back = (head_picture.number(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
+        there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
         st.markdown(
             f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
             f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "

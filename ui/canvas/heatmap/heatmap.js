@@ -139,8 +139,7 @@ export default function (component) {
     const cell = Math.min(Math.max(fitting, least), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
     const height = map.rowHeight || cell;
-    const every = (/** @type {number} */ size) =>
-      Math.ceil(Math.min(font(size), letters) / size);
+    const every = (/** @type {number} */ size) => Math.ceil(Math.min(font(size), letters) / size);
     const right = label + cell * map.columns,
       bottom = top + height * map.rows;
     return {
