@@ -143,8 +143,10 @@ def test_heads_are_switched_off_and_on_without_a_jump(figure: Locator, page: Pag
 
 
 def test_masked_pairs_have_no_number(page: Page, hosted: Site):
-    figure = opened(page, hosted, "/?causal=1")
+    figure = opened(page, hosted, "/?causal=1&repeat=5")
     canvas = figure.locator(".scroll canvas")
+    # all of 45 tokens are seen at once
+    assert figure.locator(".scroll").evaluate("e => e.scrollHeight - e.clientHeight") <= 0
     canvas.click(position=point(figure, "query", 2))
     canvas.hover(position=point(figure, "key", 5))
     assert read(figure) == ["query 2 “<b>x</b>” → key 5 “😀”: masked, the query may not look ahead"]

@@ -107,7 +107,7 @@ export default function (component) {
   function roundedUp(number) {
     if (!(number > 0)) return "0";
     const unit = 10 ** (Math.floor(Math.log10(number)) - 1);
-    return (Math.ceil(number / unit) * unit).toPrecision(2);
+    return minus((Math.ceil(number / unit) * unit).toPrecision(2));
   }
 
   // --- where each head lies -------------------------------------------------------------------
