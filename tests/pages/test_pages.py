@@ -84,6 +84,9 @@ def test_home_shows_the_head_of_the_sentence(site: AppTest):
     expected = weights(ENCODER, controls.ANIMAL, 3, 1)
     np.testing.assert_array_equal(values, expected)
     assert header["labels"][0] == "[CLS]"
+    # for the picture that is saved, and its name
+    assert header["title"] == f"{header['about']['model']}, L3H1"
+    assert (header["about"]["name"], header["about"]["sentence"]) == (ENCODER, controls.ANIMAL)
     assert header["largest"] == pytest.approx(float(expected.max()))
     # the labels stand between marks that keep right-to-left text in its place
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
