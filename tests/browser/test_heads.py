@@ -27,6 +27,7 @@ from tests.helpers.browser import (
     read_cell,
     settings,
     unfold,
+    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
 from tests.helpers.visitors import settled, visitor
@@ -79,9 +80,9 @@ def size_of_a_cell(figure: Locator, n_tokens: int) -> float:
 
 def value_read(text: str) -> tuple[float, float]:
     """A value and what it may be off by, as the readout says them."""
-    found = re.search(r"weight ([\d.e-]+) ± ([\d.e-]+)$", text)
+    found = re.search(r"weight ([\d.e−]+) ± ([\d.e−]+)$", text)
     assert found, text
-    return float(found[1]), float(found[2])
+    return written(found[1]), written(found[2])
 
 
 @pytest.mark.parametrize("model", [ENCODER, DECODER])

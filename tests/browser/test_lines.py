@@ -143,8 +143,10 @@ def test_heads_are_switched_off_and_on_without_a_jump(figure: Locator, page: Pag
 
 
 def test_masked_pairs_have_no_number(page: Page, hosted: Site):
-    figure = opened(page, hosted, "/?causal=1")
+    figure = opened(page, hosted, "/?causal=1&repeat=5")
     canvas = figure.locator(".scroll canvas")
+    # all of 45 tokens are seen at once
+    assert figure.locator(".scroll").evaluate("e => e.scrollHeight - e.clientHeight") <= 0
     canvas.click(position=point(figure, "query", 2))
     canvas.hover(position=point(figure, "key", 5))
     assert read(figure) == ["query 2 “<b>x</b>” → key 5 “😀”: masked, the query may not look ahead"]
@@ -176,12 +178,16 @@ def test_a_long_text_scrolls_and_answers_at_once(browser: Browser, hosted: Site)
 def test_the_picture_is_saved_as_svg_and_png(figure: Locator, page: Page):
     with page.expect_download() as download:
         figure.get_by_role("button", name="SVG").click()
-    assert download.value.suggested_filename == "Three-heads-a-b.svg"
+    assert download.value.suggested_filename == "L3H0-L3H4-L5H1-weights.svg"
     root = ET.fromstring(download.value.path().read_bytes())  # well-formed, or it raises
     svg = "{http://www.w3.org/2000/svg}"
     texts = [element.text for element in root.iter(f"{svg}text")]
     labels = [label.replace("\x08", "\ufffd") for label in LABELS]  # XML knows no backspace
-    assert texts == ["queries", *labels, "keys", *labels]
+    says = "Left: the token that looks. Right: the token looked at. A colour is a head."
+    start, end = texts.index("queries"), texts.index("keys") + 1 + len(labels)
+    assert " ".join(map(str, texts[:start])) == f"Three heads: a <b>/.. {says}"
+    assert texts[start:end] == ["queries", *labels, "keys", *labels]
+    assert texts[end : end + len(NAMES)] == NAMES  # the legend
     drawn = weights() >= np.nanmax(weights()) / 255
     assert len(list(root.iter(f"{svg}path"))) == drawn.sum()
     background = root.find(f"{svg}rect")
@@ -193,8 +199,9 @@ def test_the_picture_is_saved_as_svg_and_png(figure: Locator, page: Page):
     png = io.BytesIO(download.value.path().read_bytes())
     assert png.read(8) == b"\x89PNG\r\n\x1a\n"
     size = struct.unpack(">II", png.read(16)[8:])
-    canvas = figure.locator(".scroll canvas")
     # twice as fine as the page, whatever the screen
-    assert list(size) == canvas.evaluate(
-        "canvas => [canvas.clientWidth, canvas.clientHeight].map(n => 2 * n)"
-    )
+    assert list(size) == [2 * float(root.get(side) or 0) for side in ("width", "height")]
+    canvas = figure.locator(".scroll canvas")
+    wide, high = canvas.evaluate("canvas => [canvas.clientWidth, canvas.clientHeight]")
+    assert size[0] >= 2 * wide
+    assert size[1] > 2 * high

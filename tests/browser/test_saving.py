@@ -19,10 +19,12 @@ SCRIPT = """
 import streamlit as st
 from tests.browser.test_saving import HOSTILE, LABELS, map_of, panels
 from ui.canvas.chips import Chip, chips
+from ui.canvas.component import about
 from ui.canvas.heatmap import heatmap
 from ui.canvas.shaded import Shaded, shaded
 from ui.canvas.tensors import tensors
 
+about().update(model="Model One", name="one", sentence=f"It is {HOSTILE}")
 tokens = [Chip(label, "detail", quiet=i == 0, chosen=i == 2, line_after=i == 3)
           for i, label in enumerate(LABELS)]
 chips(tokens, title=f"Chips {HOSTILE}", key="chips")
@@ -31,7 +33,7 @@ words = [Shaded(label, i / 10, "detail", framed=["", "asks", "chosen"][i % 3], l
 shaded(words, largest=0.6, square_root=True, title=f"Shaded {HOSTILE}", hint="h", key="shaded")
 tensors(panels(), key="tensors")
 tensors(panels()[:1], key="identities", colour="identity", palette=(2, 3))
-heatmap(map_of(5), key="map_of_5")
+heatmap(map_of(47), key="map_of_47")
 heatmap(map_of(400), key="map_of_400")
 st.text("the end")
 """
@@ -80,18 +82,23 @@ def drawings(page: Page, pictures: Site) -> Page:
     return page
 
 
-def saved(drawing: Locator, kind: str) -> bytes:
+ABOUT = ["Model: Model One", f"Sentence: \u2068It is {HOSTILE}\u2069"]
+
+
+def saved(drawing: Locator, kind: str, name: str = "") -> bytes:
     drawing.scroll_into_view_if_needed()
     with drawing.page.expect_download() as download:
         drawing.get_by_role("button", name=kind).click()
-    assert download.value.suggested_filename.endswith(f".{kind.lower()}")
+    file = download.value.suggested_filename
+    assert file.startswith("one-")
+    assert file.endswith(f"{name}.{kind.lower()}")
     return download.value.path().read_bytes()
 
 
-def svg_and_png(drawing: Locator) -> tuple[ET.Element, Image.Image]:
+def svg_and_png(drawing: Locator, name: str = "") -> tuple[ET.Element, Image.Image]:
     """Both files; the PNG has twice as many pixels on each side as the SVG has units."""
-    root = ET.fromstring(saved(drawing, "SVG"))  # well-formed, or it raises
-    png = Image.open(io.BytesIO(saved(drawing, "PNG"))).convert("RGB")
+    root = ET.fromstring(saved(drawing, "SVG", name))  # well-formed, or it raises
+    png = Image.open(io.BytesIO(saved(drawing, "PNG", name))).convert("RGB")
     assert png.size == (
         round(2 * float(root.get("width") or 0)),
         round(2 * float(root.get("height") or 0)),
@@ -113,24 +120,39 @@ def texts(root: ET.Element) -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}text")]
 
 
+def without_head(drawing: Locator, root: ET.Element, title: str) -> list[str]:
+    """All texts but those above the drawing: its title, what it shows, the model, the sentence.
+
+    Those are wrapped: what is compared are their letters.
+    """
+    head = "".join([title, drawing.locator(".says").inner_text(), *ABOUT]).replace(" ", "")
+    said = texts(root)
+    lines = next(n for n in range(len(said)) if "".join(said[:n]).replace(" ", "") == head)
+    return said[lines:]
+
+
 def written(label: str) -> str:
     """XML knows no backspace."""
     return label.replace("\x08", "\ufffd")
 
 
 def test_chips_are_saved(drawings: Page):
-    root, png = svg_and_png(drawings.locator("figure.chips"))
-    assert texts(root) == [f"Chips {HOSTILE}", *map(written, LABELS)]
+    drawing = drawings.locator("figure.chips")
+    root, png = svg_and_png(drawing)
+    assert without_head(drawing, root, f"Chips {HOSTILE}") == [*map(written, LABELS)]
     fills = {element.get("fill") for element in root.iter(f"{SVG}rect")}
     assert {"#0072b2", "#e69f00", "#009e73", "#cc79a7"} <= fills
     assert len(png.getcolors(1 << 20) or []) > 20
 
 
 def test_a_shaded_text_is_saved(drawings: Page):
-    root, png = svg_and_png(drawings.locator("figure.shaded"))
+    drawing = drawings.locator("figure.shaded")
+    root, png = svg_and_png(drawing)
     shown = [written(label) for i, label in enumerate(LABELS) if i != 5]  # that one comes later
-    legend = ["0 to 0.600, square-root colours", "asks", "chosen by this step"]
-    assert texts(root) == [f"Shaded {HOSTILE}", *shown, *legend]
+    said = without_head(drawing, root, f"Shaded {HOSTILE}")
+    assert said[: len(shown)] == shown
+    assert said[len(shown) :][:3] == ["0", "0.6", "weight, square-root colours"]
+    assert "whole frame: the token that looks" in " ".join(said[len(shown) :])
     shares = [
         float(element.get("width") or 0)
         for element in root.iter(f"{SVG}rect")
@@ -142,14 +164,15 @@ def test_a_shaded_text_is_saved(drawings: Page):
     parts = [np.sqrt(i / 6) for i in range(len(LABELS)) if i not in (0, 5)]  # no bar for a 0
     wide = [boxes[i] for i in range(len(LABELS)) if i not in (0, 5)]
     assert shares == pytest.approx([p * w for p, w in zip(parts, wide, strict=True)], abs=0.01)
-    assert (86, 180, 233) in {colour for _, colour in png.getcolors(1 << 20) or []}  # a full share
+    assert (253, 231, 37) in {colour for _, colour in png.getcolors(1 << 20) or []}  # a full share
 
 
 def test_tensors_are_saved(drawings: Page):
     drawing = drawings.locator(".tensors").first
     root, png = svg_and_png(drawing)
-    said = texts(root)
+    said = without_head(drawing, root, "")
     assert said[:2] == [HOSTILE, "(batch 2, token 3, column 4), drawn: (3, 3)"]
+    assert said[-2:] == ["below 0", "above 0, up to each tensor's largest"]
     assert {"batch 0 first", "vector", "(column 5)", "−0.50", "nan", "−∞", "7.25"} <= set(said)
     assert said.count("c0") == 2
     assert sum(text in LABELS[4:] or text == "x\ufffdy" for text in said) >= 4
@@ -171,20 +194,28 @@ def test_tensors_are_saved(drawings: Page):
 
 def test_a_map_of_many_tokens_lies_below_its_title_in_a_png(drawings: Page):
     """Its cells are painted as one image, the others one by one."""
-    for size in (5, 400):
+    for size in (47, 400):
         drawing = drawings.locator("figure.heatmap").filter(has_text=f"Map of {size}")
         canvas = drawing.locator(".scroll canvas")
         expect(canvas).to_have_attribute("data-top", re.compile("."))
         top, cell = (float(canvas.get_attribute(f"data-{name}") or 0) for name in ("top", "cell"))
         origin = float(canvas.get_attribute("data-origin") or 0)
-        root, png = svg_and_png(drawing)
-        assert f"Map of {size}" in texts(root)
+        root, png = svg_and_png(drawing, f"Map-of-{size}-weights")
+        *_, low, ends, unit = without_head(drawing, root, f"Map of {size}")
+        assert (low, ends.replace(" ", ""), unit) == ("0", "0.5·1", "weights")
+        # the lines above the map are 16 pixels high each
+        above = len(texts(root)) - len(without_head(drawing, root, f"Map of {size}"))
+        head = 16 * above + 6
+        if size == 47:  # no label of a row or a column gives way to another
+            written_labels = [written(label) for label in map_of(47).labels]
+            assert texts(root).count(written_labels[46]) == 2
+            assert sum(text[0] in "[a<שx]…" for text in texts(root)[above:-3]) >= 2 * 40
         middle = round(2 * (origin + (size // 2 + 0.4) * cell))
         column = [png.getpixel((middle, y)) for y in range(png.height)]
         half = (38, 130, 142)  # viridis in its middle
         first, last = column.index(half), len(column) - 1 - column[::-1].index(half)
-        assert first == pytest.approx(2 * (26 + top), abs=2)
-        assert last == pytest.approx(2 * (26 + top + size * cell), abs=4)
+        assert first == pytest.approx(2 * (head + top), abs=2)
+        assert last == pytest.approx(2 * (head + top + size * cell), abs=4)
 
 
 def test_a_dark_page_is_saved_dark(browser: Browser, pictures: Site):

@@ -17,6 +17,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     read_cell,
     readout,
+    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 
@@ -36,7 +37,7 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
 
 
 def value(text: str) -> float:
-    return float(text.rsplit(" ", 1)[1])
+    return written(text.rsplit(" ", 1)[1])
 
 
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):

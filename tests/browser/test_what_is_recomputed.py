@@ -17,6 +17,7 @@ from tests.helpers.browser import (
     settings,
     slider,
     unfold,
+    written,
 )
 from tests.helpers.bundled_models import DECODER, bundled
 from tests.helpers.visitors import settled
@@ -57,7 +58,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
         record = bundled(DECODER).core(torch.tensor([ids]), record=True).records[6]
     said = read_by_keyboard(picture(page, 0), "keys[1, 2] = ")
     assert said.endswith("computed one step ago already")
-    shown = float(said.split(" = ")[1].split(" (")[0])
+    shown = written(said.split(" = ")[1].split(" (")[0])
     assert shown == pytest.approx(float(record.k[0, 0, 1, 2]), rel=1e-3, abs=1e-4)
     for _ in range(n + 2):
         page.keyboard.press("ArrowDown")
@@ -68,6 +69,17 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     settled(page)
     assert picture(page, 0).evaluate(HEIGHT) == height  # what is not there yet keeps its place
+    # on a phone the matrix of the scores keeps its numbers and scrolls, and the page does not
+    wide = page.viewport_size
+    assert wide is not None
+    page.set_viewport_size({"width": 390, "height": 844})
+    scores = panel(page, "scores")
+    numbered = re.compile(r"^(2[6-9]|[3-9]\d)")  # cells without numbers are 22 pixels at most
+    expect(scores.locator("canvas")).to_have_attribute("data-cell-width", numbered)
+    assert scores.locator(".scroll").evaluate("e => e.scrollWidth > e.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size(wide)
+    settled(page)
     press(page.get_by_role("radio", name="the whole model"), "Space")
     expect(
         page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))

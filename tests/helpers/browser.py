@@ -192,6 +192,11 @@ def readout(figure: Locator) -> str:
     return unmarked(figure.locator(".readout"))
 
 
+def written(text: str) -> float:
+    """A number as the drawings write it, with a real minus sign."""
+    return float(text.replace("−", "-"))
+
+
 def unmarked(element: Locator) -> str:
     return re.sub("[\u2068\u2069]", "", element.inner_text())
 

@@ -2,18 +2,31 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { shared } from "./shared_scripts.js";
 
-const { OKABE_ITO, HEAD_COLOURS, rgb, bright, mix, colour, diverging, signed, identityColour } =
-  shared(
-    "OKABE_ITO",
-    "HEAD_COLOURS",
-    "rgb",
-    "bright",
-    "mix",
-    "colour",
-    "diverging",
-    "signed",
-    "identityColour",
-  );
+const {
+  OKABE_ITO,
+  HEAD_COLOURS,
+  QUANTITIES,
+  rgb,
+  bright,
+  colour,
+  colourNumbers,
+  diverging,
+  divergingNumbers,
+  readable,
+  identityColour,
+} = shared(
+  "OKABE_ITO",
+  "HEAD_COLOURS",
+  "QUANTITIES",
+  "rgb",
+  "bright",
+  "colour",
+  "colourNumbers",
+  "diverging",
+  "divergingNumbers",
+  "readable",
+  "identityColour",
+);
 
 function luminance(text) {
   const [r, g, b] = rgb(text).map((value) => {
@@ -54,12 +67,33 @@ test("the colours of heads stand out from both backgrounds of the site", () => {
   }
 });
 
-test("a cell is paper at zero, blue below and orange above", () => {
-  const paper = [16, 20, 26];
-  assert.deepEqual(signed(0, paper), paper);
-  assert.deepEqual(signed(-1, paper), mix(paper, rgb(OKABE_ITO.blue), 0.85));
-  assert.deepEqual(signed(1, paper), mix(paper, rgb(OKABE_ITO.orange), 0.85));
-  assert.deepEqual(signed(9, paper), signed(1, paper));
+test("numbers below and above zero have the same colours as text and as bytes", () => {
+  for (const dark of [false, true]) {
+    for (const share of [-1, -0.3, 0, 0.6, 1]) {
+      assert.equal(diverging(share, dark), `rgb(${divergingNumbers(share, dark).join(" ")})`);
+    }
+  }
+});
+
+test("what is written in a cell can be read on every colour", () => {
+  const shares = Array.from({ length: 65 }, (_, i) => i / 64);
+  const cells = shares.flatMap((share) => [
+    colourNumbers(share),
+    divergingNumbers(2 * share - 1, false),
+    divergingNumbers(2 * share - 1, true),
+    ...[0, 1, 2].map((row) => identityColour(row, 3, share)),
+  ]);
+  for (const cell of cells) {
+    assert.ok(contrast(readable(cell), `rgb(${cell.join(" ")})`) >= 4.5, cell.join(" "));
+  }
+});
+
+test("queries, keys and values stand out from both backgrounds, and from each other", () => {
+  assert.deepEqual(Object.keys(QUANTITIES), ["queries", "keys", "values"]);
+  assert.equal(new Set(Object.values(QUANTITIES)).size, 3);
+  for (const hue of Object.values(QUANTITIES)) {
+    for (const paper of ["#ffffff", "#0b0e12"]) assert.ok(contrast(hue, paper) >= 3, hue);
+  }
 });
 
 test("identities have colours of their own, few of them those of Okabe and Ito", () => {

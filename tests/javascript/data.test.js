@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { LETTER, shared } from "./shared_scripts.js";
 
-const { unpack, unpackFloats, shorten, wrap, isolated } = shared(
+const { number, unpack, unpackFloats, shorten, wrap, isolated } = shared(
+  "number",
   "unpack",
   "unpackFloats",
   "shorten",
@@ -56,4 +57,22 @@ test("a text is cut into lines between its words", () => {
 
 test("a label stands between marks of isolation", () => {
   assert.equal(isolated("שלום"), "\u2068שלום\u2069");
+});
+
+test("a number has a real minus sign, and is a decimal unless it needs many zeros", () => {
+  const written = [
+    [-0.001, 1, "−0.001"],
+    [-0.00123456, 3, "−0.00123"],
+    [0.00049999, 3, "0.0005"],
+    [0, 3, "0"],
+    [-0, 3, "0"],
+    [9.9999, 3, "10"],
+    [1234567, 3, "1230000"],
+    [-2.5, 6, "−2.5"],
+    [-3.21e-8, 2, "−3.2e−8"],
+    [4e12, 3, "4e+12"],
+    [Number.NaN, 3, "nan"],
+    [Number.NEGATIVE_INFINITY, 3, "−∞"],
+  ];
+  for (const [value, digits, text] of written) assert.equal(number(value, digits), text);
 });

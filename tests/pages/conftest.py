@@ -1,7 +1,9 @@
 """The site under AppTest, on the bundled weights, without background work."""
 
 import functools
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from pages.compare.ablate import ranking
 from pretrained import sources
 from serving import models, runs
 from tests.helpers.apptest import FRAME
+from tests.helpers.says import unnamed_axes
+from ui.canvas import component
 from ui.charts import show
 
 
@@ -32,12 +36,38 @@ def _no_channel(part: dict[str, Any], validate: bool = True) -> None:
     raise ValueError(f"encode() needs a channel such as alt.Text(...), not {part}")
 
 
+def _with_named_axes(coloured: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, for charts whose axes all have a title."""
+
+    def checked(chart: dict[str, Any], *colours: str) -> dict[str, Any]:
+        if unnamed := list(unnamed_axes(chart)):
+            raise ValueError(f"the axes {unnamed} of this chart have no title: {chart}")
+        described: dict[str, Any] = coloured(chart, *colours)
+        return described
+
+    return checked
+
+
+def _saying_what_it_is(described: Callable[..., bytes]) -> Callable[..., bytes]:
+    """The same, for drawings that say what their rows and columns are."""
+
+    def checked(data: bytes, facts: dict[str, str]) -> bytes:
+        text = data if data[4:5] != b"{" else data[4 : 4 + int.from_bytes(data[:4], "little")]
+        if not re.match("(.*: )?A (row|box|tile) is |Left: ", json.loads(text)["says"]):
+            raise ValueError(f"this drawing does not say what it shows: {text[:200]!r}")
+        return described(data, facts)
+
+    return checked
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _charts_are_checked() -> Iterator[None]:
-    """What breaks Vega-Lite's schema or is slow to build fails here; the site does not look."""
+def _pictures_are_checked() -> Iterator[None]:
+    """What breaks Vega-Lite's schema, is slow or says too little fails here, not on the site."""
     patch = pytest.MonkeyPatch()
     patch.setattr(show, "CHECKED", True)
     patch.setattr(SchemaBase, "from_dict", _no_channel)
+    patch.setattr(show, "_coloured", _with_named_axes(show._coloured))
+    patch.setattr(component, "described", _saying_what_it_is(component.described))
     with debug_mode(True):
         yield
     patch.undo()

@@ -29,6 +29,8 @@ from tests.helpers.apptest import (
     open_page,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, weights
+from tests.helpers.charts import drawn_charts
+from tests.helpers.says import unnamed_axes
 from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import says
@@ -52,6 +54,17 @@ def test_every_page_opens(view: str):
     assert site.title[0].value
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_picture_says_what_its_rows_and_columns_are(view: str):
+    """Whatever other tests draw is looked at too, see `conftest.py`."""
+    site = opened(view)
+    for chart in drawn_charts(site):
+        assert not list(unnamed_axes(chart.description))
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        assert b'"says": "' in data or element.proto.WhichOneof("data") != "bytes"
+
+
 WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py"}  # besides the lessons
 
 
@@ -71,6 +84,9 @@ def test_home_shows_the_head_of_the_sentence(site: AppTest):
     expected = weights(ENCODER, controls.ANIMAL, 3, 1)
     np.testing.assert_array_equal(values, expected)
     assert header["labels"][0] == "[CLS]"
+    # for the picture that is saved, and its name
+    assert header["title"] == f"{header['about']['model']}, L3H1"
+    assert (header["about"]["name"], header["about"]["sentence"]) == (ENCODER, controls.ANIMAL)
     assert header["largest"] == pytest.approx(float(expected.max()))
     # the labels stand between marks that keep right-to-left text in its place
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)

@@ -4,6 +4,7 @@ import io
 import urllib.parse
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -26,6 +27,7 @@ from tests.helpers.apptest import FRAME, SIDE, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
+from ui.charts.bars import bars, labelled
 from ui.export import chart_files, take_away
 from ui.widgets.controls import HeadChoice
 
@@ -164,6 +166,20 @@ def test_charts_are_saved_as_svg_and_png(
             assert fills <= {"#1d2730", "#ffffff"}  # white on dark cells only
             assert "#1d2730" in fills
             assert files.read(f"{name}.png").startswith(b"\x89PNG")
+
+
+def test_a_saved_chart_says_what_it_is_about(monkeypatch: pytest.MonkeyPatch):
+    facts = {"model": "Model One", "name": "one", "sentence": HOSTILE}
+    monkeypatch.setattr(take_away, "about", lambda: facts)
+    file = take_away.pictures({"how_much": partial(bars, labelled("ab", [1, 2]), "size")}, "c.zip")
+    monkeypatch.undo()  # the files are made later, when the page may show something else
+    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
+        assert set(files.namelist()) == {"one-how_much.svg", "one-how_much.png"}
+        said = "".join(ElementTree.fromstring(files.read("one-how_much.svg")).itertext())
+    assert "how much" in said
+    assert "Model: Model One" in said
+    assert "".join(f"Sentence: {HOSTILE}".split()) in "".join(said.split())
+    assert "token" in said  # the axis of the bars
 
 
 def drawn(text: str, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from pages.compare.heads import mosaic
 from pages.generate.generate import race
 from ui.canvas import chips, component, heatmap, lines, shaded, tensors
-from ui.canvas.component import Canvas, pack
+from ui.canvas.component import Canvas, described, pack
 from ui.charts import style
 
 FOLDER = Path(component.__file__).parent
@@ -98,6 +98,44 @@ def test_numbers_are_packed_by_their_kind_and_aligned():
 def test_bytes_are_packed_as_they_are():
     data = pack({"a": 1}, b"xyz")
     assert data == b"\x08\0\0\0" + b'{"a": 1}' + b"xyz"
+
+
+def test_what_a_picture_is_about_stands_in_its_header():
+    facts = {"model": "M", "name": "m", "sentence": "é <b>"}
+    values = np.arange(3.0)
+    for title in ("", "a", "ab", "abc"):
+        plain = pack({"title": title}, values)
+        data = described(plain, facts)
+        length = int.from_bytes(data[:4], "little")
+        assert length % 4 == 0
+        assert json.loads(data[4 : 4 + length]) == {"about": facts, "title": title}
+        assert data[4 + length :] == values.astype("<f4").tobytes()
+        assert described(plain, {}) == plain
+    assert json.loads(described(b'{"title": "t"}', facts)) == {"about": facts, "title": "t"}
+
+
+def stops(text: str, name: str) -> list[str]:
+    """The colours of a scale in colours.js, as #rrggbb."""
+    block = re.search(rf"const {name} = \[(.*?)\n\];", text, re.DOTALL)
+    assert block is not None
+    numbers = re.findall(r"\[(\d+), (\d+), (\d+)\]", block[1])
+    return ["#" + bytes(map(int, colour)).hex() for colour in numbers]
+
+
+def test_a_quantity_has_one_colour_in_drawings_and_charts():
+    text = (FOLDER / "shared" / "colours.js").read_text(encoding="utf-8")
+    assert stops(text, "STOPS") == style.WEIGHTS
+    assert stops(text, "DIVERGING_STOPS") == style.SIGNED
+    assert stops(text, "DIVERGING_ON_DARK") == style.SIGNED_ON_DARK
+    block = re.search(r"const QUANTITIES = \{(.*?)\}", text, re.DOTALL)
+    assert block is not None
+    hues = dict(re.findall(r'(\w+): "(#\w{6})"', block[1]))
+    assert set(hues) == {"queries", "keys", "values"}
+    for name, hue in hues.items():
+        assert hue == getattr(style, name.upper()).lower()
+    # no other scale of weights is written down
+    others = [file for file in (FOLDER.parents[1] / "pages").rglob("*.py")]
+    assert not [file for file in others if "viridis" in file.read_text(encoding="utf-8")]
 
 
 def test_drawings_charts_and_theme_have_one_palette():

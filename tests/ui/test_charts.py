@@ -143,5 +143,5 @@ def test_a_drawn_chart_is_read_back():
     (chart,) = drawn_charts(AppTest.from_function(page).run())
     assert list(chart.rows["label"]) == ["é", "é"]
     assert list(chart.rows["value"]) == [3.0, 0.5]
-    assert chart.titles == ["of", "how much", "how much"]
+    assert chart.titles == ["of", "how much", "how much", "token"]
     assert chart.channel("x")["scale"]["domain"] == [0, 4]

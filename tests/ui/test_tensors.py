@@ -74,6 +74,23 @@ def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
     assert Panel("v", np.zeros(5), ("column",), box=(1, 5)).box == (1, 5)  # a vector is one row
 
 
+def test_a_picture_says_what_rows_and_columns_are_of_tensors_that_are_alike():
+    rows = Panel("x", np.zeros((2, 3)), ("token", "column"))
+    square = Panel("w", np.zeros((1, 2, 2)), ("head", "query", "key"), quantity="weights")
+    vector = Panel("v", np.zeros(3), ("column",))
+
+    def says(*panels: Panel) -> str:
+        return unpacked(pack(panels))[0]["says"]
+
+    looks = "A row is the token that looks, a column the token looked at."
+    assert says(square) == looks
+    assert says(rows, rows) == "A row is a token, a column one number of its vector."
+    assert says(rows, square, rows) == f"x, x: {says(rows)} w: {looks}"
+    assert says(vector) == "A row is one vector, a column one number of its vector."
+    quantities = [panel["quantity"] for panel in unpacked(pack([rows, square]))[0]["panels"]]
+    assert quantities == ["", "weights"]
+
+
 def test_labels_may_differ_from_block_to_block():
     rows = (("a", "b", "c"), ("d", "e", "f"))
     data = pack([Panel("p", np.zeros((2, 3, 4)), ("batch", "token", "column"), rows=rows)])

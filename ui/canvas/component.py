@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,34 @@ import streamlit as st
 
 _FOLDER = Path(__file__).parent
 _NOT_SENT = re.compile(r"^\s*(?:(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/)\n\s*)*", re.MULTILINE)
+_MEANINGS = {
+    "query": "the token that looks", "key": "the token looked at", "token": "a token",
+    "next token": "a token that may come next", "sum": "the sum of the row", "row": "one vector",
+    "product": "one vector", **dict.fromkeys(("column", "width"), "one number of its vector"),
+}  # fmt: skip
+
+
+def sentence(axes: Sequence[str]) -> str:
+    """What a row and a column are, where the last two axes of a tensor have these names."""
+    row, column = [_MEANINGS.get(axis, f"one {axis}") for axis in ("vector", *axes)[-2:]]
+    return f"A row is {row}, a column {column}."
+
+
+def about() -> dict[str, str]:
+    """What the page shows: `model`, its short `name`, `sentence`. Saved pictures say so."""
+    found: dict[str, str] = st.session_state.setdefault("pictures_about", {})
+    return found
+
+
+def described(data: bytes, facts: Mapping[str, str]) -> bytes:
+    """The data of a drawing with these facts of `about` in its header."""
+    if not facts:
+        return data
+    start = 4 if data[4:5] == b"{" else 0  # 0: nothing but a header
+    field = b'{"about": ' + json.dumps(dict(facts)).encode() + b", "
+    field += b" " * ((1 - len(field)) % 4)
+    length = int.from_bytes(data[:start], "little") + len(field) - 1
+    return (length.to_bytes(4, "little") if start else b"") + field + data[start + 1 :]
 
 
 class Canvas:
@@ -41,7 +69,7 @@ class Canvas:
 
     def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
         """Draw `data` at this place of the page, with functions named `on_<value>_change`."""
-        self._mount(data=data, key=key, height="content", **callbacks)
+        self._mount(data=described(data, about()), key=key, height="content", **callbacks)
 
 
 def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:

@@ -17,10 +17,11 @@ def bars(
     horizontal: bool = True,
     largest: float | None = None,
     height: int = 260,
+    of: str = "token",
 ) -> alt.Chart:
     """A bar for each row of a table with the columns `label` and `value`, in the table's order.
 
-    Labels may be equal to one another. title: what the values are. largest: where the axis ends.
+    Labels may be equal. title, of: what a value and what a bar is. largest: where the axis ends.
     """
     labels = [str(label) for label in table["label"]]
     names = alt.Axis(
@@ -34,11 +35,11 @@ def bars(
     if horizontal:
         axes = (
             alt.X("value:Q", title=title, scale=scale),
-            alt.Y("place:O", title=None, axis=names),
+            alt.Y("place:O", title=of, axis=names),
         )
     else:
         axes = (
-            alt.X("place:O", title=None, axis=names),
+            alt.X("place:O", title=of, axis=names),
             alt.Y("value:Q", title=title, scale=scale),
         )
     return (

@@ -15,6 +15,14 @@ CACHED, UNCACHED = "with the cache", "without the cache"
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
+# What a quantity looks like on every page: ui/canvas/shared/colours.js has the same. Weights go
+# from none to the largest; signed numbers from below 0 to above it, on white and on dark.
+QUERIES, KEYS, VALUES = "#C46A9B", "#009E73", "#D55E00"
+WEIGHTS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e"]
+WEIGHTS += ["#1f9e89", "#35b779", "#90d743", "#fde725"]
+SIGNED = ["#003264", "#146eaa", "#82b9de", "#f6f6f6", "#f2b068", "#c4620a", "#782c00"]
+SIGNED_ON_DARK = ["#a0d7ff", "#409cde", "#205886", "#1c2128", "#844c1e", "#d87e22", "#ffc478"]
+
 # The colours of text and background, for marks: names that `config` gives their values. So a chart
 # is built once for both themes.
 INK, PAPER = alt.expr("ink"), alt.expr("paper")
@@ -26,7 +34,7 @@ def config(ink: str, paper: str) -> dict[str, Any]:
         "view": {"strokeWidth": 0},
         "axis": {"labelColor": ink, "titleColor": ink},
         "legend": {"labelColor": ink, "titleColor": ink},
-        "title": {"color": ink},
+        "title": {"color": ink, "subtitleColor": ink},
         "params": [{"name": "ink", "value": ink}, {"name": "paper", "value": paper}],
     }
 

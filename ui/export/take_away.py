@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
 from ui.export import chart_files
@@ -53,10 +55,11 @@ def pictures(charts: Charts, name: str) -> File:
 
     charts: the arguments of each are bound to it. It is called when the files are asked for.
     """
-    return File("All charts (SVG and PNG)", partial(_drawn, charts), name, "application/zip")
+    make = partial(_drawn, charts, dict(about()))
+    return File("All charts (SVG and PNG)", make, name, "application/zip")
 
 
-def _drawn(charts: Charts) -> bytes:
+def _drawn(charts: Charts, facts: Mapping[str, str]) -> bytes:
     ink, paper = theme.on_white()
     described = {
         name: specification(chart.func, *chart.args, **chart.keywords, ink=ink, paper=paper)
@@ -64,12 +67,16 @@ def _drawn(charts: Charts) -> bytes:
     }
     ranges = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
     looks = {"background": paper, "font": "sans-serif", "range": ranges}
-    return chart_files.archive(
-        {
-            name: {**chart, "config": {**chart.get("config", {}), **looks}}
-            for name, chart in described.items()
-        }
-    )
+    said = [
+        f"{what.capitalize()}: {facts[what]}" for what in ("model", "sentence") if what in facts
+    ]
+    below = [line for text in said for line in textwrap.wrap(text, 90)]
+    files = {}
+    for name, chart in described.items():
+        title = {"text": name.replace("_", " "), "subtitle": below, "anchor": "start"}
+        looked = {"title": title, **chart, "config": {**chart.get("config", {}), **looks}}
+        files["-".join(filter(None, (facts.get("name"), name)))] = looked
+    return chart_files.archive(files)
 
 
 # What Streamlit gives to charts that choose no colours of their own.

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from serving import models, warmup
+from ui.canvas.component import about
 from ui.frame import history, next_page, sections, style
 from ui.widgets.visit import current as visit
 
@@ -19,6 +20,7 @@ pages = sections.pages()
 current = st.navigation(pages)
 visit().open_page(current.url_path, st.session_state)
 style.apply()
+about().clear()  # what the page before showed
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:

@@ -14,6 +14,7 @@ from serving import models, visit
 from serving.heads import HeadId
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from serving.visit import Part
+from ui.canvas.component import about
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 
@@ -82,6 +83,7 @@ def text(
         st.menu_button(
             "Examples", list(examples), key=f"{key}_example", on_click=take, disabled=disabled
         )
+    about()["sentence"] = typed
     return typed
 
 
@@ -108,6 +110,8 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
     others = {entry.spec.name: entry.spec.title for entry in models.ready()}
     if of_visit and wanted in others and wanted not in names:
         st.markdown(f":small[{others[wanted]} writes no text: another model runs here.]")
+    if of_visit:
+        about().update(model=by_name[chosen].spec.title, name=chosen)
     return by_name[chosen]
 
 

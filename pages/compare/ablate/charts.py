@@ -33,7 +33,7 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
         alt.Chart(table, height=440)
         .mark_bar()
         .encode(
-            alt.Y("token:N", sort=None, title=None, axis=alt.Axis(labelLimit=140)),
+            alt.Y("token:N", sort=None, title="next token", axis=alt.Axis(labelLimit=140)),
             alt.YOffset("which:N", sort=[BEFORE, AFTER]),
             alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
             alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),

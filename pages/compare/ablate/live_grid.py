@@ -65,7 +65,7 @@ def grid(
                 "field": "size",
                 "type": "quantitative",
                 "title": measures[0],
-                "scale": {"type": "sqrt", "scheme": "viridis", "domain": [0, largest]},
+                "scale": {"type": "sqrt", "domain": [0, largest]},
                 "legend": legend,
             },
             "tooltip": [

@@ -77,6 +77,8 @@ def pack(
         "heads": heads,
         "labels": list(labels),
         "title": title,
+        "says": "A tile is a head, its layer at the left. In it, a row is the token that looks, a "
+        "column the token looked at.",
         "causal": causal,
         "valueName": value_name,
         "levels": levels,

@@ -238,11 +238,12 @@ def summary(comparison: Comparison) -> None:
     if table.empty:
         st.text("No cell can be compared.")
         return
-    first = table.iloc[0]
+    first, differences = table.iloc[0], table["left minus right"]
+    ends = [f"{end:+.3f}".replace("-", "−") for end in (differences.min(), differences.max())]
     st.text(
         f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
-        f"Differences run from {table['left minus right'].min():+.3f} to "
-        f"{table['left minus right'].max():+.3f}. The largest: "
+        f"Differences run from {ends[0]} to "
+        f"{ends[1]}. The largest: "
         f"“{head_picture.isolated(first['query'])}” gives “{head_picture.isolated(first['key'])}” "
         f"{first['left']:.3f} on the left and {first['right']:.3f} on the right."
     )

@@ -8,6 +8,7 @@ from pages.compare.side_by_side import same_pair, take_away
 from serving import models, runs
 from serving.heads import TokenPair
 from serving.limits import MAX_TEXT_CHARACTERS
+from ui.canvas.component import about
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
@@ -99,6 +100,8 @@ if len(opened) == 2:
     for place, (which, _, run, choice), side, cell in zip(
         maps, opened, comparison.sides, pairs, strict=True
     ):
+        entry = choice.entry.spec
+        about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
         with place:
             framed = cell if view == side_by_side.TOKENS else None
             side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map")
@@ -107,12 +110,14 @@ if len(opened) == 2:
             head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:
     which, column, run, choice = opened[0]
+    about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
     with column:
         scale = head_picture.colour_scale([(run, choice)], colours)
         head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
         head_picture.strongest_pair(run, choice)
 
 if comparison is not None:
+    about().clear()  # two models, and perhaps two sentences: the picture names both sides
     st.header("Left minus right")
     columns = st.columns(2, gap="large")
     with columns[0]:

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.word_pairs.search import Search
-from ui.charts.style import BLUE, INK, PAPER, VERMILLION
+from ui.charts.style import BLUE, INK, PAPER, VERMILLION, WEIGHTS
 
-GREY = "#808890"
+GREY, DARK = "#808890", "#1d2730"
 PREFERENCES = {1: "more on A", 0: "alike", -1: "more on B"}
 NAMED = 3  # heads of a grid that carry their place
 MANY_LAYERS = 12  # above so many the rows of a grid are lower
@@ -95,9 +95,10 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
         values=[0, largest / 2, largest],
         format=".3f",
     )
+    colours = alt.Scale(domain=[0, largest], range=WEIGHTS, interpolate="rgb")
     heads = alt.Chart().encode(
-        alt.X("head:O", axis=axis),
-        alt.Y("layer:O", axis=axis),
+        alt.X("head:O", title="head", axis=axis),
+        alt.Y("layer:O", title="layer", axis=axis),
         tooltip=[
             alt.Tooltip("layer:O"),
             alt.Tooltip("head:O"),
@@ -105,12 +106,12 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
         ],
     )
     cells = heads.mark_rect(stroke=PAPER, strokeWidth=1).encode(
-        alt.Color("weight:Q", scale=alt.Scale(domain=[0, largest]), legend=legend)
+        alt.Color("weight:Q", scale=colours, legend=legend)
     )
-    # the colours run away from the background: large weights need its colour
-    on_large = {"test": alt.datum.weight > largest / 2, "value": PAPER}
+    # in both themes large weights are bright, and small ones dark
+    on_large = {"test": alt.datum.weight > largest / 2, "value": DARK}
     places = heads.mark_text(fontWeight="bold", fontSize=12).encode(
-        alt.Text("place:N"), alt.ColorValue(INK, condition=[on_large])
+        alt.Text("place:N"), alt.ColorValue("#ffffff", condition=[on_large])
     )
     above = (
         alt.Chart(heading)

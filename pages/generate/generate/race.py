@@ -14,6 +14,12 @@ from ui.canvas.component import Canvas
 _canvas = Canvas("race")
 
 
+SAYS = (
+    "A row is a run; time goes to the right. A box is a step, as high as it ran tokens. "
+    "Hatched: run before, and run again."
+)
+
+
 @dataclass(frozen=True)
 class Lane:
     """One of the two generations, so far.
@@ -73,4 +79,4 @@ def pack(
         for lane in lanes
     ]
     fields = {"run": run, "prompt": prompt, "steps": n_steps, "over": over, "verdict": verdict}
-    return json.dumps({**fields, "lanes": rows}).encode()
+    return json.dumps({**fields, "says": SAYS, "lanes": rows}).encode()

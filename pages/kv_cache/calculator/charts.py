@@ -74,7 +74,7 @@ def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
         grid=True,
         gridOpacity=0.3,
     )
-    y = alt.Y("model:N", sort=order, title=None, axis=rows)
+    y = alt.Y("model:N", sort=order, title="model", axis=rows)
     names = [REAL, PLAIN, WEIGHTS]
     colours = alt.Scale(domain=names, range=[_COLOURS[name] for name in names])
     shapes = alt.Scale(domain=names, range=["circle", "diamond", "cross"])

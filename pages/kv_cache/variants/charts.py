@@ -34,7 +34,7 @@ def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
     y = alt.Y(
         "form:N",
         sort=list(table["form"]),
-        title=None,
+        title="form of attention",
         axis=alt.Axis(labelLimit=160, labelOverlap=False),
     )
     forms = alt.Chart().encode(y)

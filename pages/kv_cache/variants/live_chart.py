@@ -29,7 +29,7 @@ def speeds(
     values = [*counted.values(), *(row[end] for row in rows for end in ("low", "high"))]
     low, high = min(0.5, *values) / 1.1, max(2.0, *values) * 1.1
     y = {
-        "field": "form", "type": "nominal", "sort": forms, "title": None,
+        "field": "form", "type": "nominal", "sort": forms, "title": "form of attention",
         "scale": {"type": "band", "domain": forms},
         "axis": {"labelLimit": 160, "labelOverlap": False, "labelFlush": False},
     }  # fmt: skip

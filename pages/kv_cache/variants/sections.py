@@ -57,7 +57,7 @@ def who_reads_what(ladder: Ladder, form: Form) -> None:
     """The picture of heads and keys, and the same as a table."""
     show(
         sharing.sharing,
-        sharing.parts(ladder, form),
+        sharing.parts(ladder, form, dark=st.context.theme.type == "dark"),
         sharing.links(ladder, form),
         sharing.query_heads(ladder, form),
         key="variants_sharing",

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Form, Ladder
-from ui.charts.style import INK, SERIES
+from ui.charts.style import INK, SERIES, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
 MOST_ROWS = 96  # tokens of a thumbnail
 _LATENT = "latent and rotary key"
 
-# as in the site's maps of signed numbers
-_BELOW, _ZERO, _ABOVE = np.array([[0, 114, 178], [247, 247, 247], [213, 94, 0]], dtype=np.float32)
 
+def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
+    """A row for each picture: its place (`x`, `y`, `wide`: shares), its `image` and what it is.
 
-def parts(ladder: Ladder, form: Form) -> pd.DataFrame:
-    """A row for each picture: its place (`x`, `y`, `wide`: shares), its `image` and what it is."""
+    dark: whether the pictures will stand on the dark theme.
+    """
     largest = max(float(np.abs(part.values).max()) for part in form.parts)
     places, widths = _places(ladder, form)
     latent = _is_latent(ladder, form)
@@ -34,7 +35,7 @@ def parts(ladder: Ladder, form: Form) -> pd.DataFrame:
             "x": place,
             "y": 0.6,
             "wide": wide,
-            "image": _png(part.values, largest),
+            "image": _png(part.values, largest, SIGNED_ON_DARK if dark else SIGNED),
             "label": part.name if latent else str(number),
         }
         for number, (part, place, wide) in enumerate(zip(form.parts, places, widths, strict=True))
@@ -127,13 +128,16 @@ def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
     return middles, [0.82 / ladder.n_heads] * len(form.parts)
 
 
-def _png(values: np.ndarray, largest: float) -> str:
-    """A matrix as the address of a picture: blue below 0, orange above."""
+def _png(values: np.ndarray, largest: float, colours: Sequence[str]) -> str:
+    """A matrix as the address of a picture, in these colours from -`largest` to `largest`."""
     from PIL import Image
 
-    share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)[..., None]
-    far = np.where(share < 0, _BELOW, _ABOVE)
-    pixels = _ZERO + (far - _ZERO) * np.sqrt(np.abs(share))
+    share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)
+    places = np.linspace(-1, 1, len(colours))
+    tones = np.array([list(bytes.fromhex(colour[1:])) for colour in colours])
+    # by the root of the size, which makes small numbers visible
+    signed = np.sign(share) * np.sqrt(np.abs(share))
+    pixels = np.stack([np.interp(signed, places, tone) for tone in tones.T], axis=-1)
     file = io.BytesIO()
     # whole pixels, enlarged: a browser would blur a small picture
     image = Image.fromarray(pixels.astype(np.uint8))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from ui.canvas.tensors import Made, Panel
+from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
 from ui.widgets.head_picture import isolated
 
@@ -121,7 +121,7 @@ def matrices(view: View) -> list[Panel]:
                 note += " Right of the box: masked."
         drawn = _square if square else _rows
         panel = drawn(view, name, matrix, final[name], note)
-        panels.append(_explained(panel, name, computed.get(name)))
+        panels.append(_explained(panel, name, computed.get(name), name))
     return panels
 
 
@@ -159,14 +159,18 @@ def _computed(
     }
 
 
-def _explained(panel: Panel, identity: str, computed: Made | None) -> Panel:
+QUANTITIES: tuple[Quantity, ...] = ("queries", "keys", "values", "scores", "weights")
+
+
+def _explained(panel: Panel, identity: str, computed: Made | None, name: str) -> Panel:
     """The panel, and how its numbers were computed; for those that are not there yet, zeros."""
     if computed is not None:
         rows, columns, *operands = computed.operands.shape
         grown = np.zeros((*panel.values.shape, *operands), np.float32)
         grown[:rows, :columns] = computed.operands
         computed = replace(computed, operands=grown)
-    return replace(panel, identity=identity, made=computed)
+    quantity: Quantity = next((each for each in QUANTITIES if each == name), "")
+    return replace(panel, identity=identity, made=computed, quantity=quantity)
 
 
 def _tiny(value: float) -> str:
@@ -350,7 +354,7 @@ def way_back(view: View) -> list[Panel]:
         KEYS: stored(KEYS),
     }
     explained = (
-        _explained(panel, called[name], computed.get(name)) for name, panel in panels.items()
+        _explained(panel, called[name], computed.get(name), name) for name, panel in panels.items()
     )
     return [last, *explained]
 

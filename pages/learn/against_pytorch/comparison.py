@@ -13,7 +13,7 @@ import pandas as pd
 from serving import measure
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Panel, Quantity
 from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
@@ -146,7 +146,16 @@ def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
     corner = values[:WINDOW, :WINDOW].copy()
     places = np.arange(corner.size).reshape(corner.shape)
     window = tuple(range(size) for size in corner.shape)
-    return Panel(name, corner, axes, cells=places, positions=window, whole=values.shape)
+    quantity: Quantity = "weights" if axes[-1] == "key" else ""
+    return Panel(
+        name,
+        corner,
+        axes,
+        cells=places,
+        positions=window,
+        whole=values.shape,
+        quantity=quantity,
+    )
 
 
 @dataclass(frozen=True)

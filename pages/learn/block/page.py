@@ -34,7 +34,7 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
     st.markdown(f"**Step {chosen}: {step.name} {step.shape}**")
     panels, identities = windows.panels(layer, step)
     colour: Literal["value", "identity"] = "identity" if identities else "value"
-    tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE)
+    tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE, hue="head")
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -75,7 +75,7 @@ def parameter_counts(text: str, place: DeltaGenerator) -> None:
         choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
     counts = parameters.counts(choice)
     parts = labelled(counts.parts.keys(), counts.parts.values())
-    show(bars, parts, "parameters", height=280, key="block_counts")
+    show(bars, parts, "parameters", height=280, of="part of the model", key="block_counts")
     st.dataframe(counts.table, hide_index=True, key="block_count_table")
     tables.download(SAVE, counts.table, "parameters.csv", key="block_parameters_csv")
     kind = "loaded weights" if counts.loaded else "tensors of this model's shapes, without values"

@@ -97,9 +97,10 @@ if rung is not None and sentence is not None and place is not None:
         st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
     with both_ways:
         pair = stages.asymmetry(rung, head, i, j)
+        there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
         st.markdown(
-            f"Token {i} for token {j}: **{pair.i_to_j:.4f}**. Token {j} for token {i}: "
-            f"**{pair.j_to_i:.4f}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
+            f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
+            f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
             f"the identity, hence symmetric; here |M − Mᵀ| reaches **{pair.largest:.4f}**."
         )
         tensors([pair.matrix], key="ladder_between")

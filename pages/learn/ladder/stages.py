@@ -12,7 +12,7 @@ import pandas as pd
 from serving import models
 from serving.limits import MAX_LESSON_TOKENS, check_text
 from serving.prompts import prepare
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Panel, Quantity
 from ui.canvas.tensors.computed import made
 from ui.widgets.quiz import Question
 
@@ -78,6 +78,10 @@ _CODE = {
     "context": (ATTEND, "attend", "context = "),
     "output": (LADDER, "MultiHeadAttention.forward", "out_proj"),
 }
+QUANTITIES: dict[str, Quantity] = {
+    "q": "queries", "k": "keys", "v": "values", "scores": "scores", "masked": "scores",
+    "scaled": "scores", "attention": "weights", "weights": "weights",
+}  # fmt: skip
 TOKENS = ("head", "token", "query", "key")  # axes that are drawn whole, whatever their size
 
 
@@ -181,6 +185,7 @@ def stages(
             columns=labels if square else None,
             cells=cells[name].numpy()[window] if name in cells else None,
             identity=name,
+            quantity=QUANTITIES.get(name, ""),
             made=made(computed.get(name), whole, picked),
             mark=(cell[-len(axes) :],) if square else (),
             note=scaled or _cut(whole[name].numpy(), values),

@@ -79,11 +79,19 @@ def growing(scores: Scores, n_tokens: int) -> Panel:
     part = Scores(scores.labels[:n_tokens], scores.values[:n_tokens, :n_tokens], scores.scale)
     newest = tuple((n_tokens - 1, column) for column in range(n_tokens))
     masked = ways(part).masked_scores
-    return square("scores with the mask", masked, part.labels, columns=part.labels, mark=newest)
+    return square(
+        "scores with the mask",
+        masked,
+        part.labels,
+        columns=part.labels,
+        mark=newest,
+        quantity="scores",
+    )
 
 
 def square(title: str, values: Any, labels: Sequence[str], **options: Any) -> Panel:
     """A panel of queries by keys; keys by their positions, so that two panels fit a line."""
+    options.setdefault("quantity", "weights")
     options.setdefault("columns", [str(position) for position in range(len(labels))])
     return Panel(title, values.numpy(), ("query", "key"), labels, **options)
 

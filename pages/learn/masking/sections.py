@@ -111,9 +111,16 @@ def show_all(scores: numbers.Scores) -> None:
     masked = numbers.ways(scores, float(fill))
     tensors(
         [
-            numbers.square("scores, filled", masked.filled_scores, labels),
+            numbers.square("scores, filled", masked.filled_scores, labels, quantity="scores"),
             numbers.square("weights", masked.filled, labels),
-            Panel("leaked", masked.leaked[:, None].numpy(), ("query", "sum"), labels, ["Σ"]),
+            Panel(
+                "leaked",
+                masked.leaked[:, None].numpy(),
+                ("query", "sum"),
+                labels,
+                ["Σ"],
+                quantity="weights",
+            ),
         ],
         key="masking_leak",
     )
@@ -149,9 +156,9 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     axes = ("query", "key") if matrix == WEIGHTS else ("row", "column")
     tensors(
         [
-            Panel("before", dropped.before.numpy(), axes, names, keys),
+            Panel("before", dropped.before.numpy(), axes, names, keys, quantity="weights"),
             Panel("kept (1) or dropped (0)", dropped.kept.numpy(), axes, names, keys),
-            Panel("after", dropped.after.numpy(), axes, names, keys),
+            Panel("after", dropped.after.numpy(), axes, names, keys, quantity="weights"),
             Panel("sums of the rows", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
         ],
         key="masking_dropped",

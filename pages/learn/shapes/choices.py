@@ -9,6 +9,7 @@ from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
 from serving import models, visit
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
+from ui.canvas.component import about
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -102,6 +103,7 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
             label_visibility="collapsed",
         )
         st.button("The example", key="shapes_back", on_click=_back)
+    about()["sentence"] = text
     layer = controls.number(
         "Layer", "shapes_layer", models.spec(name).n_layers, 3, part=visit.LAYER
     )

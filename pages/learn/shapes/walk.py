@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.shapes import statements
-from ui.canvas.tensors import Made, Panel
+from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ class Walk:
             cells=numbered(tensor.cells),
             groups=numbered(tensor.groups),
             strand="context" if tensor.name == "merged" else tensor.name,
+            quantity=_quantity(tensor),
             identity="" if number is None else f"{number} {tensor.name}",
             made=None if number is None else self._made(number, tensor.name, picked),
             positions=None if self.indices is None else tuple(picked),
@@ -212,6 +213,14 @@ def array(tensor: torch.Tensor) -> np.ndarray:
     whole = not tensor.dtype.is_floating_point
     plain: np.ndarray = (tensor if whole else tensor.detach().float()).cpu().numpy()
     return plain
+
+
+def _quantity(tensor: Named) -> Quantity:
+    """What the numbers of a tensor are: the columns of a query, key or value, scores, weights."""
+    kinds: dict[str, Quantity] = {"queries": "queries", "keys": "keys", "values": "values"}
+    if tensor.axes[-1] != "key":
+        return kinds.get(tensor.name.split(",")[0], "")
+    return "weights" if tensor.name in ("weights", "after dropout") else "scores"
 
 
 def _ranks(chosen: list[int], size: int) -> np.ndarray:

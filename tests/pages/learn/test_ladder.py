@@ -115,7 +115,8 @@ def test_a_score_by_hand(site: AppTest):
     text = " ".join(element.value for element in site.markdown)
     assert f"cell of the tensor **{cell:.6f}**" in text
     back = float(shown["scores"][2, 5])
-    assert f"Token 5 for token 2: **{cell:.4f}**. Token 2 for token 5: **{back:.4f}**" in text
+    said = f"Token 5 for token 2: **{cell:.4f}**. Token 2 for token 5: **{back:.4f}**"
+    assert said.replace("-", "−") in text  # with a real minus sign
     assert cell != pytest.approx(back, abs=1e-3)
     # the matrix between the two tokens, from the matrices shown
     np.testing.assert_allclose(shown["M"], shown["W_query"] @ shown["W_key"].T, atol=1e-6)

@@ -239,6 +239,7 @@ def test_chips_are_packed_as_text_and_bounded():
     packed = json.loads(pack([item], title="t", hint="h"))
     assert packed == {
         "title": "t",
+        "says": "A box is a token, in reading order. Colours only tell neighbours apart.",
         "hint": "h",
         "chips": [["</script><b>", "d\u202e", True, False, True]],
     }

@@ -46,4 +46,5 @@ def chips(items: Sequence[Chip], *, title: str, key: str, hint: str = "") -> Non
 def pack(items: Sequence[Chip], *, title: str, hint: str) -> bytes:
     """What the browser receives: one JSON text in bytes."""
     rows = [[item.label, item.detail, item.quiet, item.chosen, item.line_after] for item in items]
-    return json.dumps({"title": title, "hint": hint, "chips": rows}).encode()
+    says = "A box is a token, in reading order. Colours only tell neighbours apart."
+    return json.dumps({"title": title, "says": says, "hint": hint, "chips": rows}).encode()

@@ -10,8 +10,8 @@ const DASHES = [[], [6, 3], [], [3, 3]];
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  /** @type {{ title: string, hint: string, chips: Chip[] }} */
-  const { title, hint, chips } = JSON.parse(new TextDecoder().decode(data));
+  /** @type {{ title: string, says: string, hint: string, chips: Chip[], about?: About }} */
+  const { title, says, hint, chips, about } = JSON.parse(new TextDecoder().decode(data));
   const row = element(parentElement, ".row"),
     readout = element(parentElement, ".readout");
   const { listen, forget } = hearing();
@@ -19,6 +19,7 @@ export default function (component) {
   element(parentElement, ".title").textContent = title;
   row.setAttribute("aria-label", `${title}: ${chips.length} tokens. Use the arrow keys to read.`);
   readout.textContent = hint;
+  showLegend(element(parentElement, ".key"), says, []);
 
   const marks = chips.map(([label, , quiet, chosen], index) => {
     const mark = document.createElement("span");
@@ -57,6 +58,7 @@ export default function (component) {
       context.stroke();
     }
     context.setLineDash([]);
+    return ink;
   }
 
   readAlong(row, marks, marks.length - 1, listen, (index) => {
@@ -65,7 +67,7 @@ export default function (component) {
   offerToSave(
     parentElement,
     listen,
-    () => rowPicture(row, marks, title, paint),
+    () => ({ ...rowPicture(row, marks, paint), title, says, about, name: title || "tokens" }),
     (text) => {
       readout.textContent = text;
     },

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ui.canvas.component import Canvas
+from ui.canvas.component import Canvas, sentence
 from ui.canvas.component import pack as pack_arrays
 
 _NOTHING = "nothing to show here"
@@ -145,6 +145,7 @@ def pack(picture: Map, *, picks: bool = False) -> bytes:
         "labels": list(picture.labels),
         "rowLabels": list(picture.labels if picture.row_labels is None else picture.row_labels),
         "title": picture.title,
+        "says": sentence(picture.axes),
         "causal": picture.causal,
         "lowest": -scale.largest if isinstance(scale, DivergingScale) else scale.lowest,
         "largest": scale.largest,

@@ -2,21 +2,16 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
 // What ui/canvas/shared holds stands before this text.
 
-const LABEL_FONT_PX = 12;
+const LABEL_FONT_PX = 12,
+  SMALL_FONT_PX = 9; // labels shrink with the cells, before they are thinned out
 const MIN_CELL = 2,
   MAX_CELL = 40,
+  LABELLED = 64, // so many columns are never too narrow for all their labels: the picture scrolls
   MAX_LABEL = 96,
   MAX_LABEL_SHARE = 0.28,
   GAP = 6;
 const LISTED = 4; // values of a block of aligned cells that are read out one by one
 const EVENT = "attention-lab-cell";
-
-// A number on the colour scale.
-/** @param {number} value */
-function brief(value) {
-  const size = Math.abs(value);
-  return size === 0 || (size >= 0.0005 && size < 1000) ? value.toFixed(3) : value.toExponential(2);
-}
 
 // The places where a unit stands among the units of the rows or the columns.
 /**
@@ -39,7 +34,7 @@ function placesOf(units, unit) {
  *   rowUnits: number[], columnUnits: number[], merges: boolean, chosen: Cell | null,
  *   picks: boolean, captions: string[], axes: [[string, string], [string, string]],
  *   numbered: boolean, rowHeight: number | null, framedRows: number[], roomFor: string[],
- *   values: Float32Array,
+ *   says: string, about?: About, values: Float32Array,
  * }} HeatmapData
  */
 
@@ -95,9 +90,11 @@ export default function (component) {
     (map.picks ? " Click, or press Enter, to choose a cell." : "");
   const middle = map.squareRoot ? map.largest / 4 : (map.lowest + map.largest) / 2;
   find(".title").textContent = map.title;
-  find(".low").textContent = map.lowest === 0 ? "0" : brief(map.lowest);
-  find(".middle").textContent = middle === 0 ? "0" : brief(middle);
-  find(".high").textContent = (map.diverging ? "+" : "") + brief(map.largest);
+  find(".says").textContent = map.says;
+  find(".mark").style.background = QUANTITIES[`${map.valueName}s`] ?? "";
+  find(".low").textContent = number(map.lowest, 3);
+  find(".middle").textContent = number(middle, 3);
+  find(".high").textContent = (map.diverging ? "+" : "") + number(map.largest, 3);
   find(".kind").textContent = map.squareRoot ? "square-root colours" : "";
   find(".hatched").textContent = map.causal ? "hatched: the query may not look ahead" : "";
   const crossed = find(".absent"),
@@ -110,7 +107,7 @@ export default function (component) {
     "aria-label",
     `${map.title}: ${map.rows} ${map.axes[0][1]} by ${map.columns} ${map.axes[1][1]}, ` +
       `${map.valueName}s from ` +
-      `${brief(map.lowest)} to ${brief(map.largest)}. Use the arrow keys to read a cell` +
+      `${number(map.lowest, 3)} to ${number(map.largest, 3)}. Use the arrow keys to read a cell` +
       (map.picks ? ", Enter to choose it." : "."),
   );
 
@@ -124,17 +121,25 @@ export default function (component) {
       const widths = texts.map((text) => context.measureText(text).width);
       return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     };
-    const label = room(
+    const widest = room(
       map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels],
     );
-    const top = map.rowHeight ? room(map.labels) : label;
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
-    const fitting = (scroll.clientWidth - label - margin) / map.columns;
-    const cell = Math.min(Math.max(fitting, MIN_CELL), MAX_CELL);
+    const font = (/** @type {number} */ size) =>
+      Math.min(Math.max(Math.floor(size - 1), SMALL_FONT_PX), LABEL_FONT_PX);
+    const roomLeft = (/** @type {number} */ left) =>
+      (scroll.clientWidth - left - margin) / map.columns;
+    // smaller letters need less room; rows of a given height keep their letters
+    const letters = map.rowHeight ? LABEL_FONT_PX : font(roomLeft(widest));
+    const label = Math.ceil((widest * letters) / LABEL_FONT_PX),
+      top = map.rowHeight ? room(map.labels) : label;
+    const fitting = roomLeft(label);
+    const least = map.columns <= LABELLED && !map.numbered ? SMALL_FONT_PX : MIN_CELL;
+    const cell = Math.min(Math.max(fitting, least), MAX_CELL);
     // labels that would overlap are thinned out; the readout names every token
     const height = map.rowHeight || cell;
-    const every = (/** @type {number} */ size) => Math.ceil((LABEL_FONT_PX + 1) / size);
+    const every = (/** @type {number} */ size) => Math.ceil(Math.min(font(size), letters) / size);
     const right = label + cell * map.columns,
       bottom = top + height * map.rows;
     return {
@@ -144,6 +149,8 @@ export default function (component) {
       row: height,
       everyColumn: every(cell),
       everyRow: every(height),
+      columnFont: `${Math.min(font(cell), letters)}px sans-serif`,
+      rowFont: `${Math.min(font(height), letters)}px sans-serif`,
       right,
       bottom,
       width: right + margin,
@@ -334,8 +341,8 @@ export default function (component) {
    * @param {Cells | null} shown
    */
   function labels(context, shown) {
-    const { label, top, cell, row: height, everyColumn, everyRow } = layout;
-    context.font = `${LABEL_FONT_PX}px sans-serif`;
+    const { label, top, cell, row: height, everyColumn, everyRow, rowFont, columnFont } = layout;
+    context.font = rowFont;
     context.textBaseline = "middle";
     context.fillStyle = ink;
     // a thinned-out label gives way to one beside it that is shown
@@ -366,6 +373,7 @@ export default function (component) {
       context.fillText(text, side, place),
     );
     context.textAlign = "left";
+    context.font = columnFont;
     each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, above, (text, place) => {
       context.save();
       context.translate(place, above);
@@ -432,56 +440,17 @@ export default function (component) {
     }
   }
 
-  // ---- the picture to take away: the map between its title and its scale
-
-  const SCALE_PX = 44,
-    LINE_PX = 16,
-    head = 26 + map.captions.length * LINE_PX;
-  const BAR = { width: 180, height: 10, steps: 60 };
-  const pictureWidth = () => Math.max(layout.width, BAR.width + 20, 320);
-  const pictureHeight = () => head + layout.height + SCALE_PX;
+  // ---- the map as it is saved: nothing is pointed at in it
 
   /**
    * @param {Pen} context
    * @param {number} ratio
    */
   function picture(context, ratio) {
-    context.fillStyle = ink;
-    context.textBaseline = "middle";
-    context.textAlign = "left";
-    context.font = `bold ${LABEL_FONT_PX + 1}px sans-serif`;
-    /**
-     * @param {string} text
-     * @param {number} y
-     */
-    const line = (text, y) => context.fillText(shorten(context, text, pictureWidth() - 8), 4, y);
-    line(map.title, 13);
-    context.font = `${LABEL_FONT_PX}px sans-serif`;
-    map.captions.forEach((text, i) => {
-      line(text, 26 + (i + 0.5) * LINE_PX);
-    });
-    context.save();
-    context.translate(0, head);
     cells(context, ratio);
     labels(context, pinned);
     if (rowsFramed) frame(context, rowsFramed);
     if (pinned) frame(context, pinned);
-    context.restore();
-    const top = head + layout.height + 6,
-      step = BAR.width / BAR.steps;
-    for (let i = 0; i < BAR.steps; i++) {
-      context.fillStyle = toned((i + 0.5) / BAR.steps);
-      context.fillRect(4 + i * step, top, step + 0.3, BAR.height);
-    }
-    context.fillStyle = ink;
-    context.font = `${LABEL_FONT_PX}px sans-serif`;
-    context.textAlign = "left";
-    context.fillText(find(".low").textContent, 4, top + 20);
-    context.textAlign = "right";
-    context.fillText(find(".high").textContent, 4 + BAR.width, top + 20);
-    const said = [`${map.valueName}s`, find(".kind").textContent].filter(Boolean).join(", ");
-    context.textAlign = "left";
-    context.fillText(said, BAR.width + 14, top + 5);
   }
 
   // ---- reading a value
@@ -504,7 +473,7 @@ export default function (component) {
   }
 
   const written = (/** @type {number} */ value) =>
-    (map.diverging && value > 0 ? "+" : "") + value.toPrecision(6);
+    (map.diverging && value > 0 ? "+" : "") + number(value, 6);
 
   /** @param {Cells} cells */
   function read({ rows, columns }) {
@@ -648,11 +617,25 @@ export default function (component) {
     listen,
     () =>
       layout && {
-        width: pictureWidth(),
-        height: pictureHeight(),
+        width: layout.width,
+        height: layout.height,
         draw: picture,
-        name: map.title,
         element: canvas,
+        title: map.title,
+        says: map.says,
+        about: map.about,
+        kind: `${map.valueName}s`,
+        notes: map.captions,
+        scales: [
+          {
+            tone: toned,
+            low: find(".low").textContent,
+            middle: find(".middle").textContent,
+            high: find(".high").textContent,
+            text: [`${map.valueName}s`, find(".kind").textContent].filter(Boolean).join(", "),
+          },
+        ],
+        words: [find(".hatched").textContent, someCrossed ? crossed.textContent : ""],
       },
     (text) => {
       readout.textContent = text;

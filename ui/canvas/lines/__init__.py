@@ -72,6 +72,7 @@ def pack(
         "keys": n_keys,
         "labels": list(labels),
         "title": title,
+        "says": "Left: the token that looks. Right: the token looked at. A colour is a head.",
         "causal": causal,
         "value": value,
         "largest": _largest(weights) if largest is None else float(largest),

@@ -2,7 +2,9 @@
 // Heads as lines from queries to keys. All text reaches the page through textContent or fillText.
 
 const FONT = "12px sans-serif";
-const ROW = 16,
+const TALLEST_ROW = 16,
+  LOWEST_ROW = 12, // of a long text, so that more of it is seen at once
+  ROWS_HEIGHT = 540,
   TOP = 24,
   GAP = 6,
   MARGIN = 4,
@@ -19,9 +21,9 @@ const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn
 function exact(value) {
   for (let digits = 1; digits < 9; digits++) {
     const text = value.toPrecision(digits);
-    if (Math.fround(Number(text)) === value) return String(Number(text));
+    if (Math.fround(Number(text)) === value) return minus(String(Number(text)));
   }
-  return String(Number(value.toPrecision(9)));
+  return minus(String(Number(value.toPrecision(9))));
 }
 
 /** @typedef {"query" | "key"} Side */
@@ -31,7 +33,7 @@ function exact(value) {
  * What ui/canvas/lines/__init__.py packs.
  * @typedef {{
  *   names: string[], queries: number, keys: number, labels: string[], title: string,
- *   causal: boolean, value: string, largest: number, values: Float32Array,
+ *   causal: boolean, value: string, largest: number, says: string, about?: About, values: Float32Array,
  * }} LinesData
  */
 
@@ -78,6 +80,7 @@ export default function (component) {
   const other = (side) => (side === "query" ? "key" : "query");
   /** @type {(side: Side, index: number, partner: number) => [query: number, key: number]} */
   const pair = (side, index, partner) => (side === "query" ? [index, partner] : [partner, index]);
+  const ROW = Math.min(Math.max(Math.floor(ROWS_HEIGHT / map.keys), LOWEST_ROW), TALLEST_ROW);
   const height = TOP + map.keys * ROW + 4;
   /**
    * @param {Side} side
@@ -469,10 +472,10 @@ export default function (component) {
   function legend() {
     const { from, of } = limits();
     find(".words").textContent =
-      `Width and opacity: the ${map.value}, full at ${map.largest.toPrecision(3)}. ` +
+      `Width and opacity: the ${map.value}, full at ${number(map.largest, 3)}. ` +
       (of > MAX_LINES
-        ? `Drawn at once: the ${MAX_LINES} largest of ${of} pairs, from ${from.toPrecision(3)} on.`
-        : `Below ${from.toPrecision(2)} no line is drawn.`) +
+        ? `Drawn at once: the ${MAX_LINES} largest of ${of} pairs, from ${number(from, 3)} on.`
+        : `Below ${number(from, 2)} no line is drawn.`) +
       (map.causal ? " Masked pairs have no line." : "");
   }
 
@@ -496,6 +499,7 @@ export default function (component) {
   });
   find(".heads").replaceChildren(...buttons);
   find(".title").textContent = map.title;
+  showLegend(find(".key"), map.says, []);
   readout.style.setProperty("--heads", String(names.length));
   canvas.setAttribute(
     "aria-label",
@@ -514,8 +518,15 @@ export default function (component) {
       width: layout.width,
       height,
       draw: (/** @type {Pen} */ onto) => paint(onto, allLines),
-      name: map.title,
       element: canvas,
+      title: map.title,
+      says: map.says,
+      about: map.about,
+      name: `${shown()
+        .map(({ name }) => name)
+        .join("-")}-${map.value}s`,
+      scales: shown().map(({ name, colour }) => ({ tone: () => colour, text: name })),
+      words: [find(".words").textContent],
     };
   offerToSave(parentElement, listen, saved, (text) => say(text, []));
 

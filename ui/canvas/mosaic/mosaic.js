@@ -34,7 +34,7 @@ async function inflate(deflated) {
  * @typedef {{
  *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
  *   valueName: string, levels: number, largest: number[], digest: string,
- *   body: Uint8Array<ArrayBuffer>,
+ *   says: string, about?: About, body: Uint8Array<ArrayBuffer>,
  * }} MosaicData
  */
 
@@ -107,7 +107,7 @@ export default function (component) {
   function roundedUp(number) {
     if (!(number > 0)) return "0";
     const unit = 10 ** (Math.floor(Math.log10(number)) - 1);
-    return (Math.ceil(number / unit) * unit).toPrecision(2);
+    return minus((Math.ceil(number / unit) * unit).toPrecision(2));
   }
 
   // --- where each head lies -------------------------------------------------------------------
@@ -372,9 +372,9 @@ export default function (component) {
 
   function legend() {
     const { scale } = arrangement;
-    find(".high").textContent = scale === null ? "largest of each head" : scale.toPrecision(3);
+    find(".high").textContent = scale === null ? "largest of each head" : number(scale, 3);
     find(".middle").textContent =
-      scale === null ? "" : (scale / (arrangement.square_root ? 4 : 2)).toPrecision(3);
+      scale === null ? "" : number(scale / (arrangement.square_root ? 4 : 2), 3);
     const kind = [arrangement.square_root ? "square-root colours" : "linear colours"];
     if (arrangement.threshold > 0) {
       kind.push(`below ${Math.round(100 * arrangement.threshold)} % of the scale not drawn`);
@@ -403,7 +403,7 @@ export default function (component) {
     if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
     if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
     const code = own[place(row, column)];
-    const value = `${map.valueName} ${decode(head, code).toPrecision(5)}`;
+    const value = `${map.valueName} ${number(decode(head, code), 5)}`;
     const off = roundedUp(error(head, code));
     const said = arrangement.captions[head] ? ` (${arrangement.captions[head]})` : "";
     return `${where}${said}: ${pair}: ${value} ± ${off}`;
@@ -575,8 +575,20 @@ export default function (component) {
         paint(context, Math.max(ratio, 2)),
       width: layout.width,
       height: layout.height,
-      name: map.title,
       element: canvas,
+      title: map.title,
+      says: map.says,
+      about: map.about,
+      name: `every-head-${map.valueName}s`,
+      scales: [
+        {
+          tone: colour,
+          low: "0",
+          middle: find(".middle").textContent,
+          high: find(".high").textContent,
+          text: `${map.valueName}s, ${find(".kind").textContent}`,
+        },
+      ],
     };
   offerToSave(parentElement, listen, saved, (text) => {
     readout.textContent = text;
@@ -584,6 +596,7 @@ export default function (component) {
 
   find(".open").style.setProperty("--frame", OKABE_ITO.orange);
   find(".title").textContent = map.title;
+  showLegend(find(".key"), map.says, []);
   readout.textContent = hint;
   canvas.setAttribute(
     "aria-label",

@@ -8,7 +8,7 @@
 /**
  * What pages/generate/generate/race.py packs.
  * @typedef {{ run: string, prompt: string, steps: number, over: boolean, verdict: string,
- *   lanes: Lane[] }} Race
+ *   says: string, about?: About, lanes: Lane[] }} Race
  */
 
 const LANE = 74,
@@ -188,8 +188,7 @@ export default function (component) {
     paint(context, width, time);
     write(time);
     const atEnd = race.over && time >= known;
-    const hint = "A box is a step, as high as it ran tokens. Hatched: run before, and run again.";
-    const told = atEnd && race.verdict ? `${race.verdict} ${hint}` : hint;
+    const told = atEnd && race.verdict ? `${race.verdict} ${race.says}` : race.says;
     if (readout.textContent !== told) readout.textContent = told;
     again.disabled = !atEnd || !longest;
     const counts = lanes.map((lane) => `${lane.name} ${done(lane, time)} tokens`).join(", ");
@@ -218,7 +217,9 @@ export default function (component) {
     () => {
       const width = scroll.clientWidth;
       const draws = (/** @type {Pen} */ context) => paint(context, width, known);
-      return width ? { width, height, draw: draws, name: "race", element: canvas } : null;
+      if (!width) return null;
+      const around = { title: "Two runs in their own time", says: race.says, about: race.about };
+      return { width, height, draw: draws, element: canvas, name: "race", ...around };
     },
     (text) => {
       readout.textContent = text;

@@ -64,5 +64,7 @@ def pack(
     if not largest > 0:
         raise ValueError(f"the largest value must be positive, got {largest}")
     rows = [[t.label, t.value, t.detail, t.framed, t.later, t.line_after] for t in tokens]
-    header = {"title": title, "hint": hint, "largest": largest, "squareRoot": square_root}
+    says = "A box is a token, in reading order: the brighter, the more the framed one looks at it."
+    scale = {"largest": largest, "squareRoot": square_root}
+    header = {"title": title, "says": says, "hint": hint, **scale}
     return json.dumps({**header, "tokens": rows}).encode()

@@ -15,7 +15,11 @@ const OKABE_ITO = {
   yellow: "#f0e442",
 };
 
-// Viridis at nine points (matplotlib, CC0): dark to bright.
+// What is a query, a key or a value, wherever it is named: at least 3:1 against both backgrounds.
+/** @type {Record<string, string>} */
+const QUANTITIES = { queries: "#c46a9b", keys: "#009e73", values: "#d55e00" };
+
+// Attention weights, from none to the largest: viridis at nine points (matplotlib, CC0).
 /** @type {Rgb[]} */
 const STOPS = [
   [68, 1, 84],
@@ -113,22 +117,30 @@ function colour(share) {
   return css(colourNumbers(share));
 }
 
-// From -1 to 1; `dark`: on the dark theme.
+// Numbers below and above 0, from -1 to 1; `dark`: on the dark theme.
+/** @type {(share: number, dark: boolean) => Rgb} */
+function divergingNumbers(share, dark) {
+  return between(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2);
+}
+
 /** @type {(share: number, dark?: boolean) => string} */
 function diverging(share, dark = false) {
-  return css(between(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2));
+  return css(divergingNumbers(share, dark));
+}
+
+// Black or white, whichever can be read on a colour: at least 4.5:1 on every one.
+/** @type {(colour: Rgb) => string} */
+function readable(colour) {
+  const [r, g, b] = colour.map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
 /** @type {(index: number) => string} */
 function headColour(index) {
   return HEAD_COLOURS[index % HEAD_COLOURS.length];
-}
-
-// A cell that holds a number: the paper where it is 0, blue towards -1 and orange towards 1.
-/** @type {(share: number, paper: Rgb) => Rgb} */
-function signed(share, paper) {
-  const { blue, orange } = OKABE_ITO;
-  return mix(paper, rgb(share < 0 ? blue : orange), Math.min(Math.abs(share), 1) * 0.85);
 }
 
 // The hue of one of `rows` identities; `place` from 0 to 1 goes from a little darker to much lighter.

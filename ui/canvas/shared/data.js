@@ -22,6 +22,26 @@ function unpackFloats(data) {
   return { ...header, values: new Float32Array(body.buffer, body.byteOffset) };
 }
 
+// The one way in which a drawing writes a number: with a real minus sign, and as a decimal, but for
+// sizes that would need many zeros.
+const MOST_ZEROS = 1e-5,
+  MOST_DIGITS = 1e7;
+
+/** @type {(text: string) => string} */
+const minus = (text) => text.replace(/-/g, "−");
+
+/** @type {(value: number, digits: number) => string} with at most so many significant digits */
+function number(value, digits) {
+  if (Number.isNaN(value)) return "nan";
+  const size = Math.abs(value);
+  if (size === Infinity) return value > 0 ? "∞" : "−∞";
+  const rounded = Number(value.toPrecision(digits));
+  if (size === 0) return "0";
+  if (size < MOST_ZEROS || size >= MOST_DIGITS) return minus(rounded.toExponential());
+  const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
+  return minus(String(Number(rounded.toFixed(Math.min(Math.max(places, 0), 100)))));
+}
+
 /** @typedef {Pick<CanvasRenderingContext2D, "measureText">} Measure */
 
 /**

@@ -12,7 +12,8 @@ const MAX_FILE_NAME = 80;
 function fileName(name, ending) {
   const plain = String(name)
     .normalize("NFC")
-    .replace(/[^\p{L}\p{N}._-]+/gu, "-");
+    .replace(/[^\p{L}\p{N}._-]+/gu, "-")
+    .replace(/-{2,}/g, "-");
   // no leading dot (a hidden file), and no lone dash left at an end
   const kept = [...plain]
     .slice(0, MAX_FILE_NAME)
@@ -47,7 +48,7 @@ const SHARP = 2,
   MOST_PIXELS = 64e6,
   LONGEST_SIDE = 16_000;
 
-/** @type {(picture: Picture) => Promise<Blob>} */
+/** @type {(picture: Framed) => Promise<Blob>} */
 async function pngOf({ width, height, draw, element }) {
   const room = Math.min(
     Math.sqrt(MOST_PIXELS / (width * height)),
@@ -72,7 +73,7 @@ async function pngOf({ width, height, draw, element }) {
   return blob;
 }
 
-/** @type {(picture: Picture) => Blob} */
+/** @type {(picture: Framed) => Blob} */
 function svgOf({ width, height, draw, element }) {
   const context = new SvgContext(width, height, themeBackground(element));
   draw(context, 1);
@@ -87,8 +88,9 @@ function svgOf({ width, height, draw, element }) {
  */
 function offerToSave(root, listen, picture, failed) {
   const save = async (/** @type {"png" | "svg"} */ kind) => {
-    const drawn = picture();
-    if (!drawn) return;
+    const bare = picture();
+    if (!bare) return;
+    const drawn = framed(bare);
     const blob = kind === "png" ? await pngOf(drawn) : svgOf(drawn);
     download(blob, fileName(drawn.name, kind));
   };

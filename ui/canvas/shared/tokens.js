@@ -60,28 +60,20 @@ function readAlong(row, marks, last, listen, tell) {
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 
-const TITLE_HEIGHT = 26,
-  PICTURE_MARGIN = 4;
+const PICTURE_MARGIN = 4;
 
 /**
- * The row as a picture to save: the title, then every token where it lies on the page. `paint` draws
- * what is around a token's label; `below`, if there is anything, a line of `legendHeight` pixels.
- * @type {(row: HTMLElement, marks: HTMLElement[], title: string,
- *         paint: (context: Pen, index: number, box: Box) => void,
- *         below?: (context: Pen, y: number) => void, legendHeight?: number) => Picture}
+ * The row as a drawing to save: every token where it lies on the page. `paint` draws what is around
+ * a token's label, and returns the label's colour.
+ * @type {(row: HTMLElement, marks: HTMLElement[],
+ *         paint: (context: Pen, index: number, box: Box) => string) => Drawing}
  */
-function rowPicture(row, marks, title, paint, below = () => {}, legendHeight = 0) {
-  const head = title ? TITLE_HEIGHT : 0,
-    ink = getComputedStyle(row).color;
+function rowPicture(row, marks, paint) {
   const frame = row.getBoundingClientRect();
   const width = row.clientWidth + 2 * PICTURE_MARGIN;
-  const height = head + row.scrollHeight + legendHeight + PICTURE_MARGIN;
   const draw = (/** @type {Pen} */ context) => {
     context.textBaseline = "middle";
     context.textAlign = "left";
-    context.fillStyle = ink;
-    context.font = "bold 13px sans-serif";
-    if (title) context.fillText(shorten(context, title, width - 8), PICTURE_MARGIN, 13);
     marks.forEach((mark, index) => {
       const style = getComputedStyle(mark),
         place = mark.getBoundingClientRect();
@@ -89,11 +81,11 @@ function rowPicture(row, marks, title, paint, below = () => {}, legendHeight = 0
       const edge = Number.parseFloat(style.borderBottomWidth);
       const box = {
         x: place.left - frame.left + row.scrollLeft + PICTURE_MARGIN,
-        y: place.top - frame.top + row.scrollTop + head,
+        y: place.top - frame.top + row.scrollTop,
         width: place.width,
         height: place.height - edge, // of the label, above the line below it
       };
-      paint(context, index, box);
+      const ink = paint(context, index, box);
       context.globalAlpha = 1;
       context.fillStyle = ink;
       context.font = `${style.fontSize} ${style.fontFamily}`;
@@ -101,8 +93,6 @@ function rowPicture(row, marks, title, paint, below = () => {}, legendHeight = 0
       const label = shorten(context, mark.textContent ?? "", box.width - pad);
       context.fillText(label, box.x + pad, box.y + box.height / 2);
     });
-    context.font = "12px sans-serif";
-    below(context, head + row.scrollHeight);
   };
-  return { width, height, draw, name: title || "tokens", element: row };
+  return { width, height: row.scrollHeight + PICTURE_MARGIN, draw, element: row };
 }

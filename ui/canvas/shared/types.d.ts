@@ -21,14 +21,47 @@ type OfflineComponent = Omit<StreamlitComponent, "data"> & {
 /** What a drawing is drawn with: on the page or in a PNG a canvas, in an SVG its elements. */
 type Pen = CanvasRenderingContext2D | SvgContext;
 
-/** A picture to save: its size in CSS pixels, and an element that knows the theme. */
-interface Picture {
+/** A drawing to save: its size in CSS pixels, and an element that knows the theme. */
+interface Drawing {
     width: number;
     height: number;
     /** `ratio`: the device pixels of a CSS pixel; 1 in an SVG. */
     draw(context: Pen, ratio: number): void;
-    name: string;
     element: Element;
+}
+
+/** One with everything around it, and the name of its file. */
+type Framed = Drawing & { name: string };
+
+/** What the pictures of a page are about, as ui/canvas/component.py adds it to their data. */
+interface About {
+    /** The model's title, and its short name. */
+    model?: string;
+    name?: string;
+    sentence?: string;
+}
+
+/** A scale of colours; `tone` from 0 to 1. Without a tone only the text is shown. */
+interface Scale {
+    tone?: (share: number) => string;
+    low?: string;
+    middle?: string;
+    high?: string;
+    text: string;
+}
+
+/** A drawing, and what is said around it once it is saved. */
+interface Picture extends Drawing {
+    title: string;
+    /** What a row and a column are. */
+    says: string;
+    about?: About;
+    notes?: string[];
+    scales?: Scale[];
+    words?: string[];
+    /** What its numbers are ("weights"), and what its file is called if not by its title. */
+    kind?: string;
+    name?: string;
 }
 
 interface Window {

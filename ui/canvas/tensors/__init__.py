@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ui.canvas.component import Canvas
+from ui.canvas.component import Canvas, sentence
 from ui.canvas.component import pack as pack_arrays
 
 MAX_CELLS = 20_000  # of all panels of one picture together
@@ -24,6 +24,7 @@ _canvas = Canvas("tensors")
 
 
 Labels = Sequence[str] | Sequence[Sequence[str]]
+Quantity = Literal["", "queries", "keys", "values", "weights", "scores"]
 
 
 # An axis of a tensor that was read, as `Follows` in attention_core.experiments.computed_from: the
@@ -62,13 +63,14 @@ class Panel:
     cells: an identity for every cell, the tensor's shape, -1 for none: pointing at a cell lights up
     the same cell elsewhere, in panels of the same `strand`. groups: a coarser identity, the number
     of the group's first cell, which only colours tensors whose cells are new numbers. identity:
-    what other panels call this one in `made`. made: how its numbers were computed. mark: cells to
-    frame, as index tuples. positions: where the panel is a window of a larger tensor, the indices
-    in it along each axis; they are written instead of the window's own. whole: the shape of that
-    tensor. note: a sentence below it. filled: of a tensor that grows, how many of its first rows
-    and columns have been computed; the others keep their place and stay empty. box: how many of its
-    first rows and columns are hatched and framed together; box_note is read out to whoever points
-    at one of their cells.
+    what other panels call this one in `made`. made: how its numbers were computed. quantity: what
+    they are, if it has colours of its own on all pages. mark: cells to frame, as index tuples.
+    positions: where the panel is a window of a larger tensor, the indices in it along each axis;
+    they are written instead of the window's own. whole: the shape of that tensor. note: a sentence
+    below it. filled: of a tensor that grows, how many of its first rows and columns have been
+    computed; the others keep their place and stay empty. box: how many of its first rows and
+    columns are hatched and framed together; box_note is read out to whoever points at one of their
+    cells.
 
     Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
     dimensions, or more filled rows or columns, or more in the box, than the tensor has.
@@ -85,6 +87,7 @@ class Panel:
     strand: str = ""
     identity: str = ""
     made: Made | None = None
+    quantity: Quantity = ""
     mark: tuple[tuple[int, ...], ...] = ()
     positions: tuple[Sequence[int], ...] | None = None
     whole: tuple[int, ...] | None = None
@@ -147,6 +150,7 @@ def tensors(
     colour: Literal["value", "identity"] = "value",
     decimals: int = 2,
     palette: tuple[int, int] = (1, 1),
+    hue: str = "token",
     link: str = "",
     scene: str = "",
     speed: float = 1.0,
@@ -154,8 +158,9 @@ def tensors(
     """Draw the panels beside each other, wrapping where the page is narrow.
 
     colour: "value" goes from blue (negative) to orange (positive), with one scale for each panel;
-    "identity" gives a cell the colour of its identity, whatever it holds. `palette` is then
-    (rows, width): identity i has the hue of row `i // width` and the shade of column `i % width`;
+    weights have one of their own. "identity" gives a cell the colour of its identity, whatever it
+    holds, but for scores and weights. `palette` is then (rows, width), and `hue` what a row of it
+    is: identity i has the hue of row `i // width` and the shade of column `i % width`;
     up to seven hues are those that colour-blind people can tell apart.
     link: pictures on one page with the same link light up together; lines lead across them.
     scene: names what is drawn; where the picture that stood here before had another name, numbers
@@ -168,8 +173,8 @@ def tensors(
     count = sum(panel.values.size for panel in panels)
     if count > MAX_CELLS:
         raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
-    options = {"colour": colour, "decimals": decimals, "palette": palette, "link": link}
-    _canvas.draw(pack(panels, **options, scene=scene, speed=speed), key=key)
+    options = {"colour": colour, "decimals": decimals, "palette": palette, "hue": hue}
+    _canvas.draw(pack(panels, **options, link=link, scene=scene, speed=speed), key=key)
 
 
 def pack(panels: Sequence[Panel], **options: Any) -> bytes:
@@ -180,7 +185,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
     """
     parts: list[np.ndarray] = []
     described = []
+    named: dict[str, list[str]] = {}  # the names of the panels, by what is said of them
     for panel in panels:
+        named.setdefault(sentence(panel.axes), []).append(panel.name)
         parts.append(panel.values.astype("<f4"))
         parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
         made = panel.made
@@ -199,6 +206,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "groups": panel.groups is not None,
                 "strand": panel.strand,
                 "identity": panel.identity,
+                "quantity": panel.quantity,
                 "made": made
                 and {
                     "kind": made.kind,
@@ -216,7 +224,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "shapeText": panel.shape_text,
             }
         )
-    return pack_arrays({**options, "panels": described}, *parts)
+    alike = len(named) == 1
+    says = " ".join(text if alike else f"{', '.join(of)}: {text}" for text, of in named.items())
+    return pack_arrays({**options, "says": says, "panels": described}, *parts)
 
 
 def _listed(labels: Labels | None) -> list[Any] | None:

@@ -14,7 +14,9 @@ const CELL_HEIGHT = 22,
 const BOLD = "bold 13px sans-serif",
   TEXT_LINE = 16,
   TEXT_GAP = 5,
+  MARK = 10,
   MARGIN = 4;
+const NUMBERED_ROOM = 1000; // so wide a block keeps its numbers, and scrolls where there is less room
 const PANEL_GAP = [26, 16],
   TEXT_ROOM = 540,
   MIN_TEXT_ROOM = 200;
@@ -23,6 +25,8 @@ const FLIGHT = 600,
   SWEEP = 2400,
   CELL_OF_A_SWEEP = [30, 160],
   MOST_FLIGHTS = 400;
+const WEIGHTS = "weights",
+  SCORES = "scores";
 const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a value.";
 
 // The parts of the body follow one another: of each panel its values, its identities, its operands.
@@ -42,14 +46,14 @@ const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a val
  */
 /**
  * Where numbers that were read lie in the window, and of which block of which tensor they are.
- * @typedef {{ what: string, box: DOMRect }} ReadBox
+ * @typedef {{ what: string, box: DOMRect, hue: string }} ReadBox
  * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
  * @typedef {{
  *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
  *   blocks: Labels | null, mark: number[][], positions: number[][] | null, note: string,
  *   box: [number, number] | null, boxNote: string, shapeText: string,
  *   values: Float32Array, cells: Int32Array | null, groups: Int32Array | null,
- *   strand: string, identity: string, made: Made | null,
+ *   strand: string, identity: string, quantity: string, made: Made | null,
  *   grid: [rows: number, columns: number], outer: number[], marked: Set<number>,
  *   there: [rows: number, columns: number], largest: number,
  *   canvas: HTMLCanvasElement, layout: PanelLayout,
@@ -62,7 +66,7 @@ const HINT = "Hover, tap, or focus a tensor and use the arrow keys to read a val
  * }} PanelLayout
  * @typedef {{
  *   panels: Panel[], colour: "value" | "identity", decimals: number, palette: [number, number],
- *   link: string, scene: string, speed: number,
+ *   hue: string, link: string, scene: string, speed: number, says: string, about?: About,
  * }} TensorsData
  * @typedef {{ panel: Panel, above: string[], below: string[], x: number, y: number, width: number,
  *   height: number }} Place
@@ -100,6 +104,10 @@ function unpackPanels(data) {
     const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
     panel.largest = Math.max(...finite, 1e-12);
   }
+  // weights of one picture are compared: they have one scale
+  const weighed = header.panels.filter((/** @type {Panel} */ panel) => panel.quantity === WEIGHTS);
+  const largest = Math.max(...weighed.map((/** @type {Panel} */ panel) => panel.largest));
+  for (const panel of weighed) panel.largest = largest;
   return header;
 }
 
@@ -169,16 +177,12 @@ function written(value, decimals) {
   if (value === -Infinity) return "−∞";
   const size = Math.abs(value);
   const long = size >= 10000 || (size > 0 && size < 0.5 * 10 ** -decimals);
-  const text = long ? value.toExponential(0) : value.toFixed(size >= 100 ? 0 : decimals);
-  return text.replace("-", "−");
+  return long ? number(value, 1) : minus(value.toFixed(size >= 100 ? 0 : decimals));
 }
 
 // three significant digits: enough to check a sum by hand
 /** @param {number} value */
-function brief(value) {
-  if (!Number.isFinite(value)) return written(value, 0);
-  return String(Number(value.toPrecision(3))).replace("-", "−");
-}
+const brief = (value) => number(value, 3);
 
 // the ends of the shortest way between two stretches; the middle of what they share
 /** @type {(a: number, b: number, c: number, d: number) => [number, number]} */
@@ -275,8 +279,8 @@ export default function (component) {
     const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
     const title = panel.outer.length ? TITLE : 0;
     const asBlock = (/** @type {number} */ cell) => label + columns * cell;
-    // numbers are written where a block with them fits the page; else cells are small squares
-    const numbered = asBlock(wanted) + 2 * FRAME <= room;
+    // numbers are written where a block with them is not too wide; else cells are small squares
+    const numbered = asBlock(wanted) + 2 * FRAME <= Math.max(room, NUMBERED_ROOM);
     const cellWidth = numbered
       ? wanted
       : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
@@ -348,9 +352,14 @@ export default function (component) {
 
   // ---- colours
 
+  // the step that computes scores or weights moves nothing: they show how large they are
+  const byIdentity = (/** @type {Panel} */ panel) =>
+    picture.colour === "identity" && panel.quantity !== WEIGHTS && panel.quantity !== SCORES;
+  const onDark = () => bright(rgb(getComputedStyle(root).color));
+
   /** @type {(panel: Panel, at: number, paper: Rgb) => Rgb} */
   function fill(panel, at, paper) {
-    if (picture.colour === "identity") {
+    if (byIdentity(panel)) {
       const [rows, width] = picture.palette;
       const cell = panel.cells?.[at] ?? -1,
         exact = cell >= 0;
@@ -362,7 +371,10 @@ export default function (component) {
     }
     const value = panel.values[at];
     if (!Number.isFinite(value)) return mix(paper, [128, 128, 128], 0.3);
-    return signed(value / panel.largest, paper);
+    const share = value / panel.largest;
+    return panel.quantity === WEIGHTS
+      ? colourNumbers(share)
+      : divergingNumbers(share, bright(paper) === false);
   }
 
   /**
@@ -443,7 +455,7 @@ export default function (component) {
       if (l.numbered) {
         context.font = SMALL;
         context.textAlign = "right";
-        context.fillStyle = bright(tone) ? "#10141a" : "#ffffff";
+        context.fillStyle = readable(tone);
         context.fillText(
           written(panel.values[at], picture.decimals),
           x + l.cellWidth - 5,
@@ -610,9 +622,33 @@ export default function (component) {
       draw: (/** @type {Pen} */ context) => {
         for (const place of all) drawPlace(context, place);
       },
-      name: picture.panels.map((panel) => panel.name).join(" "),
       element: root,
+      title: "",
+      says: picture.says,
+      about: picture.about,
+      name: picture.panels.map((panel) => panel.name).join(" "),
+      scales: scales(),
     };
+  }
+
+  // what the colours mean; every tensor without weights has a scale of its own
+  function scales() {
+    const { panels } = picture,
+      weighed = panels.find((panel) => panel.quantity === WEIGHTS);
+    /** @type {Scale[]} */
+    const found = [];
+    if (weighed) {
+      found.push({ tone: colour, low: "0", high: number(weighed.largest, 3), text: "weights" });
+    }
+    if (panels.some((panel) => panel.quantity !== WEIGHTS && !byIdentity(panel))) {
+      const tone = (/** @type {number} */ share) => diverging(2 * share - 1, onDark());
+      found.push({ tone, low: "below 0", high: "above 0, up to each tensor's largest", text: "" });
+    }
+    if (panels.some(byIdentity)) {
+      const text = `Each colour is a ${picture.hue}: the one that a number comes from or belongs to.`;
+      found.push({ text });
+    }
+    return found;
   }
 
   /** @type {(context: Pen, place: Place) => void} */
@@ -632,7 +668,14 @@ export default function (component) {
     };
     context.save();
     context.translate(x + MARGIN, y + MARGIN);
+    const hue = QUANTITIES[panel.quantity];
+    if (hue) {
+      context.fillStyle = hue;
+      context.fillRect(0, 3, MARK, MARK);
+      context.translate(MARK + MARGIN, 0);
+    }
     say(panel.name, BOLD);
+    if (hue) context.translate(-MARK - MARGIN, 0);
     for (const text of above) say(text, SMALL);
     context.save();
     context.translate(0, line * TEXT_LINE + TEXT_GAP);
@@ -663,7 +706,7 @@ export default function (component) {
       return texts.length ? `${name} “${isolated(texts[i])}”` : name;
     });
     const value = panel.values[at];
-    const shown = Number.isFinite(value) ? String(Number(value.toPrecision(6))) : written(value, 0);
+    const shown = Number.isFinite(value) ? number(value, 6) : written(value, 0);
     const boxed = isBoxed(panel, at) ? `, ${panel.boxNote}` : "";
     readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})${boxed}`;
   }
@@ -740,7 +783,8 @@ export default function (component) {
       const blocks = [...new Set(read.map((at) => Math.floor(at / size)))];
       return blocks.map((block) => {
         const cells = read.filter((at) => Math.floor(at / size) === block);
-        return { what: `${panel.identity} ${block}`, box: inWindow(panel, cells) };
+        const hue = QUANTITIES[panel.quantity] ?? "";
+        return { what: `${panel.identity} ${block}`, box: inWindow(panel, cells), hue };
       });
     });
   }
@@ -753,20 +797,22 @@ export default function (component) {
     if (focus === null) return;
     const from = inWindow(focus.panel, [focus.at]),
       { left, top } = root.getBoundingClientRect();
-    /** @type {Map<string, { length: number, ends: Record<string, number> }>} */
+    /** @type {Map<string, { length: number, hue: string, ends: Record<string, number> }>} */
     const shortest = new Map();
-    for (const { what, box: to } of read) {
+    for (const { what, box: to, hue } of read) {
       const [x1, x2] = gap(from.left, from.right, to.left, to.right),
         [y1, y2] = gap(from.top, from.bottom, to.top, to.bottom);
       const length = Math.hypot(x2 - x1, y2 - y1);
       if (length >= (shortest.get(what)?.length ?? Infinity)) continue;
       shortest.set(what, {
         length,
+        hue,
         ends: { x1: x1 - left, y1: y1 - top, x2: x2 - left, y2: y2 - top },
       });
     }
-    for (const { ends } of shortest.values()) {
+    for (const { ends, hue } of shortest.values()) {
       const line = document.createElementNS(SVG, "line");
+      line.style.stroke = hue;
       for (const [name, place] of Object.entries(ends)) line.setAttribute(name, String(place));
       drawing.append(line);
     }
@@ -832,7 +878,7 @@ export default function (component) {
         height: `${to.height}px`,
         lineHeight: `${to.height}px`,
         background: css(tone),
-        color: bright(tone) ? "#10141a" : "#ffffff",
+        color: readable(tone),
       });
       moving.append(cell);
       const away = `translate(${from.left - to.left}px, ${from.top - to.top}px)`;
@@ -929,7 +975,10 @@ export default function (component) {
       figure.append(element);
       return element;
     };
-    part("div", "name", panel.name);
+    part("div", "name", panel.name).style.setProperty(
+      "--hue",
+      QUANTITIES[panel.quantity] ?? "transparent",
+    );
     part("div", "shape", panel.shapeText);
     const scroll = part("div", "scroll", "");
     panel.canvas = document.createElement("canvas");
@@ -955,12 +1004,17 @@ export default function (component) {
       (event) => event.pointerType === "mouse" && light(null, 0),
     );
     listen(panel.canvas, "keydown", (event) => onKey(panel, event));
-    listen(panel.canvas, "transitionend", () => draw(panel)); // the theme changed
+    listen(panel.canvas, "transitionend", () => {
+      draw(panel); // the theme changed
+      showScales();
+    });
   }
 
   holder.replaceChildren();
   picture.panels.forEach(build);
   readout.textContent = HINT;
+  const showScales = () => showLegend(element(parentElement, ".key"), picture.says, scales());
+  showScales();
   sumLine.hidden = !picture.panels.some((panel) => panel.made);
 
   offerToSave(parentElement, listen, pictureOfAll, (text) => {
