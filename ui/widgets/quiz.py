@@ -8,6 +8,8 @@ from zlib import crc32
 
 import streamlit as st
 
+QUESTIONS = 3  # on every page that asks
+
 
 @dataclass(frozen=True)
 class Question:
@@ -45,22 +47,38 @@ def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ..
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
     st.header("Predict, then look")
+    keys = [f"{page}_quiz_{number}" for number in range(1, len(questions) + 1)]
+    right = sum(
+        answers().get(key) == (question.ask, question.right, True)
+        for key, question in zip(keys, questions, strict=True)
+    )
+    st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
     with st.container(key=f"{page}_quiz"):
-        for number, question in enumerate(questions, start=1):
-            _show(f"{page}_quiz_{number}", f"**{number}.** {question.ask}", question)
+        for number, (key, question) in enumerate(zip(keys, questions, strict=True), start=1):
+            _show(key, f"**{number}.** {question.ask}", question)
+
+
+def answers() -> dict[str, tuple[str, str, bool]]:
+    """What this visitor answered: question, choice and whether it is right, by the widgets' keys."""
+    given: dict[str, tuple[str, str, bool]] = st.session_state.setdefault("quiz_answers", {})
+    return given
 
 
 def _show(key: str, ask: str, question: Question) -> None:
-    shown_key = f"{key}_shown"
+    asked, answer, _ = answers().get(key, ("", "", False))
+    # another question (its numbers have changed) has no answer yet
+    answer = answer if asked == question.ask else ""
+    if answer and key not in st.session_state:  # answered before the page was left
+        st.session_state[key] = answer
 
     def reveal() -> None:
-        st.session_state[shown_key] = (question.ask, st.session_state[key])
+        choice = st.session_state[key]
+        answers()[key] = (question.ask, choice, choice == question.right)
 
     with st.container(border=True):
         chosen = st.radio(ask, question.choices, index=None, key=key)
         st.button("Reveal", key=f"{key}_reveal", on_click=reveal, disabled=chosen is None)
-        # another question (its numbers have changed) or another choice hides the answer again
-        if chosen is not None and st.session_state.get(shown_key) == (question.ask, chosen):
+        if chosen is not None and chosen == answer:  # another choice hides the answer again
             if chosen == question.right:
                 st.success(f"Yes. {question.because}", icon=":material/check:")
             else:
