@@ -47,33 +47,29 @@ def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ..
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
     st.header("Predict, then look")
-    keys = [f"{page}_quiz_{number}" for number in range(1, len(questions) + 1)]
-    right = sum(
-        answers().get(key) == (question.ask, question.right, True)
-        for key, question in zip(keys, questions, strict=True)
-    )
+    asked = {f"{page}_quiz_{number}": one for number, one in enumerate(questions, start=1)}
+    right = sum(answers().get(key) == (one.ask, one.right) for key, one in asked.items())
     st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
     with st.container(key=f"{page}_quiz"):
-        for number, (key, question) in enumerate(zip(keys, questions, strict=True), start=1):
+        for number, (key, question) in enumerate(asked.items(), start=1):
             _show(key, f"**{number}.** {question.ask}", question)
 
 
-def answers() -> dict[str, tuple[str, str, bool]]:
-    """What this visitor answered: question, choice and whether it is right, by the widgets' keys."""
-    given: dict[str, tuple[str, str, bool]] = st.session_state.setdefault("quiz_answers", {})
+def answers() -> dict[str, tuple[str, str]]:
+    """What this visitor answered: the question and the choice, by the keys of the widgets."""
+    given: dict[str, tuple[str, str]] = st.session_state.setdefault("quiz_answers", {})
     return given
 
 
 def _show(key: str, ask: str, question: Question) -> None:
-    asked, answer, _ = answers().get(key, ("", "", False))
-    # another question (its numbers have changed) has no answer yet
-    answer = answer if asked == question.ask else ""
-    if answer and key not in st.session_state:  # answered before the page was left
+    asked, answer = answers().get(key, ("", ""))
+    if asked != question.ask or answer not in question.choices:  # its numbers have changed
+        answer = ""
+    elif key not in st.session_state:  # answered before the page was left
         st.session_state[key] = answer
 
     def reveal() -> None:
-        choice = st.session_state[key]
-        answers()[key] = (question.ask, choice, choice == question.right)
+        answers()[key] = (question.ask, st.session_state[key])
 
     with st.container(border=True):
         chosen = st.radio(ask, question.choices, index=None, key=key)

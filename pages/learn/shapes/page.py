@@ -52,16 +52,15 @@ if problem is not None:
 if walk is not None:
     number = stepper.stepper("Step", LAST, 1, key="shapes_step", seconds=4.0 / speed)
     step = walk.steps[number - 1]
-    if step.made_from:
-        before, after = st.columns(2, gap="large")
-        with before:
-            st.markdown("**Made from**")
-            picture(walk.before(number), walk, colour, "shapes_before")
-    else:
-        after = st.container()
-    with after:
-        st.markdown(f"**Made now: {number}. {step.title}**")
-        picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
+    with st.container(key="shapes_panels"):
+        before, after = st.columns(2, gap="large") if step.made_from else (None, st.container())
+        if before is not None:
+            with before:
+                st.markdown("**Made from**")
+                picture(walk.before(number), walk, colour, "shapes_before")
+        with after:
+            st.markdown(f"**Made now: {number}. {step.title}**")
+            picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
     st.markdown(step.why)
     if walk.window():
         st.text(walk.window())

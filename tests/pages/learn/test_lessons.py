@@ -82,7 +82,9 @@ def test_the_questions_of_block_say_which_section_answers_them(site: AppTest):
     open_page(site, "pages/learn/block/page.py")
     sections = site.selectbox("block_section").options
     for radio in questions(site):
-        assert any(f"Choose the section *{section}* to look." in radio.label for section in sections)
+        assert any(
+            f"Choose the section *{section}* to look." in radio.label for section in sections
+        )
 
 
 @pytest.mark.parametrize("view", LESSONS)

@@ -482,6 +482,21 @@ def test_play_and_pause(site: AppTest):
     assert site.slider("shapes_step").value == 5
 
 
+def test_the_steps_before_and_after(site: AppTest):
+    open_step(site, 10)
+    buttons = [site.button(f"shapes_step_{name}") for name in ("previous", "next")]
+    assert [button.proto.shortcut for button in buttons] == ["left", "right"]
+    site.button("shapes_step_play").click().run()
+    site.button("shapes_step_next").click().run()
+    assert site.slider("shapes_step").value == 11
+    assert site.button("shapes_step_play").label == "Play"  # who takes a step has stopped playing
+    assert site.button("shapes_step_next").disabled
+    site.button("shapes_step_previous").click().run()
+    assert site.slider("shapes_step").value == 10
+    site.slider("shapes_step").set_value(1).run()
+    assert site.button("shapes_step_previous").disabled
+
+
 def test_the_questions_are_answered_by_arithmetic():
     first, second, third = questions()
     assert first.right == str((2, 4, 5, 12 // 4))
