@@ -145,7 +145,9 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
             # the callback reads which head stands in the selected row
             st.session_state["ablate_order"] = table["name"].tolist()
         else:
-            st.dataframe(shown, hide_index=True, height=height, key="ablate_ranked_partial")
+            with st.container(height=height, border=False):  # as high as the finished table
+                rows = tables.height(table, height)
+                st.dataframe(shown, hide_index=True, height=rows, key="ablate_ranked_partial")
         order = table["name"].tolist() if pick else []
         rest = [name for name in order if name not in heads]
         with st.container(horizontal=True):

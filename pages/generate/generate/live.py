@@ -185,7 +185,7 @@ def _data(job: Job) -> None:
     ]
     table = pd.DataFrame(rows)
     with st.expander("Every step, and the data to take away"):
-        st.dataframe(table, hide_index=True, height=320)
+        st.dataframe(table, hide_index=True, height=tables.height(table, 320))
         settings = table.assign(settings=job.request.summary, device=job.device)
         tables.download(
             "Download every step (CSV)", settings, "generation_steps.csv", key="generate_csv"

@@ -90,7 +90,7 @@ if walk is not None:
             picture([mistake.right], walk, colour, "shapes_right")
         with wrong_way:
             picture([mistake.wrong], walk, colour, "shapes_wrong")
-        st.dataframe(mistake.table, hide_index=True, height=250)
+        st.dataframe(mistake.table, hide_index=True, height=tables.height(mistake.table, 250))
         source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
@@ -106,7 +106,7 @@ if walk is not None:
 
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)
-        st.dataframe(table, hide_index=True, height=250)
+        st.dataframe(table, hide_index=True, height=tables.height(table, 250))
         name = f"shapes_step_{number}.csv"
         tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 
