@@ -304,6 +304,8 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     settled(phone)
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert phone.evaluate(inside)
+    box = phone.locator(".st-key-shapes_overview pre")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")  # no shape is cut
     # a key takes a step wherever the focus is, and the page gets no shorter
     height = "document.querySelector('[data-testid=stMainBlockContainer]').offsetHeight"
     highest = phone.evaluate(height)

@@ -64,8 +64,8 @@ if walk is not None:
     st.markdown(step.why)
     if walk.window():
         st.text(walk.window())
-    overview, code = st.columns(2, gap="medium")
-    with overview:
+    overview, code = st.columns([6, 5], gap="medium")
+    with overview, st.container(key="shapes_overview"):
         st.code(walk.overview(number), language=None)
     with code:
         source.step(*walk.code(number))

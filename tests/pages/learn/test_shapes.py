@@ -143,6 +143,15 @@ def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest)
     assert box.value == LECTURE["sentence"]
 
 
+def test_the_overview_of_a_layer_has_one_shape_a_line(site: AppTest):
+    open_step(site, 5, shapes_of=DECODER, shapes_words="word " * 29 + "end")
+    lines = site.code[0].value.splitlines()
+    at = next(i for i, line in enumerate(lines) if "▶" in line)
+    queries, keys = (line.strip().rpartition("  ")[2] for line in lines[at : at + 2])
+    assert [queries, keys] == ["(1, 30, 9, 64)", "(1, 30, 3, 64)"]
+    assert max(map(len, lines)) <= 45  # the characters of a line on a phone
+
+
 def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
     open_page(site, VIEW)
     followed: dict[str, dict[int, float]] = {}
