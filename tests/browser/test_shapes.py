@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks import repaint
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, slider, unfold, unmarked
+from tests.helpers.browser import open_page, press, slider, unfold, unmarked
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.panels import framed_by, geometry, panel, read, readout_of
 from tests.helpers.visitors import settled
@@ -304,3 +304,23 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     settled(phone)
     inside = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     assert phone.evaluate(inside)
+    box = phone.locator(".st-key-shapes_overview pre")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")  # no shape is cut
+    # a key takes a step wherever the focus is, and the page gets no shorter
+    height = "document.querySelector('[data-testid=stMainBlockContainer]').offsetHeight"
+    highest = phone.evaluate(height)
+    phone.keyboard.press("ArrowRight")
+    expect(heading(phone, "10. back to tokens")).to_be_visible()
+    canvas = panel(phone, "step 10: context").locator("canvas")
+    expect(canvas).to_be_visible()
+    settled(phone)
+    assert phone.evaluate(height) >= highest
+    # what the step made and the buttons are on one screen
+    canvas.scroll_into_view_if_needed()
+    expect(canvas).to_be_in_viewport()
+    expect(phone.get_by_role("button", name="Play")).to_be_in_viewport()
+    # in a picture the same key reads the next number
+    press(canvas, "ArrowRight", "ArrowRight")
+    expect(readout_of(phone, "step 10: context")).to_contain_text("step 10: context[0, 0, 0, 1]")
+    settled(phone)
+    expect(heading(phone, "10. back to tokens")).to_be_visible()

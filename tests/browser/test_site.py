@@ -288,6 +288,15 @@ def test_no_request_leaves_the_machine(own_page: Page, site: Site):
     assert elsewhere == []
 
 
+def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):
+    open_page(page, site, "/ladder?embed=true&ladder_rung=v1", "Ladder")
+    expect(page.get_by_role("heading", name="Rung 2 of 7: v1")).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+    click(page.get_by_role("link", name="Next: Shapes"))
+    expect(page.get_by_role("heading", name="Shapes", level=1)).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+
+
 def test_every_page_is_among_the_paths(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
     links = page.get_by_test_id("stSidebarNavLink")

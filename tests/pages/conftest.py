@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import streamlit as st
 from altair.utils.schemapi import SchemaBase, debug_mode
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
@@ -71,6 +73,29 @@ def _pictures_are_checked() -> Iterator[None]:
     with debug_mode(True):
         yield
     patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+    """Every table of every page that a test opens has a number in each of its rows.
+
+    One that is higher than its rows is drawn with blank ones, as if numbers were missing. The
+    fixture gives the columns of the tables that have such rows.
+    """
+    found: list[list[str]] = []
+    draw = st.dataframe
+
+    def dataframe(data: Any, **options: Any) -> Any:
+        table = data if isinstance(data, pd.DataFrame) else data.data
+        height = options.get("height")
+        too_high = isinstance(height, int) and height > 35 * (len(table) + 1) + 3
+        if too_high or (table.isna() | (table == "")).all(axis=1).any():
+            found.append([*table])
+        return draw(data, **options)
+
+    monkeypatch.setattr(st, "dataframe", dataframe)
+    yield found
+    assert found == []
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,9 @@ import sys
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import pretrained
@@ -31,7 +33,7 @@ from tests.helpers.apptest import (
 from tests.helpers.bundled_models import DECODER, ENCODER, weights
 from tests.helpers.charts import drawn_charts
 from tests.helpers.says import unnamed_axes
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls
 from ui.widgets.linked import says
 from ui.widgets.messages import MAX_CHARACTERS, as_text
@@ -63,6 +65,14 @@ def test_every_picture_says_what_its_rows_and_columns_are(view: str):
     for element in site.get("bidi_component"):
         data = element.proto.bytes
         assert b'"says": "' in data or element.proto.WhichOneof("data") != "bytes"
+
+
+def test_a_blank_row_is_found(blank_rows: list[list[str]]):
+    whole, half = pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"b": [1, None], "c": ["x", ""]})
+    for table, height in ((whole, tables.height(whole, 500)), (whole, 109), (half, 50)):
+        st.dataframe(table.style, height=height)
+    assert blank_rows == [["a"], ["b", "c"]]
+    blank_rows.clear()
 
 
 WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py"}  # besides the lessons

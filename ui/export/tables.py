@@ -6,6 +6,11 @@ import pandas as pd
 import streamlit as st
 
 
+def height(table: pd.DataFrame, most: int) -> int:
+    """The pixels that `st.dataframe` needs for a table, at most `most`: no row of it is blank."""
+    return min(most, 35 * (len(table) + 1) + 3)
+
+
 def download(
     label: str, table: pd.DataFrame, file_name: str, *, key: str, disabled: bool = False
 ) -> None:

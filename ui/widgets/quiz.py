@@ -8,6 +8,8 @@ from zlib import crc32
 
 import streamlit as st
 
+QUESTIONS = 3  # on every page that asks
+
 
 @dataclass(frozen=True)
 class Question:
@@ -45,22 +47,34 @@ def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ..
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
     st.header("Predict, then look")
+    asked = {f"{page}_quiz_{number}": one for number, one in enumerate(questions, start=1)}
+    right = sum(answers().get(key) == (one.ask, one.right) for key, one in asked.items())
+    st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
     with st.container(key=f"{page}_quiz"):
-        for number, question in enumerate(questions, start=1):
-            _show(f"{page}_quiz_{number}", f"**{number}.** {question.ask}", question)
+        for number, (key, question) in enumerate(asked.items(), start=1):
+            _show(key, f"**{number}.** {question.ask}", question)
+
+
+def answers() -> dict[str, tuple[str, str]]:
+    """What this visitor answered: the question and the choice, by the keys of the widgets."""
+    given: dict[str, tuple[str, str]] = st.session_state.setdefault("quiz_answers", {})
+    return given
 
 
 def _show(key: str, ask: str, question: Question) -> None:
-    shown_key = f"{key}_shown"
+    asked, answer = answers().get(key, ("", ""))
+    if asked != question.ask or answer not in question.choices:  # its numbers have changed
+        answer = ""
+    elif key not in st.session_state:  # answered before the page was left
+        st.session_state[key] = answer
 
     def reveal() -> None:
-        st.session_state[shown_key] = (question.ask, st.session_state[key])
+        answers()[key] = (question.ask, st.session_state[key])
 
     with st.container(border=True):
         chosen = st.radio(ask, question.choices, index=None, key=key)
         st.button("Reveal", key=f"{key}_reveal", on_click=reveal, disabled=chosen is None)
-        # another question (its numbers have changed) or another choice hides the answer again
-        if chosen is not None and st.session_state.get(shown_key) == (question.ask, chosen):
+        if chosen is not None and chosen == answer:  # another choice hides the answer again
             if chosen == question.right:
                 st.success(f"Yes. {question.because}", icon=":material/check:")
             else:

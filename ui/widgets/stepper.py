@@ -1,35 +1,59 @@
-"""A step slider that can play: a button, a timer, and a step that advances by itself."""
+"""A step slider with buttons for the step before and after, and one that plays all steps."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import streamlit as st
 
 from ui.widgets.linked import linked
 
+_SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+_reserve_height = st.components.v2.component("attention_stepper", js=_SCRIPT)
 
-def stepper(label: str, last: int, default: int, *, key: str, seconds: float = 1.4) -> int:
-    """A linked slider from 1 to `last` with a button that plays: one step every `seconds`.
 
-    Playing ends at the last step, with the button, or when the visitor moves the slider; started
-    at the last step it begins anew.
+def stepper(
+    label: str, last: int, default: int, *, key: str, seconds: float = 1.4, keys: bool = True
+) -> int:
+    """A linked slider from 1 to `last`, with buttons: the step before, the one after, and play.
+
+    Playing takes `seconds` a step. It ends at the last step, with the button, or when the visitor
+    takes another step; started at the last step it begins anew. From step to step the page gets no
+    shorter. keys: whether the arrow keys press the buttons too; of one stepper a page.
     """
-    playing, next_step = f"{key}_playing", f"{key}_next"
+    playing, next_step, stepped = f"{key}_playing", f"{key}_to", f"{key}_stepped"
     if key not in st.session_state:  # a new visit to the page
         st.session_state[playing] = False
         st.session_state.pop(next_step, None)
     if next_step in st.session_state:
         st.session_state[key] = st.session_state.pop(next_step)
+        st.session_state[stepped] = True
 
     def toggle() -> None:
+        st.session_state[stepped] = True
         st.session_state[playing] = not st.session_state[playing]
         if st.session_state[playing] and st.session_state[key] == last:
             st.session_state[key] = 1
 
     def pause() -> None:
-        st.session_state[playing] = False
+        st.session_state[stepped], st.session_state[playing] = True, False
 
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    def go(to: int) -> None:
+        pause()
+        st.session_state[key] = to
+
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}_stepper"):
         step: int = linked(st.slider, label, 1, last, default, key=key, on_change=pause)
+        for name, to, arrow in (("Previous", step - 1, "Left"), ("Next", step + 1, "Right")):
+            st.button(
+                name,
+                icon=f":material/skip_{name.lower()}:",
+                key=f"{key}_{name.lower()}",
+                on_click=go,
+                args=(to,),
+                disabled=not 1 <= to <= last,
+                shortcut=arrow if keys else None,
+            )
         plays = st.session_state[playing]
         st.button(
             "Pause" if plays else "Play",
@@ -37,6 +61,7 @@ def stepper(label: str, last: int, default: int, *, key: str, seconds: float = 1
             key=f"{key}_play",
             on_click=toggle,
         )
+        _reserve_height(data=st.session_state.pop(stepped, False), key=f"{key}_height")
     if plays:
         # the fragment runs now, with the page, and then again whenever the timer fires
         st.session_state[f"{key}_armed"] = False
@@ -48,7 +73,7 @@ def _tick(key: str, step: int, last: int) -> None:
     if not st.session_state[f"{key}_armed"]:
         st.session_state[f"{key}_armed"] = True
         return
-    st.session_state[f"{key}_next"] = min(step + 1, last)
+    st.session_state[f"{key}_to"] = min(step + 1, last)
     if step + 1 >= last:
         st.session_state[f"{key}_playing"] = False
     st.rerun()

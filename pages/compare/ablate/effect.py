@@ -85,7 +85,7 @@ def _predictions(question: Question, changed: Effect) -> None:
             f"{last['before']:.3f} before."
         )
         styled = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
-        st.dataframe(styled, hide_index=True, height=250, key="ablate_table")
+        st.dataframe(styled, hide_index=True, height=tables.height(table, 250), key="ablate_table")
         name = f"{question.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
@@ -122,7 +122,7 @@ def _states(question: Question, changed: Effect) -> None:
         cells[0].metric("Mean 1 − cosine", f"{changed.size:.4f}")
         cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
         styled = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
-        st.dataframe(styled, hide_index=True, height=330, key="ablate_table")
+        st.dataframe(styled, hide_index=True, height=tables.height(table, 330), key="ablate_table")
         name = f"{question.model}_ablation.csv"
         tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
 

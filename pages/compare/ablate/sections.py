@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -133,19 +134,14 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
     second = "{:.4f}" if question.asks == "states" else "{:+.4f}"  # a distance has no sign
     shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})
     with right:
-        if pick:
-            st.dataframe(
-                shown,
-                hide_index=True,
-                height=height,
-                key=_TABLE,
-                on_select=_row_picked,
-                selection_mode="single-row",
-            )
-            # the callback reads which head stands in the selected row
-            st.session_state["ablate_order"] = table["name"].tolist()
-        else:
-            st.dataframe(shown, hide_index=True, height=height, key="ablate_ranked_partial")
+        with st.container(height=height, border=False):  # as high while the rows come
+            picking: dict[str, Any] = {"key": "ablate_ranked_partial"}
+            if pick:
+                picking = {"key": _TABLE, "on_select": _row_picked, "selection_mode": "single-row"}
+                # the callback reads which head stands in the selected row
+                st.session_state["ablate_order"] = table["name"].tolist()
+            rows = tables.height(table, height)
+            st.dataframe(shown, hide_index=True, height=rows, **picking)
         order = table["name"].tolist() if pick else []
         rest = [name for name in order if name not in heads]
         with st.container(horizontal=True):

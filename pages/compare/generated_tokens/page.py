@@ -62,14 +62,17 @@ with right:
     st.text(step.sentence(maps, step_index))
 st.markdown("**What this step could choose**")
 table = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
-st.dataframe(table, hide_index=True, height=248, key="generated_tokens_choices")
+with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
+    st.dataframe(table, hide_index=True, height="content", key="generated_tokens_choices")
 st.subheader("Every step at once")
 left, right = st.columns(2, gap="large")
 with left:
     step.every_step(maps)
 with right:
-    table = step.row_table(maps, step_index).style.format(precision=5)
-    st.dataframe(table, hide_index=True, height=380, key="generated_tokens_row")
+    table = step.row_table(maps, step_index)
+    rows = tables.height(table, 380)
+    styled = table.style.format(precision=5)
+    st.dataframe(styled, hide_index=True, height=rows, key="generated_tokens_row")
 
 st.subheader("Why so much on the first token?")
 measurements = None

@@ -19,5 +19,5 @@ def show(table: pd.DataFrame, file_name: str) -> None:
         )
         for statistic in statistics.definitions()
     }
-    st.dataframe(table, hide_index=True, column_config=headings, height=320)
+    st.dataframe(table, hide_index=True, column_config=headings, height=tables.height(table, 320))
     tables.download("Download this table (CSV)", table, file_name, key="heads_table_csv")

@@ -275,7 +275,8 @@ def numbers(opened: Sequence[tuple[str, Run, HeadChoice]], comparison: Compariso
     """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
     if comparison is not None:
         st.text("Left minus right, largest first")
-        st.dataframe(comparison.table, hide_index=True, height=320)
+        rows = tables.height(comparison.table, 320)
+        st.dataframe(comparison.table, hide_index=True, height=rows)
         tables.download(
             "Download the differences (CSV)",
             comparison.table,
@@ -286,7 +287,7 @@ def numbers(opened: Sequence[tuple[str, Run, HeadChoice]], comparison: Compariso
         with column:
             table = head_picture.pairs(run, choice)
             st.text(f"{choice.title}: tokens")
-            st.dataframe(table, hide_index=True, height=320)
+            st.dataframe(table, hide_index=True, height=tables.height(table, 320))
             tables.download(
                 "Download these weights (CSV)",
                 table,

@@ -15,6 +15,7 @@ from serving.cache import kept
 from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
+from ui.export import tables
 from ui.widgets import messages
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ class Reference:
             name: st.column_config.NumberColumn(format="%.1e")
             for name in ("max |Δ weights|", "max |Δ hidden|")
         } | {"max |hidden|": st.column_config.NumberColumn(format="%.1f")}
-        st.dataframe(self.table, hide_index=True, height=245, column_config=columns)
+        st.dataframe(
+            self.table,
+            hide_index=True,
+            height=tables.height(self.table, 245),
+            column_config=columns,
+        )
 
     @property
     def sentence(self) -> str:

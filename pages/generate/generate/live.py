@@ -47,11 +47,10 @@ def show(queue: JobQueue, prompt: str, n_steps: int) -> None:
 
 
 def _view(queue: JobQueue, job: Job, was_live: bool) -> None:
-    button, status = st.columns([1, 6], vertical_alignment="center")
-    with button:
+    with st.container(horizontal=True, vertical_alignment="center"):
         job_view.stop_button(job, live=was_live, key="generate_stop")
-    with status:
         _status(queue, job)
+    st.text(job.request.summary)
     _race(job, over=not was_live)
     if job.cached.steps:
         _numbers(job)
@@ -75,7 +74,6 @@ def _status(queue: JobQueue, job: Job) -> None:
         st.info(f"Stopped after {done} of {_tokens(asked)}.", icon=":material/stop:")
     else:
         st.success(f"Done: {_tokens(done)}. {job.notice}", icon=":material/check:")
-    st.text(job.request.summary)
 
 
 def _tokens(count: int) -> str:
@@ -110,7 +108,7 @@ def _race(job: Job, *, over: bool) -> None:
 
 
 def _numbers(job: Job) -> None:
-    cells = st.columns(5)
+    cells = st.columns(4)
     cells[0].metric("Speed-up in total", _or_dots(job.speed_up, "{:.2f} ×"))
     difference = job.largest_difference
     not_a_number = difference is not None and math.isnan(difference)
@@ -128,7 +126,7 @@ def _numbers(job: Job) -> None:
         else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
         f"tokens × 2 × bytes per value is {size.formula:,}.",
     )
-    cells[4].metric("Device", job.device)
+    st.markdown(f":small[Run on {job.device}.]")
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 
@@ -185,7 +183,7 @@ def _data(job: Job) -> None:
     ]
     table = pd.DataFrame(rows)
     with st.expander("Every step, and the data to take away"):
-        st.dataframe(table, hide_index=True, height=320)
+        st.dataframe(table, hide_index=True, height=tables.height(table, 320))
         settings = table.assign(settings=job.request.summary, device=job.device)
         tables.download(
             "Download every step (CSV)", settings, "generation_steps.csv", key="generate_csv"

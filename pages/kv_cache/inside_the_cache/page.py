@@ -109,7 +109,7 @@ st.header("Every step, with the cache and without")
 st.dataframe(
     numbers.steps_table(recorded).style.format(thousands=","),
     hide_index=True,
-    height=248,
+    height="auto",
     key="inside_the_cache_steps",
 )
 st.dataframe(
@@ -117,7 +117,7 @@ st.dataframe(
         {"logit difference": "{:.2e}"}, thousands=",", precision=0
     ),
     hide_index=True,
-    height=248,
+    height="auto",
     key="inside_the_cache_uncached",
 )
 left, right = st.columns(2, gap="large")

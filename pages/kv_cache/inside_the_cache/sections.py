@@ -102,7 +102,8 @@ def _ways(run: Run, full_cache: Full, layer: int, head: int) -> None:
     st.dataframe(full.summary(run, full_cache), hide_index=True, key="inside_the_cache_summary")
     past = min(run.n_steps, full_cache.room - run.n_prompt + 4)
     step_index = (
-        stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step") - 1
+        stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step", keys=False)
+        - 1
     )
     st.text(full.sentence(run, full_cache, step_index))
     left, right = st.columns(2, gap="large")

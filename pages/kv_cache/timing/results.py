@@ -11,7 +11,7 @@ from pages.kv_cache.timing.measured import Run
 from pages.kv_cache.timing.subjects import Question
 from pages.kv_cache.timing.take_away import code, files
 from ui.charts.show import show as show_chart
-from ui.export import take_away
+from ui.export import tables, take_away
 from ui.widgets.linked import linked
 
 RUNS, SHOWN = "timing_runs", "timing_shown"  # the runs of the visit by their numbers; the shown one
@@ -130,7 +130,8 @@ def _everything(number: int, compared: dict[str, Run]) -> None:
         st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
         st.dataframe(findings.listing(runs), hide_index=True)
     with st.expander("Every step, and the data to take away"):
-        st.dataframe(run.medians(), hide_index=True, height=320)
+        table = run.medians()
+        st.dataframe(table, hide_index=True, height=tables.height(table, 320))
         take_away.panel(
             files(_name(number), compared, bool(st.session_state["timing_log"])),
             code(run),

@@ -186,7 +186,12 @@ def show(name: str, text: str) -> Pooled:
             ":small[Relative difference of each token's last hidden state, by key/value heads left]"
         )
         tokens = pooling.by_token.style.format(precision=3)
-        st.dataframe(tokens, hide_index=True, height=290, key="variants_by_token")
+        st.dataframe(
+            tokens,
+            hide_index=True,
+            height=tables.height(pooling.by_token, 290),
+            key="variants_by_token",
+        )
     styled = pooling.table.style.format(precision=4)
     st.dataframe(styled, hide_index=True, key="variants_drift_table")
     tables.download(
@@ -247,7 +252,9 @@ def show_group(entry: CatalogEntry, text: str) -> None:
     st.text(pooling_sentence(pooled(spec.name, text)))
     table = looks_table(run, layer, heads)
     with st.expander("Where each head of the group looks most"):
-        st.dataframe(table, hide_index=True, height=260, key="variants_group_table")
+        st.dataframe(
+            table, hide_index=True, height=tables.height(table, 260), key="variants_group_table"
+        )
         tables.download(
             "Download this group (CSV)", table, f"{spec.name}_group.csv", key="variants_group_csv"
         )

@@ -69,7 +69,7 @@ def who_reads_what(ladder: Ladder, form: Form) -> None:
         f"{ladder.n_tokens} tokens{cut}; blue below 0, orange above.]"
     )
     with st.expander("The same as a table"):
-        st.dataframe(parts_table(form), hide_index=True, height=220, key="variants_parts")
+        st.dataframe(parts_table(form), hide_index=True, height="content", key="variants_parts")
 
 
 def parts_table(form: Form) -> pd.DataFrame:

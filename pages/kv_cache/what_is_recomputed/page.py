@@ -105,11 +105,11 @@ st.text(pictures.agreement(view))
 left, right = st.columns([6, 5], gap="large")
 with left:
     tensors([pictures.logits(view)], key="what_is_recomputed_logits")
-with right:
+with right, st.container(height=tall, border=False):  # room for the rows of all steps
     st.dataframe(
         pictures.predictions(view).style.format({"probability": "{:.4f}"}),
         hide_index=True,
-        height=tall,
+        height="content",
         key="what_is_recomputed_predictions",
     )
 

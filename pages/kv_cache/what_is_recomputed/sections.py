@@ -17,9 +17,13 @@ def queries(view: pictures.View, tall: int) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         st.markdown("**How many later steps, so far, read each row in this head**")
-        st.dataframe(
-            counts.read_counts(view), hide_index=True, height=tall, key="what_is_recomputed_reads"
-        )
+        with st.container(height=tall, border=False):  # room for the rows of all steps
+            st.dataframe(
+                counts.read_counts(view),
+                hide_index=True,
+                height="content",
+                key="what_is_recomputed_reads",
+            )
     with right:
         st.markdown("**Old rows overwritten: what becomes of the last context row**")
         st.dataframe(
@@ -69,7 +73,7 @@ def encoder(growth: run.Growth) -> counts.Contrast | None:
             st.dataframe(
                 numbers.style.format({"moved by": "{:.2e}"}),
                 hide_index=True,
-                height=300,
+                height=tables.height(numbers, 300),
                 key="what_is_recomputed_contrast_table",
             )
             tables.download(

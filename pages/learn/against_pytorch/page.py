@@ -122,7 +122,7 @@ measured = lesson.series(request, progress.text)
 hint = " Press Measure for the sizes above and more heads." if request == lesson.FIRST else ""
 progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
 show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
-st.dataframe(measured.value.table, hide_index=True, height=425)
+st.dataframe(measured.value.table, hide_index=True, height="content")
 tables.download(
     "Download every measurement (CSV)",
     measured.value.rows,

@@ -90,7 +90,7 @@ def residual_stream(text: str, place: DeltaGenerator) -> None:
         at = sections.position(text_stream)
     show(charts.stream_chart, stream.stream_rows(text_stream, at), key="block_stream_chart")
     table = stream.stream_table(text_stream)
-    st.dataframe(table.style.format(precision=2), hide_index=True, height=300, key="block_stream")
+    st.dataframe(table.style.format(precision=2), hide_index=True, key="block_stream")
     tables.download(SAVE, table, "residual_stream.csv", key="block_residual_stream_csv")
     source.show(LENS, "token_norms")
 
@@ -107,7 +107,7 @@ def logit_lens(text: str, place: DeltaGenerator) -> None:
     )
     show(charts.lens_chart, lens.by_layer, key="block_lens_chart")
     table = lens.table.style.format({"its probability": "{:.4f}"})
-    st.dataframe(table, hide_index=True, height=420, key="block_lens")
+    st.dataframe(table, hide_index=True, height=tables.height(lens.table, 420), key="block_lens")
     tables.download(SAVE, lens.table, "logit_lens.csv", key="block_logit_lens_csv")
     source.show(LENS, "logit_lens")
 

@@ -6,6 +6,7 @@ from pages.learn.block.orders import reordered
 from pages.learn.block.originals import BASE_2017, DECODER_2017, ENCODER_2017, untrained_layer
 from pages.learn.block.parameters import counts
 from pages.learn.block.prediction import PARIS, lens
+from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
 from ui.widgets.quiz import Question
@@ -16,11 +17,17 @@ def questions() -> list[Question]:
     return [_share_question(), _order_question(), _lens_question() or _layer_question()]
 
 
+def _look_in(section: str) -> str:
+    """Where on the page the answer can be seen: it shows one section at a time."""
+    return f"Choose the section *{section}* to look."
+
+
 def _share_question() -> Question:
     base_counts = counts(BASE_2017)
     share = base_counts.parts["feed-forward"] / base_counts.total
     return Question(
-        ask="Which share of the 2017 base model's parameters is in its feed-forward networks?",
+        ask="Which share of the 2017 base model's parameters is in its feed-forward networks? "
+        f"{_look_in(COUNTS)}",
         right=f"{share:.0%}",
         wrong=tuple(f"{share * factor:.0%}" for factor in (0.25, 0.5, 1.75)),
         because=f"{base_counts.parts['feed-forward']:,} of {base_counts.total:,}: two matrices of "
@@ -36,7 +43,7 @@ def _order_question() -> Question:
     moves = "The same rows, in reverse order", "Other rows"
     return Question(
         ask="A head with a causal mask and without positions reads a sentence in reverse. "
-        "What comes out?",
+        f"What comes out? {_look_in(ORDER)}",
         right=moves[causal > 1e-3],
         wrong=(moves[causal <= 1e-3], "The same rows, in the old order"),
         because=f"On “{PARIS}” the largest difference is {causal:.2g} with the mask and "
@@ -58,7 +65,7 @@ def _lens_question() -> Question | None:
     other_layers = [n for n in (0, n_layers // 4, n_layers // 2, n_layers) if n != right][-3:]
     return Question(
         ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
-        "choice first the likeliest token?",
+        f"choice first the likeliest token? {_look_in(LENS)}",
         right=str(right),
         wrong=tuple(map(str, other_layers)),
         because=f"Its probability is {lens_table.probability[right]:.2f} after {right} layers"
@@ -73,7 +80,8 @@ def _layer_question() -> Question:
     )
     right = decoder / encoder
     return Question(
-        ask="How many times the parameters of an encoder layer has a decoder layer of 2017?",
+        ask="How many times the parameters of an encoder layer has a decoder layer of 2017? "
+        f"{_look_in(STEPS)}",
         right=f"{right:.2f}",
         wrong=("1.00", "2.00"),
         because=f"{decoder:,} against {encoder:,}: cross-attention and its norm come on top.",

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.learn.scaling import real_head
 from serving import models
 from ui.canvas.heatmap import ColourScale, Map, heatmap
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
@@ -50,5 +50,5 @@ def rescaled_head() -> None:
                 heatmap(weights, key=f"scaling_{map_name}_map")
         st.table(head.summary, border="horizontal", hide_index=True)
         with st.expander("Every row"):
-            st.dataframe(head.rows.round(4), hide_index=True, height=320)
+            st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))
         source.step(CORE, "weights_at_scale", "masked * scale")

@@ -49,21 +49,20 @@ if problem is not None:
 if walk is not None:
     number = stepper.stepper("Step", LAST, 1, key="shapes_step", seconds=4.0 / speed)
     step = walk.steps[number - 1]
-    if step.made_from:
-        before, after = st.columns(2, gap="large")
-        with before:
-            st.markdown("**Made from**")
-            picture(walk.before(number), walk, colour, "shapes_before")
-    else:
-        after = st.container()
-    with after:
-        st.markdown(f"**Made now: {number}. {step.title}**")
-        picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
+    with st.container(key="shapes_panels"):
+        before, after = st.columns(2, gap="large") if step.made_from else (None, st.container())
+        if before is not None:
+            with before:
+                st.markdown("**Made from**")
+                picture(walk.before(number), walk, colour, "shapes_before")
+        with after:
+            st.markdown(f"**Made now: {number}. {step.title}**")
+            picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
     st.markdown(step.why)
     if walk.window():
         st.text(walk.window())
-    overview, code = st.columns(2, gap="medium")
-    with overview:
+    overview, code = st.columns([6, 5], gap="medium")
+    with overview, st.container(key="shapes_overview"):
         st.code(walk.overview(number), language=None)
     with code:
         source.step(*walk.code(number))
@@ -88,7 +87,7 @@ if walk is not None:
             picture([mistake.right], walk, colour, "shapes_right")
         with wrong_way:
             picture([mistake.wrong], walk, colour, "shapes_wrong")
-        st.dataframe(mistake.table, hide_index=True, height=250)
+        st.dataframe(mistake.table, hide_index=True, height=tables.height(mistake.table, 250))
         source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
@@ -104,7 +103,7 @@ if walk is not None:
 
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)
-        st.dataframe(table, hide_index=True, height=250)
+        st.dataframe(table, hide_index=True, height=tables.height(table, 250))
         name = f"shapes_step_{number}.csv"
         tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 

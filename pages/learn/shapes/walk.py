@@ -166,13 +166,15 @@ class Walk:
         return np.where((new_token < 0) | (new_column < 0), -1, identities)
 
     def overview(self, current: int) -> str:
-        """All steps with their shapes, one a line, the current one marked."""
+        """All steps with their shapes, one shape a line, the current step marked."""
         longest = max(len(step.title) for step in self.steps)
-        return "\n".join(
-            f"{'▶' if step.number == current else ' '} {step.number:2} "
-            f"{step.title:{longest}}  {step.shape_text}"
-            for step in self.steps
-        )
+        lines = []
+        for step in self.steps:
+            beside = f"{'▶' if step.number == current else ' '} {step.number:2} {step.title}"
+            for shape in step.shape_text.split(" and "):
+                lines.append(f"{beside:{longest + 5}}  {shape}")
+                beside = ""
+        return "\n".join(lines)
 
     def window(self) -> str:
         """In words, which part of the tensors is drawn; empty if all of it is."""

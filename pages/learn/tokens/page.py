@@ -8,7 +8,7 @@ from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 
@@ -57,7 +57,8 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-            st.dataframe(reading.table, hide_index=True, height=280)
+            rows = tables.height(reading.table, 280)
+            st.dataframe(reading.table, hide_index=True, height=rows)
     st.table(readings.summary(text).set_index("tokenizer"))
 
     st.header("How one word is cut")
@@ -88,7 +89,7 @@ if readings.by_method:
             hint="No token crosses the border of a word. The framed one is cut below.",
         )
         chips(step.chips, title="Parts", key="tokens_step_chips", hint=step.sentence)
-        st.dataframe(cut.table, hide_index=True, height=250)
+        st.dataframe(cut.table, hide_index=True, height=tables.height(cut.table, 250))
         same = "the same" if cut.same else "NOT the same"
         ids = ", ".join(map(str, cut.ids))
         st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")

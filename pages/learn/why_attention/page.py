@@ -92,7 +92,8 @@ else:
         "word's vector. Share: divided by the mean over all words (1, dashed, if all are equal).]"
     )
     with st.expander("The numbers, and the data to take away"):
-        st.dataframe(reach.table, hide_index=True, height=280)
+        rows = tables.height(reach.table, 280)
+        st.dataframe(reach.table, hide_index=True, height=rows)
         tables.download("Download (CSV)", reach.table, "why_attention.csv", key="why_attention_csv")
 
 st.header("2. What can be read back from the state?")

@@ -5,7 +5,7 @@ import streamlit as st
 from serving import models, runs, visit
 from serving.heads import TokenPair
 from ui.frame import sections
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import controls, head_picture, messages, quiz
 from ui.widgets.head_links import head_links
 from ui.widgets.settings import settings
 
@@ -79,6 +79,9 @@ SECTIONS = {
 }
 for heading, pages in SECTIONS.items():
     st.header(heading)
+    if pages is LEARN:
+        n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
+        st.markdown(f"{n_answered} of {n_questions} questions answered in this visit.")
     for first in range(0, len(pages), 4):
         for column, (page, description) in zip(
             st.columns(4), list(pages.items())[first : first + 4], strict=False

@@ -48,7 +48,8 @@ def run_line(site: AppTest) -> str:
 
 
 def components(site: AppTest) -> list[bytes]:
-    return [element.proto.bytes for element in site.get("bidi_component")]
+    protos = [element.proto for element in site.get("bidi_component")]
+    return [proto.bytes for proto in protos if proto.WhichOneof("data") == "bytes"]
 
 
 def shaded(site: AppTest) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import MAX_WORDS, VIEWS, open_page, questions, words
-from ui.widgets.quiz import Question
+from tests.helpers.apptest import HOME, MAX_WORDS, VIEWS, open_page, questions, words
+from ui.widgets.quiz import QUESTIONS, Question
 
 LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]
 
@@ -21,7 +21,7 @@ def test_a_lesson_is_short(site: AppTest, view: str):
 def test_three_questions_are_answered_only_on_demand(site: AppTest, view: str):
     open_page(site, view)
     keys = [radio.key for radio in questions(site)]
-    assert len(keys) == 3
+    assert len(keys) == QUESTIONS
     for key in keys:
         before = len(site.success) + len(site.info)
         choices = site.radio(key).options
@@ -39,6 +39,52 @@ def test_three_questions_are_answered_only_on_demand(site: AppTest, view: str):
             outcomes.add(shown.value.split(" ")[0])
         assert outcomes == {"Yes.", "No:"}
         site.radio(key).set_value(None).run()
+
+
+def test_answers_stay_for_the_visit_and_are_counted(site: AppTest):
+    masking, scaling = (f"pages/learn/{name}/page.py" for name in ("masking", "scaling"))
+
+    def says(text: str) -> bool:
+        return any(text in element.value for element in site.markdown)
+
+    def answer(key: str, choice: str) -> None:
+        site.radio(key).set_value(choice).run()
+        site.button(f"{key}_reveal").click().run()
+
+    open_page(site, HOME)
+    assert says(f"0 of {len(LESSONS) * QUESTIONS} questions answered")
+    open_page(site, masking)
+    for choice in site.radio("masking_quiz_2").options:
+        answer("masking_quiz_2", choice)
+        if site.success:
+            break
+    right, because = choice, site.success[0].value
+    assert says(f"Answered right: 1 of {QUESTIONS}.")
+    open_page(site, scaling)
+    for wrong in site.radio("scaling_quiz_1").options:
+        answer("scaling_quiz_1", wrong)
+        if not site.success:
+            break
+    assert says(f"Answered right: 0 of {QUESTIONS}.")
+    open_page(site, HOME)
+    assert says(f"2 of {len(LESSONS) * QUESTIONS} questions answered")
+    open_page(site, masking)
+    assert site.radio("masking_quiz_2").value == right
+    assert site.radio("masking_quiz_1").value is None
+    assert site.success[0].value == because
+    assert says(f"Answered right: 1 of {QUESTIONS}.")
+    # choosing anew hides the answer until it is asked for again
+    site.radio("masking_quiz_2").set_value(None).run()
+    assert not site.success
+
+
+def test_the_questions_of_block_say_which_section_answers_them(site: AppTest):
+    open_page(site, "pages/learn/block/page.py")
+    sections = site.selectbox("block_section").options
+    for radio in questions(site):
+        assert any(
+            f"Choose the section *{section}* to look." in radio.label for section in sections
+        )
 
 
 @pytest.mark.parametrize("view", LESSONS)

@@ -143,6 +143,15 @@ def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest)
     assert box.value == LECTURE["sentence"]
 
 
+def test_the_overview_of_a_layer_has_one_shape_a_line(site: AppTest):
+    open_step(site, 5, shapes_of=DECODER, shapes_words="word " * 29 + "end")
+    lines = site.code[0].value.splitlines()
+    at = next(i for i, line in enumerate(lines) if "▶" in line)
+    queries, keys = (line.strip().rpartition("  ")[2] for line in lines[at : at + 2])
+    assert [queries, keys] == ["(1, 30, 9, 64)", "(1, 30, 3, 64)"]
+    assert max(map(len, lines)) <= 45  # the characters of a line on a phone
+
+
 def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
     open_page(site, VIEW)
     followed: dict[str, dict[int, float]] = {}
@@ -480,6 +489,21 @@ def test_play_and_pause(site: AppTest):
     site.slider("shapes_step").set_value(5).run()
     assert site.button("shapes_step_play").label == "Play"
     assert site.slider("shapes_step").value == 5
+
+
+def test_the_steps_before_and_after(site: AppTest):
+    open_step(site, 10)
+    buttons = [site.button(f"shapes_step_{name}") for name in ("previous", "next")]
+    assert [button.proto.shortcut for button in buttons] == ["left", "right"]
+    site.button("shapes_step_play").click().run()
+    site.button("shapes_step_next").click().run()
+    assert site.slider("shapes_step").value == 11
+    assert site.button("shapes_step_play").label == "Play"  # who takes a step has stopped playing
+    assert site.button("shapes_step_next").disabled
+    site.button("shapes_step_previous").click().run()
+    assert site.slider("shapes_step").value == 10
+    site.slider("shapes_step").set_value(1).run()
+    assert site.button("shapes_step_previous").disabled
 
 
 def test_the_questions_are_answered_by_arithmetic():

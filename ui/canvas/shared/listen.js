@@ -31,14 +31,22 @@ function pen(canvas) {
 /** @typedef {(target: EventTarget, name: string, handler: (event: any) => unknown) => void} Listen */
 
 /**
- * `listen` adds a handler; `forget` removes all of them, when the drawing leaves the page.
+ * `listen` adds a handler; `forget` removes all of them, when the drawing leaves the page. A key that
+ * a handler takes for itself (`preventDefault`) does nothing else on the page: arrows take steps there.
  * @returns {{ listen: Listen, forget: () => void }}
  */
 function hearing() {
   const ears = new AbortController();
   return {
     listen: (target, name, handler) =>
-      target.addEventListener(name, handler, { signal: ears.signal }),
+      target.addEventListener(
+        name,
+        (event) => {
+          handler(event);
+          if (name === "keydown" && event.defaultPrevented) event.stopPropagation();
+        },
+        { signal: ears.signal },
+      ),
     forget: () => ears.abort(),
   };
 }
