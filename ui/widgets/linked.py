@@ -13,6 +13,7 @@ import streamlit as st
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
+_SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
 
 
 def linked(
@@ -26,11 +27,14 @@ def linked(
     """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
 
     part: which part of the visit it shows and changes (`ui.widgets.visit`), if any.
-    Where a link gives it a value that it cannot take, the widget shows its default and says so.
+    Where a link gives it a value that it cannot take, the widget shows its default and says so. One
+    that was not on the page for a while (another part was open) shows what it held before.
     """
     default, choices = _default(widget, label, arguments, options)
     defaults()[key] = default
-    if part is not None:
+    if key not in st.session_state and key in _shown():
+        bring(key, _shown()[key], choices=choices, default=default, again=True)
+    elif part is not None:
         bring(key, current().chosen.get(part), choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
@@ -51,6 +55,7 @@ def linked(
         )
     if part is not None:
         current().keep(part, key, value, named=key in st.query_params)
+    _shown()[key] = value
     return value
 
 
@@ -110,6 +115,14 @@ def address(prefix: str) -> list[tuple[str, str]]:
             for element in (value or [""]) if isinstance(value, list) else [value]:
                 parameters.append((key, _written(element)))
     return parameters
+
+
+def _shown() -> dict[str, Any]:
+    """What the linked widgets that were made since the page was opened held last."""
+    opening, held = st.session_state.get(_SHOWN, (None, {}))
+    if opening != current().openings:
+        opening, held = st.session_state[_SHOWN] = current().openings, {}
+    return held
 
 
 @cache

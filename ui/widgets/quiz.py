@@ -44,8 +44,7 @@ def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ..
 
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
-    st.header("Predict, then look")
-    with st.container(key=f"{page}_quiz"):
+    with st.expander("Predict, then look"), st.container(key=f"{page}_quiz"):
         for number, question in enumerate(questions, start=1):
             _show(f"{page}_quiz_{number}", f"**{number}.** {question.ask}", question)
 

@@ -18,13 +18,21 @@ def current() -> Visit:
     return visit
 
 
-def bring(key: str, value: Any, *, choices: Container[object] | None, default: Any = None) -> None:
+def bring(
+    key: str,
+    value: Any,
+    *,
+    choices: Container[object] | None,
+    default: Any = None,
+    again: bool = False,
+) -> None:
     """Give a widget, before it is made, a value that was chosen on another page; None: nothing.
 
     choices: what the widget can take; None: every value. default: what its address leaves out.
+    again: the value is what the widget itself held, in another part of the same page.
     """
     fits = value is not None and (choices is None or value in choices)
-    if not fits or current().is_seen(key) or key in st.query_params:
+    if not fits or (current().is_seen(key) and not again) or key in st.query_params:
         return
     st.session_state[key] = value
     # Streamlit writes such a value into the address only if it knows the widget; then it lets
