@@ -960,6 +960,7 @@ export default function (component) {
 
   holder.replaceChildren();
   picture.panels.forEach(build);
+  listen(holder, "scroll", () => focus && drawLines(readBoxes()));
   readout.textContent = HINT;
   sumLine.hidden = !picture.panels.some((panel) => panel.made);
 
