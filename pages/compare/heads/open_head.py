@@ -79,11 +79,8 @@ def choose_pair(run: Run, choice: HeadChoice) -> tuple[int, int]:
     """
     n = len(run.tokens)
     strongest = head_picture.strongest(run, choice)
-    left, right = st.columns(2, gap="medium")
-    with left:
-        query = controls.number("Query (row)", "heads_query", n, strongest[0])
-    with right:
-        key = controls.number("Key (column)", "heads_key", n, strongest[1])
+    query = controls.number("Query (row)", "heads_query", n, strongest[0], width=100)
+    key = controls.number("Key (column)", "heads_key", n, strongest[1], width=100)
     return query, key
 
 
@@ -93,8 +90,11 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     pair = stages.pair(run, choice.layer, choice.head, query, key)
     labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
-    tensors(pair_panels(pair), key="heads_pair")
-    st.dataframe(pair.numbers, hide_index=True)
+    vectors, steps = st.columns([3, 2], gap="large")
+    with vectors:
+        tensors(pair_panels(pair), key="heads_pair")
+    with steps:
+        st.dataframe(pair.numbers, hide_index=True)
 
 
 def pair_panels(pair: stages.Pair) -> list[Panel]:

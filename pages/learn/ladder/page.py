@@ -15,6 +15,7 @@ st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
 
 SEARCH, BY_HAND, SOFTMAX = "A query is a search", "One score by hand", "From scores to weights"
+SHORT = 6  # of so few tokens three tensors stand in a line
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
 
 
@@ -59,28 +60,16 @@ if rung is not None and sentence is not None and place is not None:
     dropout = options.get("dropout", 0.0)
     drawn = stages.stages(rung, sentence.labels, (head, i, j), dropout)
     places = [st.container()]
-    while len(places) < len(drawn):  # the first in a line of its own, the others in pairs
-        places += st.columns(2, gap="large")
+    while len(places) < len(drawn):  # the first in a line of its own
+        places += st.columns(3 if count <= SHORT else 2, gap="medium")
     for number, (stage, stage_place) in enumerate(zip(drawn, places, strict=False)):
         with stage_place:
             tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
-            source.step(*stage.code)
 
     difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
     st.markdown(
         f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is **{difference}**."
     )
-    with st.expander("How to read this"):
-        st.markdown(
-            "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
-            "it hands over, as in a search.\n"
-            "- A score is one dot product. A row of weights sums to 1 (not after dropout). The "
-            "context mixes the values with them.\n"
-            "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
-            "them, and the sum stands below in digits.\n"
-            "- The framed cell is row i, column j. Beside each tensor is the line that made it."
-        )
-
     shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX))
     if SEARCH in shown:
         st.header(SEARCH)
@@ -123,7 +112,19 @@ if rung is not None and sentence is not None and place is not None:
             with column:
                 source.show("attention_core/experiments/learn/softmaxes.py", function)
 
-    with st.expander("The class"):
+    with st.expander("How to read this"):
+        st.markdown(
+            "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
+            "it hands over, as in a search.\n"
+            "- A score is one dot product. A row of weights sums to 1 (not after dropout). The "
+            "context mixes the values with them.\n"
+            "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
+            "them, and the sum stands below in digits.\n"
+            "- The framed cell is row i, column j. The lines that made the tensors stand below."
+        )
+    with st.expander("The code: the line that made each tensor, and the class"):
+        for stage in drawn:
+            source.step(*stage.code)
         source.show("attention_core/ladder.py", stages.CLASSES[name])
 
 quiz("ladder", stages.questions())

@@ -71,7 +71,7 @@ def show_all(scores: numbers.Scores) -> None:
         )
         st.button("Next token", on_click=next_token, args=(count,), key="masking_next")
     triangle, words = st.columns(2, gap="large")
-    with triangle, st.container(height=24 * count + 150, border=False):
+    with triangle, st.container(height=24 * count + 130, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")
     with words:
         st.dataframe(numbers.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
@@ -91,7 +91,7 @@ def show_all(scores: numbers.Scores) -> None:
 
 def two_orders(scores: numbers.Scores) -> None:
     """Show that hiding after the softmax and dividing equals hiding before it."""
-    st.header(ORDERS)
+    st.subheader(ORDERS)
     st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
     labels, masked = scores.labels, numbers.ways(scores)
     panels = (
@@ -110,7 +110,7 @@ def two_orders(scores: numbers.Scores) -> None:
 
 def another_number(scores: numbers.Scores) -> None:
     """Show what forbidden keys get where another number than minus infinity is written."""
-    st.header(LEAK)
+    st.subheader(LEAK)
     st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
     fill = linked(
         st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
@@ -133,7 +133,7 @@ def another_number(scores: numbers.Scores) -> None:
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     """Show dropout on the masked weights, or on the article's matrix."""
-    st.header(DROPOUT)
+    st.subheader(DROPOUT)
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:
         matrix = linked(
@@ -166,7 +166,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.markdown(f"Kept **{kept}** of {dropped.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 
-    st.header("Many draws average out")
+    st.subheader("Many draws average out")
     st.markdown(
         "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
         "without dropout, so nothing is scaled when the trained model runs."

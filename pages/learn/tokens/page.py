@@ -60,11 +60,9 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-    st.table(readings.summary(text).set_index("tokenizer"))
-    with st.expander("Every token: its id, its place in the text, its bytes"):
-        columns = st.columns(len(readings.by_method), gap="medium")
-        for column, reading in zip(columns, readings.by_method.values(), strict=True):
-            column.dataframe(reading.table, hide_index=True, height=280)
+            st.dataframe(reading.table, hide_index=True, height=248)
+    with st.expander("The tokenizers compared"):
+        st.table(readings.summary(text).set_index("tokenizer"))
 
 shown = parts("tokens_part", (ONE_WORD, EMBEDDING))
 if readings.by_method and ONE_WORD in shown:
