@@ -5,14 +5,14 @@ import re
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, set_slider, settings
+from tests.helpers.browser import click, open_whole_page, set_slider, settings
 from tests.helpers.visitors import settled
 
 URL, TITLE = "/against-pytorch", "Against PyTorch"
 
 
 def test_the_comparison_follows_the_controls(page: Page, site: Site):
-    open_page(page, site, URL, TITLE)
+    open_whole_page(page, site, URL, TITLE)
     figure = page.locator("figure.tensors, .tensors").first
     expect(figure).to_contain_text("nn.MultiheadAttention")
     counted = page.get_by_text("3 × 4 = 12", exact=False)
@@ -23,7 +23,7 @@ def test_the_comparison_follows_the_controls(page: Page, site: Site):
 
 
 def test_heads_that_do_not_divide_say_what_to_do(page: Page, site: Site):
-    open_page(page, site, f"{URL}?against_pytorch_width=64&against_pytorch_heads=12", TITLE)
+    open_whole_page(page, site, f"{URL}?against_pytorch_width=64&against_pytorch_heads=12", TITLE)
     expect(page.get_by_text("take 1, 2, 4, 8, 16, 32, 64 heads", exact=False)).to_be_visible()
     # the rest of the page is still there
     expect(page.get_by_role("heading", name="How long it takes")).to_be_visible()
@@ -32,7 +32,7 @@ def test_heads_that_do_not_divide_say_what_to_do(page: Page, site: Site):
 
 def test_a_series_is_measured_on_the_button(page: Page, site: Site):
     link = f"{URL}?against_pytorch_time_width=192&against_pytorch_time_tokens=16"
-    open_page(page, site, link, TITLE)
+    open_whole_page(page, site, link, TITLE)
     expect(page.get_by_text("Press Measure", exact=False)).to_be_visible()
     click(page.get_by_role("button", name="Measure", exact=True))
     done = page.get_by_text(re.compile(r"Measured at .* width 192, 16 tokens"))

@@ -69,7 +69,7 @@ def test_hostile_words_stay_text(page: Page, site: Site):
 @pytest.mark.parametrize("section", ["One layer", "Order of tokens", "Logit lens"])
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site, section: str):
     open_page(phone, site, f"/block?block_section={quote(section)}", "Block")
-    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    expect(phone.get_by_text("Predict, then look")).to_be_visible()
     settled(phone)
     main = phone.get_by_test_id("stMain")
     assert main.evaluate("element => element.scrollWidth - element.clientWidth") <= 0

@@ -6,11 +6,11 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import choose_example, click, open_page, set_slider, settings
+from tests.helpers.browser import choose_example, click, open_whole_page, set_slider, settings
 
 
 def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
-    open_page(page, site, "/calculator", "Calculator")
+    open_whole_page(page, site, "/calculator", "Calculator")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     choose_example(page, "Lecture: DeepSeek")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()

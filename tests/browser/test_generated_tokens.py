@@ -12,7 +12,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
     expect_parameter,
-    open_page,
+    open_whole_page,
     press,
     read_by_keyboard,
     set_slider,
@@ -31,7 +31,7 @@ def text(page: Page) -> Locator:
 
 
 def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
-    open_page(page, site, ADDRESS, "Generated tokens")
+    open_whole_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each")).to_be_visible()
     expect(page.get_by_text("Step 5: ")).to_be_visible()
     settled(page)
@@ -61,7 +61,7 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
 
 def test_downloads_and_hostile_words(page: Page, site: Site):
     hostile = quote("<img/src=x> ![x](y) \u202e\u0645\u0631")
-    open_page(
+    open_whole_page(
         page,
         site,
         f"/generated-tokens?generated_tokens_prompt={hostile}&generated_tokens_new=3",
@@ -83,7 +83,7 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 6)
-    open_page(
+    open_whole_page(
         page,
         site,
         f"/generated-tokens?generated_tokens_prompt={prompt}&generated_tokens_new=40",
@@ -99,7 +99,7 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
 def test_settings_wait_for_run_and_are_in_the_link(
     page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
-    open_page(page, site, ADDRESS, "Generated tokens")
+    open_whole_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
     set_slider(page, "Temperature", 0, 3)

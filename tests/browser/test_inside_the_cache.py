@@ -10,7 +10,7 @@ from tests.helpers.browser import (
     click,
     expect_parameter,
     heatmap,
-    open_page,
+    open_whole_page,
     press,
     read_by_keyboard,
     set_slider,
@@ -27,7 +27,7 @@ ADDRESS = (
 
 
 def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
-    open_page(page, site, ADDRESS, "Inside the cache")
+    open_whole_page(page, site, ADDRESS, "Inside the cache")
     keys = page.locator("figure.heatmap").first
     expect(keys).to_contain_text("Keys, layer 8, KV head 1")
     canvas = keys.locator(".scroll canvas")
@@ -74,7 +74,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
 
 
 def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
-    open_page(page, site, ADDRESS, "Inside the cache")
+    open_whole_page(page, site, ADDRESS, "Inside the cache")
     expect(page.get_by_text("Passes: 19")).to_be_visible()
     set_slider(page, "Crop to so many tokens", 0, -2)
     set_slider(page, "Room in the cache, tokens", 0, 1)
@@ -101,7 +101,7 @@ def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 4)
-    open_page(
+    open_whole_page(
         page,
         site,
         f"/inside-the-cache?inside_the_cache_prompt={prompt}&inside_the_cache_tokens=40",

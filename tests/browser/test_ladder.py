@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.ladder import stages
-from tests.helpers.browser import click, open_page, set_slider
+from tests.helpers.browser import click, open_whole_page, set_slider, whole
 from tests.helpers.panels import expect_cell, framed_by, panel
 from tests.helpers.visitors import settled
 
@@ -18,7 +18,7 @@ MATRIX = "My matrix, as text or in the table below"
 
 
 def test_climbing_every_rung(page: Page, site: Site):
-    open_page(page, site, "/ladder", "Ladder")
+    open_whole_page(page, site, "/ladder", "Ladder")
     for number, name in enumerate(stages.RUNGS, start=1):
         click(page.get_by_role("radio", name=name, exact=True))
         expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
@@ -29,7 +29,7 @@ def test_climbing_every_rung(page: Page, site: Site):
 
 
 def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
-    open_page(page, site, "/ladder?ladder_rung=v1", "Ladder")
+    open_whole_page(page, site, "/ladder?ladder_rung=v1", "Ladder")
     rung = stages.climb("v1", stages.example("journey"))
     score = float(rung.record.scores[4, 2])
     said = expect_cell(page, "scores", (4, 2), score)
@@ -42,7 +42,7 @@ def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
 
 def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site):
     """Six tokens of three columns; two heads of two columns each."""
-    open_page(page, site, "/ladder?ladder_rung=splits&ladder_d_out=4", "Ladder")
+    open_whole_page(page, site, "/ladder?ladder_rung=splits&ladder_d_out=4", "Ladder")
     shapes: dict[str, tuple[int, ...]] = {
         "x": (6, 3), "W_query": (4, 3), "W_key": (4, 3), "k": (2, 6, 2), "v": (2, 6, 2),
         "weights": (2, 6, 6), "context": (2, 6, 2), "out_proj.weight": (4, 4),
@@ -71,7 +71,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
 def test_the_table_writes_the_text_and_the_link_fills_the_table(
     page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
-    open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
+    open_whole_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
     text = page.get_by_role("textbox", name=MATRIX)
     expect(text).to_have_value("1 0 0; 0 2 0; 1 1 0; 0 0 -1")
     expect(panel(page, "x")).to_be_visible()
@@ -102,18 +102,18 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(
 def test_a_matrix_that_is_none_stays_in_its_box(page: Page, site: Site):
     bad = "1 2; <img src=x onerror=alert(1)> 3"
     query = urllib.parse.urlencode({"ladder_input": "my matrix", "ladder_matrix": bad})
-    open_page(page, site, f"/ladder?{query}", "Ladder")
+    open_whole_page(page, site, f"/ladder?{query}", "Ladder")
     expect(page.get_by_role("alert").filter(has_text="Row 1 has")).to_be_visible()
     expect(page.get_by_role("textbox", name=MATRIX)).to_have_value(bad)
     assert page.locator("img[src='x']").count() == 0
-    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    expect(page.get_by_text("Predict, then look")).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/ladder?ladder_rung=wrapper&ladder_heads=4", "/masking"])
 def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
-    phone.goto(site.url + path)
+    phone.goto(site.url + whole(path))
     expect(phone.locator("figure.panel canvas").first).to_be_visible()
-    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    expect(phone.get_by_text("Predict, then look")).to_be_visible()
     settled(phone)
     table = phone.get_by_test_id("stDataFrame").first
     table.hover()  # what was touched stays hovered over

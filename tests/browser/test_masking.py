@@ -6,13 +6,13 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.masking import numbers
-from tests.helpers.browser import click, open_page, set_slider
+from tests.helpers.browser import click, open_whole_page, set_slider
 from tests.helpers.panels import expect_cell, panel, read
 from tests.helpers.visitors import settled
 
 
 def test_the_main_path(page: Page, site: Site):
-    open_page(page, site, "/masking", "Masking and dropout")
+    open_whole_page(page, site, "/masking", "Masking and dropout")
     nine = numbers.example("boy")
     assert "= −∞" in read(page, "scores with the mask", 1, 3)
     click(page.get_by_role("button", name="Next token"))
@@ -35,8 +35,8 @@ def test_the_main_path(page: Page, site: Site):
 
 
 def test_adding_a_token_moves_nothing_below(page: Page, site: Site):
-    open_page(page, site, "/masking?masking_tokens=2", "Masking and dropout")
-    expect(page.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    open_whole_page(page, site, "/masking?masking_tokens=2", "Masking and dropout")
+    expect(page.get_by_text("Predict, then look")).to_be_visible()
     expect(panel(page, "after")).to_be_visible()
     below = page.get_by_role("heading", name="Two orders, one result")
     settled(page)

@@ -12,7 +12,7 @@ from tests.helpers.browser import (
     choose_example,
     click,
     heatmap,
-    open_page,
+    open_whole_page,
     read_cell,
     set_slider,
     settings,
@@ -32,7 +32,7 @@ def weights(scale: float) -> torch.Tensor:
 
 
 def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
-    open_page(page, site, "/scaling", "Scaling")
+    open_whole_page(page, site, "/scaling", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")
     expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
@@ -63,7 +63,7 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
 
 
 def test_scores_that_are_none_are_refused(page: Page, site: Site):
-    open_page(page, site, "/scaling", "Scaling")
+    open_whole_page(page, site, "/scaling", "Scaling")
     box = page.get_by_label("Scores (logits)")
     settled(page)
     box.fill("20 <b>two</b>")
@@ -74,7 +74,7 @@ def test_scores_that_are_none_are_refused(page: Page, site: Site):
 
 
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
-    open_page(phone, site, "/scaling", "Scaling")
+    open_whole_page(phone, site, "/scaling", "Scaling")
     expect(heatmap(phone, "q·k × 1")).to_be_visible()
     settled(phone)
     main = phone.get_by_test_id("stMain")

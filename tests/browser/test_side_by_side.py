@@ -12,7 +12,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
     heatmap,
-    open_page,
+    open_whole_page,
     press,
     read_by_keyboard,
     read_cell,
@@ -41,7 +41,7 @@ def value(text: str) -> float:
 
 
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
-    open_page(page, site, LINK, "Side by side")
+    open_whole_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
     first, tokens = attention(ENCODER, TEXT, 3, 1)
     second, others = attention(DECODER, TEXT, 3, 1)
@@ -70,7 +70,7 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
 
 
 def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
-    open_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
+    open_whole_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
     expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))
@@ -85,7 +85,7 @@ def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
 
 
 def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
-    open_page(page, site, LINK, "Side by side")
+    open_whole_page(page, site, LINK, "Side by side")
     _, right, difference = maps(page)
     with page.expect_download() as download:
         click(difference.get_by_role("button", name="Save this picture as SVG"))

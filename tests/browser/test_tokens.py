@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from pretrained.tokenization import gpt2
-from tests.helpers.browser import open_page, point, press, set_slider, type_text
+from tests.helpers.browser import open_whole_page, point, press, set_slider, type_text
 from tests.helpers.visitors import settled
 
 
@@ -16,7 +16,7 @@ def row(page: Page, title: str) -> Locator:
 
 
 def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
-    open_page(page, site, "/tokens", "Tokens")
+    open_whole_page(page, site, "/tokens", "Tokens")
     expect(row(page, "GPT-2 (BPE): 7 tokens")).to_be_visible()
     text = "<b>Zwölf</b> שלום 👍"
     type_text(page, "Text", text)
@@ -40,7 +40,7 @@ def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
 
 
 def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
-    open_page(page, site, "/tokens", "Tokens")
+    open_whole_page(page, site, "/tokens", "Tokens")
     figure = row(page, "GPT-2 (BPE): 7 tokens")
     press(figure.locator(".row"))
     for key, expected in (
@@ -55,7 +55,7 @@ def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
 
 
 def test_stepping_moves_nothing_else(page: Page, site: Site):
-    open_page(page, site, "/tokens", "Tokens")
+    open_whole_page(page, site, "/tokens", "Tokens")
     figure = row(page, "Parts")
     expect(figure.locator(".chip")).to_have_text(["␣s", "un", "ny"])
     below = page.get_by_role("heading", name="From id to input embedding")
@@ -72,7 +72,7 @@ def test_stepping_moves_nothing_else(page: Page, site: Site):
 
 def test_a_link_opens_the_vectors_of_a_token(page: Page, site: Site):
     link = "/tokens?tokens_model=smollm2-135m-instruct&tokens_place=2"
-    open_page(page, site, link, "Tokens")
+    open_whole_page(page, site, link, "Tokens")
     expect(page.get_by_text("adds no position vector", exact=False)).to_be_visible()
     chosen = row(page, "SmolLM2 135M Instruct").locator(".chosen")
     expect(chosen).to_have_text(["␣day"])

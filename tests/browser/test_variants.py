@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, press, set_slider
+from tests.helpers.browser import click, open_whole_page, press, set_slider
 from tests.helpers.visitors import settled
 
 SLIDER = "Who keeps keys and values"
@@ -24,7 +24,7 @@ _WATCH = """(text) => {
 
 
 def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page: Page, site: Site):
-    open_page(page, site, "/variants?variants_heads=8&variants_context=4096", "Variants")
+    open_whole_page(page, site, "/variants?variants_heads=8&variants_context=4096", "Variants")
     expect(page.get_by_text("2 query heads share each key/value head")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     set_slider(page, SLIDER, 0, 3)  # GQA 4 -> GQA 2 -> MQA -> MLA

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import (
     expect_parameter,
-    open_page,
+    open_whole_page,
     press,
     read_by_keyboard,
     set_slider,
@@ -38,7 +38,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
-    open_page(page, site, link, "What is recomputed")
+    open_whole_page(page, site, link, "What is recomputed")
     ids = list(bundled(DECODER).tokenizer.encode(PROMPT).ids)
     n = len(ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
@@ -94,7 +94,7 @@ def test_the_number_of_tokens_waits_for_run(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
-    open_page(page, site, link, "What is recomputed")
+    open_whole_page(page, site, link, "What is recomputed")
     expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
     set_slider(page, "New tokens", 0, -1)
     settled(page)

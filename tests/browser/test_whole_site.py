@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from benchmarks.browser import ROOT, Site
-from tests.helpers.browser import PATHS, settings
+from tests.helpers.browser import PATHS, PHONE, settings
 from tests.helpers.visitors import settled
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
@@ -47,8 +47,13 @@ FIRST_PICTURE = """
 }
 """
 WITHOUT_A_PICTURE = "/models"
-# The first 60 % of a projector's window (1280 x 720) and of a phone's (390 x 844).
-BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * 720, 0.6 * 844
+PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
+BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
+
+# How long a page may be when it opens, in windows: whoever scrolls further has lost the picture
+# that the text is about. What else there is stands behind the row of parts or in closed expanders.
+MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.5, 5.0
+WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHeight"
 
 GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -88,6 +93,12 @@ def late_picture(page: Page, by: float) -> dict[str, float | None]:
     return {} if in_time else {path: top}
 
 
+def too_long(page: Page, most: float) -> dict[str, float]:
+    """The page, if it is longer than so many windows, and how long it is."""
+    windows = page.evaluate(WINDOWS)
+    return {} if windows <= most else {page.url.partition("?")[0]: windows}
+
+
 def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000) -> dict[str, Any]:
     """What the rules, all if none is named, still find in a part of the page after a while."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
@@ -99,17 +110,19 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins.
+    On the way, where the picture of each page begins, and how long the page is.
     """
     own_page.add_init_script(path=AXE)
+    own_page.set_viewport_size(PROJECTOR)
     own_page.goto(site.url)
-    violations, met, late = {}, set(), {}
+    violations, met, late, long = {}, set(), {}, {}
     for number, path in enumerate(PATHS):
         link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
         own_page.locator(link).click()
         settled(own_page)
         expect(own_page).to_have_url(f"{site.url}{path}")
         late |= late_picture(own_page, BY_ON_A_DESK)
+        long |= too_long(own_page, MOST_ON_A_DESK)
         own_page.evaluate(OPEN_EXPANDERS)
         compared = path.strip("/").replace("-", "_") in COMPARE
         for theme in ("light", "dark") if compared else (("light", "dark")[number % 2],):
@@ -130,6 +143,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     assert violations == {}
     assert met == set(range(len(EXCEPTIONS)))
     assert late == {}
+    assert long == {}
 
 
 def test_a_violation_is_found(own_page: Page):
@@ -149,7 +163,7 @@ def test_a_violation_is_found(own_page: Page):
 def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
     """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
     phone.goto(site.url)
-    sticking_out, late, seen = [], {}, set()
+    sticking_out, late, long, seen = [], {}, {}, set()
     for path in PATHS:
         phone.evaluate(GO, path)
         heading = phone.get_by_role("heading", level=1)
@@ -165,5 +179,7 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
         if not phone.evaluate(INSIDE):
             sticking_out.append(path)
         late |= late_picture(phone, BY_ON_A_PHONE)
+        long |= too_long(phone, MOST_ON_A_PHONE)
     assert sticking_out == []
     assert late == {}
+    assert long == {}

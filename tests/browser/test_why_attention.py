@@ -9,7 +9,7 @@ from torch import nn
 
 from attention_core.experiments.learn.why_attention import word_vectors
 from benchmarks.browser import Site
-from tests.helpers.browser import SENTENCE, click, open_page, set_slider, settings, type_text
+from tests.helpers.browser import SENTENCE, click, open_whole_page, set_slider, settings, type_text
 from tests.helpers.visitors import settled
 
 
@@ -31,7 +31,7 @@ def share(*, hold: float) -> float:
 
 
 def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
-    open_page(page, site, "/why-attention", "Why attention")
+    open_whole_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)
     expect(metric(page, "The sentence: 8 × 16 numbers")).to_contain_text("128")
@@ -52,7 +52,7 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
 
 
 def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
-    open_page(page, site, "/why-attention", "Why attention")
+    open_whole_page(page, site, "/why-attention", "Why attention")
     measured = page.get_by_text(re.compile(r"measured at \d\d:\d\d:\d\d UTC"))
     expect(measured).to_contain_text("5 repeats")
     click(page.get_by_role("button", name="Measure again, up to 2,048 tokens"))
@@ -60,7 +60,7 @@ def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
 
 
 def test_the_notebook_s_sentence(page: Page, site: Site):
-    open_page(page, site, "/why-attention", "Why attention")
+    open_whole_page(page, site, "/why-attention", "Why attention")
     with settings(page):
         click(page.get_by_text("The notebook's six words"))
     expect(metric(page, "The sentence: 6 × 3 numbers")).to_contain_text("18")
@@ -68,8 +68,8 @@ def test_the_notebook_s_sentence(page: Page, site: Site):
 
 
 def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
-    open_page(phone, site, "/why-attention", "Why attention")
-    expect(phone.get_by_role("heading", name="Predict, then look")).to_be_visible()
+    open_whole_page(phone, site, "/why-attention", "Why attention")
+    expect(phone.get_by_text("Predict, then look")).to_be_visible()
     settled(phone)
     main = phone.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth")

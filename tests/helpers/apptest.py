@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from tests.helpers.drawn_tensors import drawings
+from ui.widgets.parts import EVERYTHING
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAME = str(ROOT / "ui" / "frame" / "frame.py")
@@ -25,6 +26,11 @@ def open_page(site: AppTest, view: str, **query: str) -> AppTest:
     site.run()
     assert site._finished_page_script_hash == site._page_hash, f"{view} is not among the pages"
     return site
+
+
+def open_whole_page(site: AppTest, view: str, **query: str) -> AppTest:
+    """Open one page with all its parts, which a visitor chooses one by one, below each other."""
+    return open_page(site, view, **{f"{Path(view).parent.name}_part": EVERYTHING, **query})
 
 
 def messages(site: AppTest) -> list[str]:

@@ -15,6 +15,7 @@ from playwright.sync_api import (
 
 from benchmarks.browser import Site
 from tests.helpers.visitors import settled
+from ui.widgets.parts import EVERYTHING
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SENTENCE = "Seven small ships sailed past the old lighthouse"
@@ -25,6 +26,18 @@ POINTING_PATIENCE_MS = 2_000
 def open_page(page: Page, site: Site, path: str, heading: str) -> None:
     page.goto(site.url + path)
     expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+
+
+def open_whole_page(page: Page, site: Site, path: str, heading: str) -> None:
+    """Open a page with all its parts, which a visitor chooses one by one, below each other."""
+    open_page(page, site, whole(path), heading)
+
+
+def whole(path: str) -> str:
+    """The address of a page with all its parts."""
+    page, _, query = path.partition("?")
+    part = f"{page.strip('/').replace('-', '_')}_part={EVERYTHING}"
+    return f"{page}?{part}&{query}" if query else f"{page}?{part}"
 
 
 def click(target: Locator) -> None:

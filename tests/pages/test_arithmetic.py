@@ -5,7 +5,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
-from tests.helpers.apptest import open_page
+from tests.helpers.apptest import open_whole_page
 from tests.helpers.arithmetic import result
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.drawn_tensors import drawn
@@ -32,7 +32,7 @@ def test_the_operands_make_the_number(
     site: AppTest, monkeypatch: pytest.MonkeyPatch, page: str, link: dict[str, str]
 ):
     monkeypatch.setattr(computed, "TERMS_WRITTEN", 10_000)  # all of them
-    open_page(site, page, **link)
+    open_whole_page(site, page, **link)
     tensors = drawn(site)
     explained = {name: one for name, one in tensors.items() if one.operands is not None}
     assert explained

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import FRAME, open_page
+from tests.helpers.apptest import FRAME, open_whole_page
 from tests.helpers.bundled_models import DECODER, attention
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -79,7 +79,7 @@ def links(site: AppTest) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("view", OPENED)
 def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
-    open_page(site, view, **OPENED[view])
+    open_whole_page(site, view, **OPENED[view])
     assert not site.exception
     there = links(site)
     assert set(there) == {label for label, other in LABELS.items() if other != view}
@@ -92,7 +92,7 @@ def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
         else:
             assert query.items() >= with_pair.items()
         opened = AppTest.from_file(FRAME, default_timeout=60)
-        open_page(opened, other, **query)
+        open_whole_page(opened, other, **query)
         assert not opened.exception
         assert not opened.toast  # nothing of the link was refused
         assert TEXT in [box.value for box in opened.text_input]

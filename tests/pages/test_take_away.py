@@ -23,7 +23,7 @@ from pages.compare.word_pairs import search
 from pages.compare.word_pairs import take_away as word_pairs_files
 from serving import models
 from serving import runs as attention
-from tests.helpers.apptest import FRAME, SIDE, open_page
+from tests.helpers.apptest import FRAME, SIDE, open_page, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
@@ -228,7 +228,7 @@ def link_of(site: AppTest) -> dict[str, list[str]]:
 
 def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
     page = "pages/compare/ablate/page.py"
-    open_page(site, page)
+    open_whole_page(site, page)
     site.menu_button("ablate_text_example").click("three small effects, one large").run()
     site.radio("ablate_kind").set_value("uniform").run()
     link = link_of(site)
@@ -240,7 +240,7 @@ def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
     }  # the model and the position are as they were
     other = AppTest.from_file(FRAME, default_timeout=60)
     other.query_params.update(link)
-    open_page(other, page)
+    open_whole_page(other, page)
     assert not other.toast
     assert link_of(other) == link
     other.multiselect("ablate_heads").set_value([]).run()

@@ -14,6 +14,7 @@ from serving.visit import Part
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
+_SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
 
 
 def linked(
@@ -28,14 +29,17 @@ def linked(
 
     part: which part of the visit it shows and changes, if any: its name, or a `Part` for a widget
     that does not show it as it is.
-    Where a link gives it a value that it cannot take, the widget shows its default and says so.
+    Where a link gives it a value that it cannot take, the widget shows its default and says so. One
+    that was not on the page for a while (another part was open) shows what it held before.
     """
     default, choices = _default(widget, label, arguments, options)
     defaults()[key] = default
     named = key in st.query_params  # before what is brought is written there
     if isinstance(part, str):
         part = current().part(part)
-    if part is not None:
+    if key not in st.session_state and key in _shown():
+        bring(key, _shown()[key], choices=choices, default=default, again=True)
+    elif part is not None:
         bring(key, part.brought, choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
@@ -56,6 +60,7 @@ def linked(
         )
     if part is not None:
         current().keep(key, value, part.says, named=named and not refused)
+    _shown()[key] = value
     return value
 
 
@@ -115,6 +120,14 @@ def address(prefix: str) -> list[tuple[str, str]]:
             for element in (value or [""]) if isinstance(value, list) else [value]:
                 parameters.append((key, _written(element)))
     return parameters
+
+
+def _shown() -> dict[str, Any]:
+    """What the linked widgets that were made since the page was opened held last."""
+    opening, held = st.session_state.get(_SHOWN, (None, {}))
+    if opening != current().openings:
+        opening, held = st.session_state[_SHOWN] = current().openings, {}
+    return held
 
 
 @cache

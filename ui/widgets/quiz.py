@@ -46,11 +46,10 @@ def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ..
 
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
-    st.header("Predict, then look")
     asked = {f"{page}_quiz_{number}": one for number, one in enumerate(questions, start=1)}
     right = sum(answers().get(key) == (one.ask, one.right) for key, one in asked.items())
-    st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
-    with st.container(key=f"{page}_quiz"):
+    with st.expander("Predict, then look"), st.container(key=f"{page}_quiz"):
+        st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
         for number, (key, question) in enumerate(asked.items(), start=1):
             _show(key, f"**{number}.** {question.ask}", question)
 

@@ -25,14 +25,22 @@ def waits(what: str, where: str = "on the other pages") -> None:
         st.markdown(f":small[This page computes with {what}; your sentence waits {where}.]")
 
 
-def bring(key: str, value: Any, *, choices: Container[object] | None, default: Any = None) -> None:
+def bring(
+    key: str,
+    value: Any,
+    *,
+    choices: Container[object] | None,
+    default: Any = None,
+    again: bool = False,
+) -> None:
     """Give a widget, before it is made, a value that was chosen on another page; None: nothing.
 
     choices: what the widget can take; None: every value. default: what its address leaves out.
+    again: the value is what the widget itself held, in another part of the same page.
     """
     values = value if isinstance(value, list) else [value]
-    fits = choices is None or all(one in choices for one in values)
-    if value is None or not fits or current().is_seen(key) or key in st.query_params:
+    fits = value is not None and (choices is None or all(one in choices for one in values))
+    if not fits or (current().is_seen(key) and not again) or key in st.query_params:
         return
     st.session_state[key] = value
     # Streamlit writes such a value into the address only if it knows the widget; then it lets

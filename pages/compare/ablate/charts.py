@@ -30,7 +30,7 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
     """Two bars a token: its probability before and after; table as `before_and_after`."""
     colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
     return (
-        alt.Chart(table, height=440)
+        alt.Chart(table, height=400)
         .mark_bar()
         .encode(
             alt.Y("token:N", sort=None, title="next token", axis=alt.Axis(labelLimit=140)),

@@ -85,7 +85,7 @@ def _predictions(question: Question, changed: Effect) -> None:
             f"{last['before']:.3f} before."
         )
         styled = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
-        st.dataframe(styled, hide_index=True, height=tables.height(table, 250), key="ablate_table")
+        st.dataframe(styled, hide_index=True, height=tables.height(table, 178), key="ablate_table")
         name = f"{question.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 

@@ -106,4 +106,4 @@ def grid(
 
 def grid_height(n_layers: int) -> int:
     """The height of the grid in pixels."""
-    return min(max(16 * n_layers, 220), 560) + 60
+    return min(max(14 * n_layers, 220), 560) + 60

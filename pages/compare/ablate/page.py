@@ -53,14 +53,14 @@ if heads:
     st.markdown(f":small[{place} on other pages:]")
     head_links(choice, text, here="compare/ablate")
 
-st.header("Every head, one at a time")
+st.subheader("Every head, one at a time")
 sections.refused()
 sections.rank(question, heads, kind)
 
 with st.expander("Take it away"):
     take_away.show(question, changed, heads, kind)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **Zero** removes what a head writes: the same as zeros in its rows of the output matrix "
         "$W_O$. No model was trained with a silent head, so part of the effect is the "

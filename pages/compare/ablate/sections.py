@@ -130,7 +130,7 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
             show_live(chart, key=_GRID, on_pick=_picked)
         else:
             show_live(chart, key="ablate_grid_partial")
-    height = live_grid.grid_height(len(ranked.sizes)) - 60
+    height = live_grid.grid_height(len(ranked.sizes)) - 140
     second = "{:.4f}" if question.asks == "states" else "{:+.4f}"  # a distance has no sign
     shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})
     with right:

@@ -7,9 +7,13 @@ from serving import models
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
+CHOICES = "What this step could choose"
+STEPS = "Every step at once"
+SINK = "Why so much on the first token?"
 PROMPT = "The cat sat on the mat. The dog sat on the"
 
 st.title("Generated tokens")
@@ -60,58 +64,61 @@ with left:
 with right:
     step.text(maps, step_index)
     st.text(step.sentence(maps, step_index))
-st.markdown("**What this step could choose**")
-table = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
-with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
-    st.dataframe(table, hide_index=True, height="content", key="generated_tokens_choices")
-st.subheader("Every step at once")
-left, right = st.columns(2, gap="large")
-with left:
-    step.every_step(maps)
-with right:
-    table = step.row_table(maps, step_index)
-    rows = tables.height(table, 380)
-    styled = table.style.format(precision=5)
-    st.dataframe(styled, hide_index=True, height=rows, key="generated_tokens_row")
-
-st.subheader("Why so much on the first token?")
-measurements = None
-try:
-    measurements = sink.watched(generation)
-except models.LOAD_ERRORS as error:
-    messages.problem(error)
-else:
-    st.markdown(sink.summary(measurements))
-    layers = sink.by_layer(measurements)
+shown = parts("generated_tokens_part", (CHOICES, STEPS, SINK))
+if CHOICES in shown:
+    st.subheader(CHOICES)
+    table = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
+    with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
+        st.dataframe(table, hide_index=True, height="content", key="generated_tokens_choices")
+if STEPS in shown:
+    st.subheader(STEPS)
     left, right = st.columns(2, gap="large")
     with left:
-        st.markdown("**Weight on token 0, and what comes of it**")
-        show(charts.sink_weight, layers, key="generated_tokens_sink_weight")
+        step.every_step(maps)
     with right:
-        st.markdown("**Lengths of token 0's vectors, over the median of the others**")
-        show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
-    st.markdown("**The same text with other beginnings**")
-    st.dataframe(
-        measurements.experiments.style.format(precision=3),
-        hide_index=True,
-        height="content",
-        key="generated_tokens_sink_table",
-    )
-    with st.container(horizontal=True):
-        tables.download(
-            "These texts (CSV)",
-            measurements.experiments,
-            "sink_beginnings.csv",
-            key="generated_tokens_sink_csv",
+        table = step.row_table(maps, step_index)
+        rows = tables.height(table, 380)
+        styled = table.style.format(precision=5)
+        st.dataframe(styled, hide_index=True, height=rows, key="generated_tokens_row")
+measurements = None
+if SINK in shown:
+    st.subheader(SINK)
+    try:
+        measurements = sink.watched(generation)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        st.markdown(sink.summary(measurements))
+        layers = sink.by_layer(measurements)
+        left, right = st.columns(2, gap="large")
+        with left:
+            st.markdown("**Weight on token 0, and what comes of it**")
+            show(charts.sink_weight, layers, key="generated_tokens_sink_weight")
+        with right:
+            st.markdown("**Lengths of token 0's vectors, over the median of the others**")
+            show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
+        st.markdown("**The same text with other beginnings**")
+        st.dataframe(
+            measurements.experiments.style.format(precision=3),
+            hide_index=True,
+            height="content",
+            key="generated_tokens_sink_table",
         )
-        tables.download(
-            "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
-        )
+        with st.container(horizontal=True):
+            tables.download(
+                "These texts (CSV)",
+                measurements.experiments,
+                "sink_beginnings.csv",
+                key="generated_tokens_sink_csv",
+            )
+            tables.download(
+                "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
+            )
 
 with st.expander("Take it away"):
     take_away.show(maps, step_index, measurements)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- The token framed solid **asks**: its row of weights, over itself and everything before "
         "it, is what this step computed. The dashed one was chosen from the result; it asks in the "

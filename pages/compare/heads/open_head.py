@@ -78,8 +78,11 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     pair = stages.pair(run, choice.layer, choice.head, query, key)
     labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
-    tensors(pair_panels(pair), key="heads_pair")
-    st.dataframe(pair.numbers, hide_index=True)
+    vectors, steps = st.columns([3, 2], gap="large")
+    with vectors:
+        tensors(pair_panels(pair), key="heads_pair")
+    with steps:
+        st.dataframe(pair.numbers, hide_index=True)
 
 
 def pair_panels(pair: stages.Pair) -> list[Panel]:

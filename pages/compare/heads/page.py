@@ -12,7 +12,10 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
+
+PAIR, LINES, NUMBERS = "One pair of tokens", "Lines from query to key", "All heads in numbers"
 
 st.title("Heads")
 st.markdown(
@@ -79,25 +82,30 @@ def pictures() -> None:
     arrange(arrangement, key=MOSAIC)
     with one_head:
         map_place = st.container()
-        stage = linked(
-            st.select_slider,
-            "Step",
-            stages.STAGES,
-            stages.WEIGHTS,
-            key="heads_stage",
-            help="From the scores to the weights, in the order of the computation.",
-        )
-    lines_column, pair_column = st.columns(2, gap="large")
-    with pair_column:
-        st.subheader("One pair of tokens")
-        pair = choose_pair(run, choice, "heads")
-        open_head.show_pair(run, choice, pair)
+        with st.container(horizontal=True, gap="small"):
+            stage = linked(
+                st.select_slider,
+                "Step",
+                stages.STAGES,
+                stages.WEIGHTS,
+                key="heads_stage",
+                help="From the scores to the weights, in the order of the computation.",
+            )
+            pair = choose_pair(run, choice, "heads")
     with map_place:
         open_head.show_map(run, choice, reading, drawing, stage, pair)
+    with all_heads:
         head_picture.strongest_pair(run, choice)
+        st.markdown(f":small[{choice.title} on other pages:]")
         head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
-    with lines_column:
+    shown = parts("heads_part", (PAIR, LINES, NUMBERS))
+    if PAIR in shown:
+        st.subheader(PAIR)
+        open_head.show_pair(run, choice, pair)
+    if LINES in shown:
         open_head.show_lines(run, choice, reading)
+    if NUMBERS in shown:
+        numbers.show(table, f"{entry.spec.name}_statistics.csv")
 
     with st.expander("Take it away"):
         take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
@@ -105,9 +113,7 @@ def pictures() -> None:
 
 pictures()
 
-with st.expander("All heads in numbers"):
-    numbers.show(table, f"{entry.spec.name}_statistics.csv")
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
         "at. In a decoder the upper half is empty: a query may not look ahead.\n"

@@ -14,9 +14,12 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 
 MERGING = "attention_core/experiments/compare/side_by_side.py"
+DIFFERENCE, TABLES = "Left minus right", "The numbers as tables"
+REFERENCE = "Our core beside transformers"
 WIDE = "The animal didn't cross the street because it was too wide"
 
 st.title("Side by side")
@@ -116,10 +119,12 @@ else:
         head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
         head_picture.strongest_pair(run, choice)
 
+shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
-    st.header("Left minus right")
-    columns = st.columns(2, gap="large")
+if comparison is not None and DIFFERENCE in shown:
+    st.header(DIFFERENCE)
+    columns = st.columns([4, 5], gap="large")
     with columns[0]:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
@@ -129,23 +134,25 @@ if comparison is not None:
         side_by_side.summary(comparison)
         source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
         source.step(MERGING, "difference", "return (left - right)")
-
-with st.expander("The numbers as tables"):
+if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
-
-st.header("Our core beside transformers")
 references = []
-if linked(
-    st.toggle, "Compare every layer with the reference model", False, key="side_by_side_reference"
-):
-    references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
-    source.step("pretrained/comparison.py", "largest_difference", "return float")
+if REFERENCE in shown:
+    st.header(REFERENCE)
+    if linked(
+        st.toggle,
+        "Compare every layer with the reference model",
+        False,
+        key="side_by_side_reference",
+    ):
+        references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
+        source.step("pretrained/comparison.py", "largest_difference", "return float")
 
 if comparison is not None:
     with st.expander("Take it away"):
         take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- A **row** is a query, the token that looks; a **column** is a key. Each row sums to 1. "
         "Both maps share one colour scale. Point at a cell: its partners are framed in the other "

@@ -11,9 +11,12 @@ from ui.frame import sections
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.head_picture import isolated
+from ui.widgets.parts import parts
 
 HEADS = sections.script("compare/heads")
 ROWS = 10
+STRONGEST = "The heads with the largest weight on A"
+AGAINST = "A or B, and is that much?"
 
 st.title("Word pairs")
 st.markdown(
@@ -88,18 +91,9 @@ metrics[2].metric(
 )
 metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
 
-left, right = st.columns(2, gap="large")
-with left:
-    st.subheader("A or B?")
-    against = page_charts["a_or_b"]
-    show(against.func, *against.args, key="word_pairs_against")
-with right:
-    st.subheader("Is that much?")
-    yardstick = page_charts["yardstick"]
-    show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
-
-if result.sees:
-    st.subheader("The heads with the largest weight on A")
+shown = parts("word_pairs_part", (STRONGEST, AGAINST))
+if result.sees and STRONGEST in shown:
+    st.subheader(STRONGEST)
     st.dataframe(table.head(ROWS), hide_index=True)
     # of a word of several tokens the first
     first_tokens = result.query.tokens[0], result.key.tokens[0]
@@ -121,12 +115,24 @@ if result.sees:
     best = controls.HeadChoice(entry, *result.best)
     st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
     head_links(best, text, here="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens))
-tables.download("Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv")
+if AGAINST in shown:
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader("A or B?")
+        against = page_charts["a_or_b"]
+        show(against.func, *against.args, key="word_pairs_against")
+    with right:
+        st.subheader("Is that much?")
+        yardstick = page_charts["yardstick"]
+        show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
 with st.expander("Take it away"):
+    tables.download(
+        "Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv"
+    )
     take_away.show(run, result)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- A word may be several tokens: weights are **summed over its key tokens** and "
         "**averaged over its query tokens**. Punctuation marks count as words.\n"

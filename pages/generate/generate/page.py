@@ -87,7 +87,7 @@ if right.button("Generate", type="primary", icon=":material/play_arrow:", key="g
 
 live.show(GENERATIONS, prompt, n_new)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **Prefill** is the pass over the prompt, up to the first new token; every later step is "
         "**decode**. Both count in the total.\n"

@@ -11,7 +11,7 @@ from pages.kv_cache.calculator.numbers import CACHE, LEFT, PLAIN, REAL, WEIGHTS,
 from pages.kv_cache.calculator.setting import CONTEXTS
 from ui.charts.style import BLUE, GREEN, INK, PURPLE, VERMILLION, decades
 
-ROW = 24  # pixels of a model's row, the axis below included
+ROW = 20  # pixels of a model's row, the axis below included
 _COLOURS = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
 _DASHES = {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}
 _SIZE = alt.Tooltip("GB:Q", format=",.4~g")

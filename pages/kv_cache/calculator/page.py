@@ -15,10 +15,14 @@ from ui.export import source, tables
 from ui.widgets import messages
 from ui.widgets.controls import row
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
 CORE = "attention_core/costs/serving.py"
+MODELS = "All models in this setting"
+GPT3 = "GPT-3, from small to 175B"
+PRICE = "Why the price follows the context"
 
 st.title("Calculator")
 st.markdown(
@@ -87,54 +91,51 @@ with chart:
         numbers.chosen_point(chosen),
         key="calculator_context_chart",
     )
-    source.step(CORE, "cache_bytes", "return sum(")
-    formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
-    source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
-
-st.header("All models in this setting")
-everything = numbers.everything(chosen)
-show(
-    charts.models_chart,
-    numbers.sizes_of_models(everything),
-    chosen.model.name,
-    key="calculator_models_chart",
-)
-with st.expander("The shapes, the bytes, and where each shape is published"):
-    st.dataframe(
-        everything,
-        hide_index=True,
-        height=420,
-        column_config={"source": st.column_config.LinkColumn()},
+everything, family = numbers.everything(chosen), numbers.gpt3_family(chosen)
+shown = parts("calculator_part", (MODELS, GPT3, PRICE))
+if MODELS in shown:
+    st.header(MODELS)
+    show(
+        charts.models_chart,
+        numbers.sizes_of_models(everything),
+        chosen.model.name,
+        key="calculator_models_chart",
     )
-    tables.download(
-        "Download all models (CSV)", everything, "kv_cache_of_models.csv", key="calculator_csv"
-    )
-
-st.header("GPT-3, from small to 175B")
-left, right = st.columns(2, gap="large")
-family = numbers.gpt3_family(chosen)
-with left:
-    show(charts.family_chart, numbers.sizes_of_family(family), key="calculator_family_chart")
-with right:
-    st.dataframe(family.readable, hide_index=True)
+    with st.expander("The shapes, the bytes, and where each shape is published"):
+        st.dataframe(
+            everything,
+            hide_index=True,
+            height=420,
+            column_config={"source": st.column_config.LinkColumn()},
+        )
+        tables.download(
+            "Download all models (CSV)", everything, "kv_cache_of_models.csv", key="calculator_csv"
+        )
+if GPT3 in shown:
+    st.header(GPT3)
+    left, right = st.columns(2, gap="large")
+    with left:
+        show(charts.family_chart, numbers.sizes_of_family(family), key="calculator_family_chart")
+    with right:
+        st.dataframe(family.readable, hide_index=True)
+        st.markdown(
+            f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both "
+            "curves climb. Yet against its parameters the cache grows only with their power "
+            f"**{family.exponent:.2f}**: layers × width, where the weights are layers × width². "
+            "At an equal context, the cache weighs most beside *small* models."
+        )
+if PRICE in shown:
+    st.header(PRICE)
+    st.dataframe(numbers.price(chosen), hide_index=True)
     st.markdown(
-        f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both curves "
-        "climb. Yet against its parameters the cache grows only with their power "
-        f"**{family.exponent:.2f}**: layers × width, where the weights are layers × width². At an "
-        "equal context, the cache weighs most beside *small* models."
+        f"{sentences.crossing(chosen)} To make one token, a processor reads the weights, once for "
+        "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
+        "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
+        "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
     )
+    source.step(CORE, "token_cost", "kept_tokens = sum(", "parameters_read = min(")
 
-st.header("Why the price follows the context")
-st.dataframe(numbers.price(chosen), hide_index=True)
-st.markdown(
-    f"{sentences.crossing(chosen)} To make one token, a processor reads the weights, once for "
-    "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
-    "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
-    "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
-)
-source.step(CORE, "token_cost", "kept_tokens = sum(", "parameters_read = min(")
-
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **GB** are 10⁹ bytes, as the lecture counts and memory is sold.\n"
         "- **GQA** and **MQA**: several query heads share a key/value head. **MLA** keeps one "
@@ -147,6 +148,11 @@ with st.expander("How to read this", expanded=True):
         "- **Left out**: unused ends of allocated blocks, scales of quantised numbers, shared "
         "prompts, activations, cross-attention. A real server needs more."
     )
+
+with st.expander("The code that computes the cache"):
+    source.step(CORE, "cache_bytes", "return sum(")
+    formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
+    source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
 
 with st.expander("Take it away"):
     take_away.show(chosen, everything, family)

@@ -3,8 +3,6 @@
 import streamlit as st
 
 from pages.kv_cache.inside_the_cache import (
-    charts,
-    numbers,
     pictures,
     run,
     sections,
@@ -12,10 +10,10 @@ from pages.kv_cache.inside_the_cache import (
 )
 from serving import models, visit
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
-from ui.charts.show import show
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
 from ui.widgets.settings import settings
@@ -94,51 +92,21 @@ pictures.keys_and_values(recorded, step_index, layer, head)
 # below the picture, which does not move when the sentence takes another line
 st.text(pictures.sentence(recorded, step_index))
 
-st.header("Bytes: measured and by the formula")
-left, right = st.columns(2, gap="large")
-with left:
-    st.code(numbers.formula(recorded, step_index), language=None, wrap_lines=True)
-    st.markdown(
-        "The memory is allocated once, for the longest text to come: no step copies old rows. Each "
-        "token fills the same number of bytes."
-    )
-with right:
-    show(charts.bytes_chart, numbers.bytes_held(recorded), step_index, key="inside_the_cache_bytes")
-
-st.header("Every step, with the cache and without")
-st.dataframe(
-    numbers.steps_table(recorded).style.format(thousands=","),
-    hide_index=True,
-    height="auto",
-    key="inside_the_cache_steps",
-)
-st.dataframe(
-    numbers.uncached_table(recorded).style.format(
-        {"logit difference": "{:.2e}"}, thousands=",", precision=0
-    ),
-    hide_index=True,
-    height="auto",
-    key="inside_the_cache_uncached",
-)
-left, right = st.columns(2, gap="large")
-with left:
-    st.markdown(numbers.verdict(recorded))
-with right:
-    differences = numbers.logit_differences(recorded)
-    show(charts.difference_chart, differences, step_index, key="inside_the_cache_differences")
-
-st.header("Crop: go back and take another turn")
-sections.cropped(recorded, layer, head)
-
-st.header("When the cache is full")
-filled = sections.filled(recorded, layer, head)
+shown = parts("inside_the_cache_part", sections.PARTS)
+if sections.BYTES in shown:
+    sections.bytes_held(recorded, step_index)
+if sections.STEPS in shown:
+    sections.every_step(recorded, step_index)
+if sections.CROP in shown:
+    sections.cropped(recorded, layer, head)
+filled = sections.filled(recorded, layer, head) if sections.FULL in shown else None
 
 with st.expander("Take it away"):
     take_away.show(
         recorded, step_index, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1
     )
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- A row of a picture is a row of memory. **W**, framed: written in this step. **r**: "
         "read. Crossed out: allocated, not written yet. **p** in the ring: the position. Colours "

@@ -1,10 +1,10 @@
-"""The sections of the page that run the model again: crop, and a full cache."""
+"""The parts of the page "Inside the cache" below its picture; two of them run the model again."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.kv_cache.inside_the_cache import charts, crop, full, pictures
+from pages.kv_cache.inside_the_cache import charts, crop, full, numbers, pictures
 from pages.kv_cache.inside_the_cache.full import AGAIN, FIRST, RING, Full
 from pages.kv_cache.inside_the_cache.run import Run
 from serving import models
@@ -17,10 +17,61 @@ from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
 FILL = "Fill"  # the button that runs the text through the small cache
+PARTS = BYTES, STEPS, CROP, FULL = (
+    "Bytes: measured and by the formula",
+    "Every step, with the cache and without",
+    "Crop: go back and take another turn",
+    "When the cache is full",
+)
+
+
+def bytes_held(run: Run, step_index: int) -> None:
+    """The bytes of the cache, by the formula and as they are held."""
+    st.header(BYTES)
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.code(numbers.formula(run, step_index), language=None, wrap_lines=True)
+        st.markdown(
+            "The memory is allocated once, for the longest text to come: no step copies old "
+            "rows. Each token fills the same number of bytes."
+        )
+    with right:
+        show(
+            charts.bytes_chart,
+            numbers.bytes_held(run),
+            step_index,
+            key="inside_the_cache_bytes",
+        )
+
+
+def every_step(run: Run, step_index: int) -> None:
+    """What each step ran, with the cache and without, and how much their logits differ."""
+    st.header(STEPS)
+    st.dataframe(
+        numbers.steps_table(run).style.format(thousands=","),
+        hide_index=True,
+        height="auto",
+        key="inside_the_cache_steps",
+    )
+    st.dataframe(
+        numbers.uncached_table(run).style.format(
+            {"logit difference": "{:.2e}"}, thousands=",", precision=0
+        ),
+        hide_index=True,
+        height="auto",
+        key="inside_the_cache_uncached",
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown(numbers.verdict(run))
+    with right:
+        differences = numbers.logit_differences(run)
+        show(charts.difference_chart, differences, step_index, key="inside_the_cache_differences")
 
 
 def cropped(run: Run, layer: int, head: int) -> None:
     """The section on cropping: its controls, both pictures of the buffer, and the measurements."""
+    st.header(CROP)
     with run_form(
         "inside_the_cache_cropping", "inside_the_cache_crop", "inside_the_cache_other", verb="Crop"
     ):
@@ -55,6 +106,7 @@ def cropped(run: Run, layer: int, head: int) -> None:
 
 def filled(run: Run, layer: int, head: int) -> Full | None:
     """The section on a full cache: its error message, and three ways to go on, measured."""
+    st.header(FULL)
     if run.n_steps < 2:
         why = run.ended or "Ask for more new tokens to fill a cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")

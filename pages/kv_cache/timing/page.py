@@ -21,7 +21,7 @@ if not subjects.names():
 
 sections.measure(*questions.question())
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **In turn**: one step of each way, then the next of each, and who goes first changes. A "
         "busy moment falls on all. Ratios are taken repeat by repeat; `1.23 (1.20..1.30)` is the "

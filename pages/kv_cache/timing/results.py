@@ -13,10 +13,12 @@ from pages.kv_cache.timing.take_away import code, files
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 
 RUNS, SHOWN = "timing_runs", "timing_shown"  # the runs of the visit by their numbers; the shown one
 STORED = 0  # the number of the stored run; those of the visit begin with 1
 _BESIDE = "timing_beside"
+TOTALS, TERMS = "Totals", "What a decode step takes, term by term"
 
 
 def show(question: Question) -> None:
@@ -106,11 +108,18 @@ def _pictures(compared: dict[str, Run]) -> None:
 
 
 def _numbers(run: Run) -> None:
-    st.subheader("Totals")
-    st.dataframe(findings.times(run), hide_index=True)
-    if run.pairs:
-        st.dataframe(findings.ratios(run), hide_index=True)
-    st.subheader("What a decode step takes, term by term")
+    shown = parts("timing_part", (TOTALS, TERMS))
+    if TOTALS in shown:
+        st.subheader(TOTALS)
+        st.dataframe(findings.times(run), hide_index=True)
+        if run.pairs:
+            st.dataframe(findings.ratios(run), hide_index=True)
+    if TERMS in shown:
+        _terms(run)
+
+
+def _terms(run: Run) -> None:
+    st.subheader(TERMS)
     st.dataframe(
         findings.terms(run),
         hide_index=True,

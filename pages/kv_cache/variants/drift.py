@@ -20,7 +20,7 @@ from serving.prompts import prepare
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
-from ui.export import tables
+from ui.export import source, tables
 from ui.widgets import controls
 from ui.widgets.head_picture import isolated
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_MAPS = 4  # heads of a group that are drawn
 MODEL = "variants_model"
+AVERAGED = "A trained model with averaged heads"
 SMOLLM2 = "smollm2-135m-instruct"
 
 
@@ -171,8 +172,14 @@ def pooling_sentence(pooling: Pooled) -> str:
     return f"{line} {prediction}; the divergence is {pooling.divergence[last]:.2f} nats."
 
 
-def show(name: str, text: str) -> Pooled:
-    """The drift of one model: a sentence, the chart, the table, every token."""
+def show_averaged(name: str, text: str) -> Pooled:
+    """The drift of one model: a sentence, the chart, the table, every token, the code."""
+    st.header(AVERAGED)
+    st.markdown(
+        "A grouped model can begin as a multi-head one: average the key and value matrices of each "
+        "group. The GQA paper then trains on, for 5% of the steps. **Here nothing is trained**: "
+        "this is what pooling alone breaks."
+    )
     with st.spinner("Pooling the heads …", show_time=True):
         pooling = pooled(name, text)
     st.text(pooling_sentence(pooling))
@@ -196,6 +203,11 @@ def show(name: str, text: str) -> Pooled:
     st.dataframe(styled, hide_index=True, key="variants_drift_table")
     tables.download(
         "Download the drift (CSV)", pooling.table, f"{name}_pooled.csv", key="variants_drift_csv"
+    )
+    source.step(
+        "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
+        "_mean_of_groups",
+        "return heads.reshape",
     )
     return pooling
 

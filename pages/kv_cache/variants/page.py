@@ -7,9 +7,14 @@ from serving import models
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 
 LATENT = "attention_core/model/latent.py"
+NUMBERS = "The bytes of every form"
+TIME = "The time of a decode step"
+LATENTS = "MLA: one latent instead of keys and values"
+TRAINED = "A model that was trained with shared keys"
 
 st.title("Variants")
 st.markdown(
@@ -45,59 +50,50 @@ with right:
     st.subheader("What stays in memory")
     sections.cache_bytes(ladder, form)
 st.markdown(sections.form_sentence(ladder, form))
-sections.bytes_numbers(ladder)
-source.step(
-    "attention_core/costs/formulas.py",
-    "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
-    "return n_layers *",
-)
-
-st.header("The time of a decode step")
-timing_view.show(text, n_heads)
-source.step("attention_core/costs/stopwatch.py", "interleave", "start = round_", "result = runs")
-
-st.header("MLA: one latent instead of keys and values")
-sections.latent_shapes(ladder)
-left, right = st.columns(2, gap="large")
-with left:
-    expanded = ("keys_and_values = ", "sizes = ", "k_nope, v = ", "k =")
-    source.step(LATENT, "LatentAttention._expanded", *expanded)
-with right:
-    source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
-
-st.header("A trained model with averaged heads")
-st.markdown(
-    "A grouped model can begin as a multi-head one: average the key and value matrices of each "
-    "group. The GQA paper then trains on, for 5% of the steps. **Here nothing is trained**: this "
-    "is what pooling alone breaks."
-)
-if not models.ready():
-    st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
-entry = controls.model(drift.MODEL, None, prefer="encoder")
-pooled = None
-try:
-    pooled = drift.show(entry.spec.name, text)
+shown = parts("variants_part", (NUMBERS, TIME, LATENTS, drift.AVERAGED, TRAINED))
+if NUMBERS in shown:
+    st.header(NUMBERS)
+    sections.bytes_numbers(ladder)
     source.step(
-        "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
-        "_mean_of_groups",
-        "return heads.reshape",
+        "attention_core/costs/formulas.py",
+        "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
+        "return n_layers *",
     )
-except models.LOAD_ERRORS as error:
-    messages.problem(error)
-
-grouped = drift.grouped_entry(entry)
-if grouped is not None:
-    st.header("A model that was trained with shared keys")
+if TIME in shown:
+    st.header(TIME)
+    timing_view.show(text, n_heads)
+    source.step(
+        "attention_core/costs/stopwatch.py", "interleave", "start = round_", "result = runs"
+    )
+if LATENTS in shown:
+    st.header(LATENTS)
+    sections.latent_shapes(ladder)
+    left, right = st.columns(2, gap="large")
+    with left:
+        expanded = ("keys_and_values = ", "sizes = ", "k_nope, v = ", "k =")
+        source.step(LATENT, "LatentAttention._expanded", *expanded)
+    with right:
+        source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
+pooled = None
+if drift.AVERAGED in shown or TRAINED in shown:
+    if not models.ready():
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
+        st.stop()
+    entry = controls.model(drift.MODEL, None, prefer="encoder")
     try:
-        drift.show_group(grouped, text)
+        if drift.AVERAGED in shown:
+            pooled = drift.show_averaged(entry.spec.name, text)
+        grouped = drift.grouped_entry(entry)
+        if TRAINED in shown and grouped is not None:
+            st.header(TRAINED)
+            drift.show_group(grouped, text)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
 
 with st.expander("Take it away"):
     take_away.show(ladder, name, pooled, text)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **MHA** keeps keys and values for every query head, **GQA** *g* for *g* groups of "
         "heads, **MQA** for all heads together. **MLA** keeps one latent, from which each head "

@@ -9,6 +9,7 @@ from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.run_form import run_form
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
@@ -80,65 +81,23 @@ tensors(pictures.matrices(view), key="what_is_recomputed_matrices")
 st.text(pictures.text(view))
 st.text(pictures.sentence(view))
 st.markdown(f":small[{run.anywhere(growth, step_index)}]")
-source.step(CORE, "repeated", "return (now")
 
-st.subheader("Counted")
-scope = linked(
-    st.segmented_control,
-    "Count",
-    list(counts.SCOPES),
-    default=counts.HEAD,
-    required=True,
-    key="what_is_recomputed_scope",
-)
-table = counts.step_table(view, scope)
-st.markdown(counts.step_summary(view, table, scope))
-st.dataframe(
-    table.style.format(thousands=","),
-    hide_index=True,
-    height="content",
-    key="what_is_recomputed_counts",
-)
-
-st.subheader("Only the last row of the logits is used")
-st.text(pictures.agreement(view))
-left, right = st.columns([6, 5], gap="large")
-with left:
-    tensors([pictures.logits(view)], key="what_is_recomputed_logits")
-with right, st.container(height=tall, border=False):  # room for the rows of all steps
-    st.dataframe(
-        pictures.predictions(view).style.format({"probability": "{:.4f}"}),
-        hide_index=True,
-        height="content",
-        key="what_is_recomputed_predictions",
-    )
-
-st.subheader("Back from that row: what it needs")
-st.markdown(
-    "From the pass **behind the cache**, which ran the newest token alone: one row of logits (1), "
-    "one context row (2), one row of weights (3) and scores (4), one query (5), all values (6) "
-    "and all keys (7). New are three vectors: the token's state times W_Q, W_K and W_V (rotary "
-    "models then turn query and key). The boxed rows were kept."
-)
-tensors(pictures.way_back(view), key="what_is_recomputed_way")
-st.markdown("**The two passes compared, in this step**")
-st.dataframe(
-    pictures.checks(view).style.format(
-        {"largest difference": "{:.1e}", "largest value": "{:.3f}"}, thousands=","
-    ),
-    hide_index=True,
-    height="content",
-    key="what_is_recomputed_checks",
-)
-
-sections.queries(view, tall)
-sections.all_steps(view)
-contrast = sections.encoder(growth)
+shown = parts("what_is_recomputed_part", sections.PARTS)
+scope = sections.counted(view) if sections.COUNTED in shown else counts.HEAD
+if sections.LAST_ROW in shown:
+    sections.last_row(view, tall)
+if sections.WAY_BACK in shown:
+    sections.way_back(view)
+if sections.QUERIES in shown:
+    sections.queries(view, tall)
+if sections.STEPS in shown:
+    sections.all_steps(view)
+contrast = sections.encoder(growth) if sections.ENCODER in shown else None
 
 with st.expander("Take it away"):
     take_away.show(view, scope, contrast)
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **Only when a trained model writes.** Training has the whole text at once, and changes "
         "the weights: nothing to keep.\n"
@@ -162,5 +121,6 @@ with st.expander("How to read this", expanded=True):
     )
 
 with st.expander("The code that computed this"):
+    source.step(CORE, "repeated", "return (now")
     source.show(CORE, "_step")
     source.show(ATTEND, "attend")

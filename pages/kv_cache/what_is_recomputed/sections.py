@@ -1,14 +1,84 @@
-"""The last sections of the page "What is recomputed"."""
+"""The parts of the page "What is recomputed" below its picture."""
 
 import streamlit as st
 
 from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run
 from serving import models
+from ui.canvas.tensors import tensors
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
+from ui.widgets.linked import linked
 
 CORE = "attention_core/experiments/kv_cache/what_is_recomputed.py"
+
+PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
+    "Counted",
+    "The last row",
+    "The way back",
+    "Queries",
+    "All steps",
+    "An encoder",
+)
+
+
+def counted(view: pictures.View) -> str:
+    """What this step computes, with the cache and without: of the part that is chosen and given."""
+    st.subheader(COUNTED)
+    scope = linked(
+        st.segmented_control,
+        "Count",
+        list(counts.SCOPES),
+        default=counts.HEAD,
+        required=True,
+        key="what_is_recomputed_scope",
+    )
+    table = counts.step_table(view, scope)
+    st.markdown(counts.step_summary(view, table, scope))
+    st.dataframe(
+        table.style.format(thousands=","),
+        hide_index=True,
+        height="content",
+        key="what_is_recomputed_counts",
+    )
+    return scope
+
+
+def last_row(view: pictures.View, tall: int) -> None:
+    """All rows of logits beside the only one that decides."""
+    st.subheader("Only the last row of the logits is used")
+    st.text(pictures.agreement(view))
+    left, right = st.columns([6, 5], gap="large")
+    with left:
+        tensors([pictures.logits(view)], key="what_is_recomputed_logits")
+    with right, st.container(height=tall, border=False):  # room for the rows of all steps
+        st.dataframe(
+            pictures.predictions(view).style.format({"probability": "{:.4f}"}),
+            hide_index=True,
+            height="content",
+            key="what_is_recomputed_predictions",
+        )
+
+
+def way_back(view: pictures.View) -> None:
+    """What the last row of logits was computed from, back to keys and values."""
+    st.subheader("Back from that row: what it needs")
+    st.markdown(
+        "From the pass **behind the cache**, which ran the newest token alone: one row of "
+        "logits (1), one context row (2), one row of weights (3) and scores (4), one query (5), "
+        "all values (6) and all keys (7). New are three vectors: the token's state times W_Q, "
+        "W_K and W_V (rotary models then turn query and key). The boxed rows were kept."
+    )
+    tensors(pictures.way_back(view), key="what_is_recomputed_way")
+    st.markdown("**The two passes compared, in this step**")
+    st.dataframe(
+        pictures.checks(view).style.format(
+            {"largest difference": "{:.1e}", "largest value": "{:.3f}"}, thousands=","
+        ),
+        hide_index=True,
+        height="content",
+        key="what_is_recomputed_checks",
+    )
 
 
 def queries(view: pictures.View, tall: int) -> None:

@@ -9,8 +9,24 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
+
+CORE = "attention_core/experiments/learn/against_pytorch.py"
+WEIGHTS = "The same attention weights"
+PRODUCTS = "How many products"
+KEPT = "What is kept for the backward pass"
+TIMES = "How long it takes"
+
+
+def ask() -> None:
+    """Have a new series measured in the run that follows."""
+    st.session_state["against_pytorch_request"] = lesson.request(
+        st.session_state["against_pytorch_time_width"],
+        st.session_state["against_pytorch_time_tokens"],
+    )
+
 
 st.title("Against PyTorch")
 st.markdown(
@@ -39,45 +55,33 @@ except ValueError as error:
 if side is not None:
     st.header("The same outputs")
     tensors(side.outputs, key="against_pytorch_outputs", decimals=4)
-    left, right = st.columns(2, gap="large")
-    with left:
-        st.markdown("Largest difference from ours over the **whole** output")
-        st.table(side.differences.set_index("way"))
-    with right:
-        source.step(
-            "attention_core/experiments/learn/against_pytorch.py",
-            "TorchModule.forward",
-            "self.module(",
-        )
-        source.step(
-            "attention_core/experiments/learn/against_pytorch.py",
-            "SplitWithKernel.forward",
-            "nn.functional",
-        )
-        source.step(
-            "attention_core/experiments/learn/against_pytorch.py",
-            "largest_difference",
-            "difference = ",
-        )
+    st.markdown("Largest difference from ours over the **whole** output")
+    st.table(side.differences.set_index("way"))
+    with st.expander("The lines that compute and compare them"):
+        source.step(CORE, "TorchModule.forward", "self.module(")
+        source.step(CORE, "SplitWithKernel.forward", "nn.functional")
+        source.step(CORE, "largest_difference", "difference = ")
 
-    st.subheader("The same attention weights, averaged over heads")
+shown = parts("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
+if side is not None and WEIGHTS in shown:
+    st.header(WEIGHTS)
     tensors(side.weights, key="against_pytorch_weights", decimals=4)
     st.markdown(f"Largest difference of all weights: **{side.weights_difference:.1e}**")
-    source.step("attention_core/experiments/learn/against_pytorch.py", "compare", "averaged = ")
-
-    st.header("How many products")
+    source.step(CORE, "compare", "averaged = ")
+if side is not None and PRODUCTS in shown:
+    st.header(PRODUCTS)
     st.table(side.products.set_index("way"))
     st.markdown(
         f"For q, k, v the wrapper multiplies three times a head: 3 × {heads} = {3 * heads}. Weight "
         "splits need 3 products, a fused matrix 1. The other columns were counted in a real call."
     )
     source.step(
-        "attention_core/experiments/learn/against_pytorch.py",
+        CORE,
         "FusedAttention.forward",
         "self.qkv(x)",
     )
-
-    st.header("What is kept for the backward pass")
+if side is not None and KEPT in shown:
+    st.header(KEPT)
     st.table(side.memory.set_index("way"))
     st.markdown(
         "Measured: bytes that autograd holds after one call, parameters aside. By formula, one "
@@ -85,52 +89,46 @@ if side is not None:
         "kernel works through it in pieces and keeps none of it."
     )
     source.step(
-        "attention_core/experiments/learn/against_pytorch.py",
+        CORE,
         "kept_for_backward",
         "square = tensor.is",
     )
-
-st.header("How long it takes")
-boxes = st.columns([2, 2, 1], vertical_alignment="bottom")
-with boxes[0]:
-    linked(
-        st.select_slider, "Width to time", lesson.TIME_WIDTHS, 768, key="against_pytorch_time_width"
+if TIMES in shown:
+    st.header(TIMES)
+    boxes = st.columns([2, 2, 1], vertical_alignment="bottom")
+    with boxes[0]:
+        linked(
+            st.select_slider,
+            "Width to time",
+            lesson.TIME_WIDTHS,
+            768,
+            key="against_pytorch_time_width",
+        )
+    with boxes[1]:
+        linked(
+            st.select_slider,
+            "Tokens to time",
+            lesson.TIME_TOKENS,
+            64,
+            key="against_pytorch_time_tokens",
+        )
+    with boxes[2]:
+        st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
+    progress = st.empty()
+    request = st.session_state.get("against_pytorch_request", lesson.FIRST)
+    measured = lesson.series(request, progress.text)
+    hint = " Press Measure for the sizes above and more heads." if request == lesson.FIRST else ""
+    progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
+    show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
+    st.dataframe(measured.value.table, hide_index=True, height="content")
+    tables.download(
+        "Download every measurement (CSV)",
+        measured.value.rows,
+        "against_pytorch_times.csv",
+        key="against_pytorch_csv",
     )
-with boxes[1]:
-    linked(
-        st.select_slider,
-        "Tokens to time",
-        lesson.TIME_TOKENS,
-        64,
-        key="against_pytorch_time_tokens",
-    )
 
-
-def ask() -> None:
-    """Have a new series measured in the run that follows."""
-    st.session_state["against_pytorch_request"] = lesson.request(
-        st.session_state["against_pytorch_time_width"],
-        st.session_state["against_pytorch_time_tokens"],
-    )
-
-
-with boxes[2]:
-    st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
-progress = st.empty()
-request = st.session_state.get("against_pytorch_request", lesson.FIRST)
-measured = lesson.series(request, progress.text)
-hint = " Press Measure for the sizes above and more heads." if request == lesson.FIRST else ""
-progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
-show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
-st.dataframe(measured.value.table, hide_index=True, height="content")
-tables.download(
-    "Download every measurement (CSV)",
-    measured.value.rows,
-    "against_pytorch_times.csv",
-    key="against_pytorch_csv",
-)
-
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **Differences** near 1e-7 are rounding: sums in another order. A wrong mask or weight "
         "would show in the first decimals.\n"
@@ -145,6 +143,6 @@ with st.expander("How to read this", expanded=True):
     )
 
 with st.expander("The code of the fused version"):
-    source.show("attention_core/experiments/learn/against_pytorch.py", "FusedAttention")
+    source.show(CORE, "FusedAttention")
 
 quiz.quiz("against_pytorch", lesson.questions())

@@ -52,7 +52,7 @@ READ = {
 
 def read(section: str) -> None:
     """Show an expander that explains how to read the section."""
-    with st.expander("How to read this", expanded=True):
+    with st.expander("How to read this"):
         st.markdown(READ[section])
 
 

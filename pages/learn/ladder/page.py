@@ -7,6 +7,7 @@ from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import head_picture, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
@@ -14,6 +15,8 @@ from ui.widgets.visit import waits
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
 
+SEARCH, BY_HAND, SOFTMAX = "A query is a search", "One score by hand", "From scores to weights"
+SHORT = 6  # of so few tokens three tensors stand in a line
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
 
 
@@ -58,18 +61,62 @@ if rung is not None and sentence is not None and place is not None:
     st.subheader(f"Rung {stages.RUNGS.index(name) + 1} of {len(stages.RUNGS)}: {name}")
     st.markdown(f"**New:** {stages.NEW[name]}")
     dropout = options.get("dropout", 0.0)
-    for number, stage in enumerate(stages.stages(rung, sentence.labels, (head, i, j), dropout)):
-        picture, line = st.columns([3, 2])
-        with picture:
+    drawn = stages.stages(rung, sentence.labels, (head, i, j), dropout)
+    places = [st.container()]
+    while len(places) < len(drawn):  # the first in a line of its own
+        places += st.columns(3 if count <= SHORT else 2, gap="medium")
+    for number, (stage, stage_place) in enumerate(zip(drawn, places, strict=False)):
+        with stage_place:
             tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
-        with line:
-            source.step(*stage.code)
 
     difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
     st.markdown(
         f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is **{difference}**."
     )
-    with st.expander("How to read this", expanded=True):
+    shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX))
+    if SEARCH in shown:
+        st.header(SEARCH)
+        asking = head_picture.isolated(sentence.labels[i])
+        st.text(
+            f"“{asking}” asks with its query. The keys that answer, best match first, and the "
+            "values they hand over:"
+        )
+        matches = stages.search(rung, head, i, sentence.labels)
+        st.dataframe(matches, hide_index=True, height=35 * (count + 1) + 3)
+    if BY_HAND in shown:
+        st.header(BY_HAND)
+        table, total, cell = stages.by_hand(rung, head, i, j)
+        terms, both_ways = st.columns(2, gap="large")
+        with terms:
+            st.dataframe(table, height="content")
+            st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
+        with both_ways:
+            pair = stages.asymmetry(rung, head, i, j)
+            there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
+            st.markdown(
+                f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
+                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices "
+                "M is the identity, hence symmetric; here |M − Mᵀ| reaches "
+                f"**{pair.largest:.4f}**."
+            )
+            tensors([pair.matrix], key="ladder_between")
+    if SOFTMAX in shown:
+        st.header(SOFTMAX)
+        times = linked(
+            st.select_slider, "Multiply row i of the scores by", TIMES, 100, key="ladder_times"
+        )
+        weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
+        st.dataframe(weights, hide_index=True, height=35 * (count + 1) + 3)
+        st.markdown(
+            f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum "
+            "ignores the factor, and fails for negative scores."
+        )
+        way = st.columns(2)
+        for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):
+            with column:
+                source.show("attention_core/experiments/learn/softmaxes.py", function)
+
+    with st.expander("How to read this"):
         st.markdown(
             "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
             "it hands over, as in a search.\n"
@@ -77,50 +124,11 @@ if rung is not None and sentence is not None and place is not None:
             "context mixes the values with them.\n"
             "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
             "them, and the sum stands below in digits.\n"
-            "- The framed cell is row i, column j. Beside each tensor is the line that made it."
+            "- The framed cell is row i, column j. The lines that made the tensors stand below."
         )
-
-    st.header("A query is a search")
-    asking = head_picture.isolated(sentence.labels[i])
-    st.text(
-        f"“{asking}” asks with its query. The keys that answer, best match first, and the values "
-        "they hand over:"
-    )
-    matches = stages.search(rung, head, i, sentence.labels)
-    st.dataframe(matches, hide_index=True, height=35 * (count + 1) + 3)
-
-    st.header("One score by hand")
-    table, total, cell = stages.by_hand(rung, head, i, j)
-    terms, both_ways = st.columns(2, gap="large")
-    with terms:
-        st.dataframe(table, height="content")
-        st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
-    with both_ways:
-        pair = stages.asymmetry(rung, head, i, j)
-        there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
-        st.markdown(
-            f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
-            f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices M is "
-            f"the identity, hence symmetric; here |M − Mᵀ| reaches **{pair.largest:.4f}**."
-        )
-        tensors([pair.matrix], key="ladder_between")
-
-    st.header("From scores to weights")
-    times = linked(
-        st.select_slider, "Multiply row i of the scores by", TIMES, 100, key="ladder_times"
-    )
-    weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
-    st.dataframe(weights, hide_index=True, height=35 * (count + 1) + 3)
-    st.markdown(
-        f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum ignores "
-        "the factor, and fails for negative scores."
-    )
-    way = st.columns(2)
-    for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):
-        with column:
-            source.show("attention_core/experiments/learn/softmaxes.py", function)
-
-    with st.expander("The class"):
+    with st.expander("The code: the line that made each tensor, and the class"):
+        for stage in drawn:
+            source.step(*stage.code)
         source.show("attention_core/ladder.py", stages.CLASSES[name])
 
 quiz("ladder", stages.questions())

@@ -26,7 +26,7 @@ kind = linked(
 scores = chosen_scores(kind)
 if scores is not None:
     show_all(scores)
-    with st.expander("How to read this", expanded=True):
+    with st.expander("How to read this"):
         st.markdown(
             "- **Rows** ask, **columns** are asked. exp(−∞) is exactly 0, so a forbidden key gets "
             "nothing and the rest still sums to 1.\n"

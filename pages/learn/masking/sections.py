@@ -13,9 +13,12 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.visit import waits
 
 SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
+ORDERS, LEAK = "Two orders, one result", "What another number lets through"
+DROPOUT = "Dropout"
 FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
 WEIGHTS, MATRIX = "the masked weights", "the article's matrix"
 MASKING, ATTEND = (
@@ -55,7 +58,7 @@ def redraw() -> None:
 
 
 def show_all(scores: numbers.Scores) -> None:
-    """Show all sections of the page, for the scores that the visitor chose."""
+    """Show the growing triangle, and the chosen part of the page below it."""
     labels, count = scores.labels, len(scores.labels)
     if st.session_state.get("masking_tokens", 1) > count:
         st.session_state["masking_tokens"] = count
@@ -70,7 +73,7 @@ def show_all(scores: numbers.Scores) -> None:
         )
         st.button("Next token", on_click=next_token, args=(count,), key="masking_next")
     triangle, words = st.columns(2, gap="large")
-    with triangle, st.container(height=24 * count + 150, border=False):
+    with triangle, st.container(height=24 * count + 130, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")
     with words:
         st.dataframe(numbers.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
@@ -79,9 +82,20 @@ def show_all(scores: numbers.Scores) -> None:
             f"{so_far - 1}. Earlier rows keep their numbers."
         )
 
-    st.header("Two orders, one result")
+    shown = parts("masking_part", (ORDERS, LEAK, DROPOUT))
+    if ORDERS in shown:
+        two_orders(scores)
+    if LEAK in shown:
+        another_number(scores)
+    if DROPOUT in shown:
+        show_dropout(numbers.ways(scores).before.numpy(), labels)
+
+
+def two_orders(scores: numbers.Scores) -> None:
+    """Show that hiding after the softmax and dividing equals hiding before it."""
+    st.subheader(ORDERS)
     st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
-    masked = numbers.ways(scores)
+    labels, masked = scores.labels, numbers.ways(scores)
     panels = (
         numbers.square("softmax over all", masked.unmasked, labels),
         numbers.square("future set to 0", masked.zeroed, labels),
@@ -90,25 +104,20 @@ def show_all(scores: numbers.Scores) -> None:
     )
     tensors(panels, key="masking_orders")
     st.metric("Largest difference of the last two", f"{masked.difference:.1e}")
-    for column, step in zip(
-        st.columns(2),
-        (
-            (MASKING, "renormalise", "return"),
-            (ATTEND, "mask_scores", "return"),
-        ),
-        strict=True,
-    ):
-        with column:
-            source.step(*step)
-    with st.expander("The sums of the rows"):
+    with st.expander("The sums of the rows, and the code"):
         st.dataframe(numbers.sums(masked, labels), hide_index=True)
+        source.step(MASKING, "renormalise", "return")
+        source.step(ATTEND, "mask_scores", "return")
 
-    st.header("What another number lets through")
+
+def another_number(scores: numbers.Scores) -> None:
+    """Show what forbidden keys get where another number than minus infinity is written."""
+    st.subheader(LEAK)
     st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
     fill = linked(
         st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
     )
-    masked = numbers.ways(scores, float(fill))
+    labels, masked = scores.labels, numbers.ways(scores, float(fill))
     tensors(
         [
             numbers.square("scores, filled", masked.filled_scores, labels, quantity="scores"),
@@ -129,12 +138,11 @@ def show_all(scores: numbers.Scores) -> None:
     with st.expander("The leak as a table"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
-    show_dropout(masked.before.numpy(), labels)
 
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     """Show dropout on the masked weights, or on the article's matrix."""
-    st.header("Dropout")
+    st.subheader(DROPOUT)
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:
         matrix = linked(
@@ -167,7 +175,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.markdown(f"Kept **{kept}** of {dropped.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 
-    st.header("Many draws average out")
+    st.subheader("Many draws average out")
     st.markdown(
         "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
         "without dropout, so nothing is scaled when the trained model runs."

@@ -4,11 +4,12 @@ import streamlit as st
 
 from pages.learn.scaling import charts, experiment, softmax
 from pages.learn.scaling.questions import questions
-from pages.learn.scaling.sections import rescaled_head
+from pages.learn.scaling.sections import REAL_HEAD, SIZE, rescaled_head
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
 
 CORE = "attention_core/experiments/learn/scaling/divisors.py"
@@ -62,52 +63,58 @@ else:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
 
-st.header("2. How large is q·k?")
-columns = st.columns([3, 1, 2], gap="medium")
-with columns[0]:
-    d_k = linked(st.select_slider, "d_k", experiment.D_KS, 64, key="scaling_d_k")
-with columns[1]:
-    seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
-with columns[2]:
-    measure = linked(st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure")
-left, right = st.columns(2, gap="large")
-with left:
-    show(charts.variance_chart, experiment.variances(seed), d_k, key="scaling_variance_chart")
-with right:
-    values = experiment.values(seed, measure)
-    show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
-st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
-st.markdown(
-    f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with {experiment.N_TOKENS} rows "
-    "each, read to their first d_k columns. Variance: mean over the draws; spread: its standard "
-    "deviation from draw to draw, the bars in the chart. Gradient: Frobenius norm of the softmax's "
-    "Jacobian, divided by that of a uniform row.]"
-)
-left, right = st.columns(2, gap="large")
-with left:
-    source.step(CORE, "softmax_jacobian", "diag_embed")
-    source.step(CORE, "_measure", "variances =")
-with right:
-    course_d_k, n_draws, n_tokens = experiment.COURSE
-    st.markdown(
-        f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} rows), "
-        "run with this seed: "
-        + "; ".join(
-            f"{name} {scores.variance:.4g} ± {scores.standard_error:.2g}"
-            for name, scores in experiment.course(seed).items()
+shown = parts("scaling_part", (SIZE, REAL_HEAD))
+if SIZE in shown:
+    st.header(SIZE)
+    columns = st.columns([3, 1, 2], gap="medium")
+    with columns[0]:
+        d_k = linked(st.select_slider, "d_k", experiment.D_KS, 64, key="scaling_d_k")
+    with columns[1]:
+        seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
+    with columns[2]:
+        measure = linked(
+            st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure"
         )
-        + "."
-    )
-    tables.download(
-        "Download all sizes (CSV)",
-        experiment.everything(seed),
-        f"scaling_seed{seed}.csv",
-        key="scaling_csv",
-    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        show(charts.variance_chart, experiment.variances(seed), d_k, key="scaling_variance_chart")
+    with right:
+        values = experiment.values(seed, measure)
+        show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
+    with st.expander("The numbers, the course's experiment, the code"):
+        st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
+        st.markdown(
+            f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with "
+            f"{experiment.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
+            "over the draws; spread: its standard deviation from draw to draw, the bars in the "
+            "chart. Gradient: Frobenius norm of the softmax's Jacobian, divided by that of a "
+            "uniform row.]"
+        )
+        left, right = st.columns(2, gap="large")
+        with left:
+            source.step(CORE, "softmax_jacobian", "diag_embed")
+            source.step(CORE, "_measure", "variances =")
+        with right:
+            course_d_k, n_draws, n_tokens = experiment.COURSE
+            st.markdown(
+                f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} "
+                "rows), run with this seed: "
+                + "; ".join(
+                    f"{name} {scores.variance:.4g} ± {scores.standard_error:.2g}"
+                    for name, scores in experiment.course(seed).items()
+                )
+                + "."
+            )
+            tables.download(
+                "Download all sizes (CSV)",
+                experiment.everything(seed),
+                f"scaling_seed{seed}.csv",
+                key="scaling_csv",
+            )
+if REAL_HEAD in shown:
+    rescaled_head()
 
-rescaled_head()
-
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- Softmax looks at differences: 20, 21.5, 22 and 0, 1.5, 2 give the same weights. "
         "Dividing by their sum, as the article does, is a temperature too.\n"

@@ -11,11 +11,12 @@ from ui.widgets.linked import linked
 from ui.widgets.settings import settings
 
 CORE = "attention_core/experiments/learn/scaling/divisors.py"
+SIZE, REAL_HEAD = "2. How large is q·k?", "3. A real head without its scale"
 
 
 def rescaled_head() -> None:
     """A head of a real model whose scores are scaled in another way."""
-    st.header("3. A real head without its scale")
+    st.header(REAL_HEAD)
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return

@@ -107,7 +107,7 @@ if walk is not None:
         name = f"shapes_step_{number}.csv"
         tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **Point at a number** that was computed: the numbers it was computed from are framed, "
         "and the sum stands below in digits.\n"

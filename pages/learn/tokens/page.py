@@ -11,6 +11,9 @@ from ui.canvas.tensors import tensors
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
+
+ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 
 st.title("Tokens")
 st.markdown(
@@ -57,11 +60,14 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-            rows = tables.height(reading.table, 280)
+            rows = tables.height(reading.table, 248)
             st.dataframe(reading.table, hide_index=True, height=rows)
-    st.table(readings.summary(text).set_index("tokenizer"))
+    with st.expander("The tokenizers compared"):
+        st.table(readings.summary(text).set_index("tokenizer"))
 
-    st.header("How one word is cut")
+shown = parts("tokens_part", (ONE_WORD, EMBEDDING))
+if readings.by_method and ONE_WORD in shown:
+    st.header(ONE_WORD)
     left, middle, right = st.columns([2, 1, 2], gap="medium")
     with left:
         methods = list(readings.by_method)
@@ -98,44 +104,45 @@ if readings.by_method:
         else:
             source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "min(candidates)")
 
-st.header("From id to input embedding")
-if not models.ready():
-    st.warning(models.NO_WEIGHTS, icon=":material/download:")
-else:
-    left, right = st.columns(2, gap="large")
-    with left:
-        entry = controls.model("tokens_model", None, prefer="encoder")
-    try:
-        with st.spinner("Loading the model …", show_time=True):
-            embedded = embeddings.embedded(entry.spec.name, text)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
+if EMBEDDING in shown:
+    st.header(EMBEDDING)
+    if not models.ready():
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
     else:
-        with right:
-            place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
-        chips(
-            embeddings.token_chips(embedded.tokens, place),
-            title=f"{embedded.title}: the chosen token is framed",
-            key="tokens_embedded_chips",
-            hint="Its vectors are drawn below: the first columns of each.",
-        )
-        tensors(embedded.panels(place), key="tokens_embedding", decimals=3)
-        if embedded.position is None:
-            st.markdown(
-                "This model adds no position vector: its rotary positions turn queries and keys "
-                "inside attention. The token embedding alone enters layer 0."
-            )
-            source.step("attention_core/model/transformer.py", "Transformer.embed", "token = ")
+        left, right = st.columns(2, gap="large")
+        with left:
+            entry = controls.model("tokens_model", None, prefer="encoder")
+        try:
+            with st.spinner("Loading the model …", show_time=True):
+                embedded = embeddings.embedded(entry.spec.name, text)
+        except models.LOAD_ERRORS as error:
+            messages.problem(error)
         else:
-            source.step(
-                "attention_core/model/transformer.py", "Transformer.embed", "total + position"
+            with right:
+                place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
+            chips(
+                embeddings.token_chips(embedded.tokens, place),
+                title=f"{embedded.title}: the chosen token is framed",
+                key="tokens_embedded_chips",
+                hint="Its vectors are drawn below: the first columns of each.",
             )
-        st.markdown(
-            "Parts added up here, against what entered layer 0 in a whole forward pass: largest "
-            f"difference **{embedded.difference:.1e}** over all tokens and columns."
-        )
+            tensors(embedded.panels(place), key="tokens_embedding", decimals=3)
+            if embedded.position is None:
+                st.markdown(
+                    "This model adds no position vector: its rotary positions turn queries and "
+                    "keys inside attention. The token embedding alone enters layer 0."
+                )
+                source.step("attention_core/model/transformer.py", "Transformer.embed", "token = ")
+            else:
+                source.step(
+                    "attention_core/model/transformer.py", "Transformer.embed", "total + position"
+                )
+            st.markdown(
+                "Parts added up here, against what entered layer 0 in a whole forward pass: "
+                f"largest difference **{embedded.difference:.1e}** over all tokens and columns."
+            )
 
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- `␣` is a space, `⏎` a new line, `<F0>` one byte of a character that is split. `##` "
         "continues a word. Dashed chips were added by the tokenizer.\n"

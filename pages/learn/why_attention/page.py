@@ -9,11 +9,14 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
 CORE = "attention_core/experiments/learn/why_attention.py"
+READ_BACK = "2. What can be read back from the state?"
+AT_ONCE = "3. One after the other, or all at once?"
 
 
 def again() -> None:
@@ -96,45 +99,47 @@ else:
         st.dataframe(reach.table, hide_index=True, height=rows)
         tables.download("Download (CSV)", reach.table, "why_attention.csv", key="why_attention_csv")
 
-st.header("2. What can be read back from the state?")
-left, right = st.columns(2, gap="large")
-parts_read = reading.reading(width, state, hold, seed)
-with left:
-    show(charts.reading_chart, reading.by_position(parts_read), key="why_attention_reading")
-with right:
-    back = reading.recovered(parts_read, width)
-    everything = reading.READ_TOKENS * width
-    st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
-    st.markdown(
-        f":small[{reading.READ_SEQUENCES:,} random sequences of {reading.READ_TOKENS} tokens: the "
-        "reader is fitted by least squares on half of them and judged on the rest (1: all of the "
-        f"token, 0: nothing). No linear reader can get more than h = {state} numbers. Attention "
-        f"keeps all {everything} within reach.]"
-    )
-    source.step(CORE, "recoverable", "lstsq")
+shown = parts("why_attention_part", (READ_BACK, AT_ONCE))
+if READ_BACK in shown:
+    st.header(READ_BACK)
+    left, right = st.columns(2, gap="large")
+    parts_read = reading.reading(width, state, hold, seed)
+    with left:
+        show(charts.reading_chart, reading.by_position(parts_read), key="why_attention_reading")
+    with right:
+        back = reading.recovered(parts_read, width)
+        everything = reading.READ_TOKENS * width
+        st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
+        st.markdown(
+            f":small[{reading.READ_SEQUENCES:,} random sequences of {reading.READ_TOKENS} "
+            "tokens: the reader is fitted by least squares on half of them and judged on the "
+            "rest (1: all of the token, 0: nothing). No linear reader can get more than h = "
+            f"{state} numbers. Attention keeps all {everything} within reach.]"
+        )
+        source.step(CORE, "recoverable", "lstsq")
+if AT_ONCE in shown:
+    st.header(AT_ONCE)
+    with st.spinner("Measuring …", show_time=True):
+        measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
+    times = measured.value
+    left, right = st.columns(2, gap="large")
+    with left:
+        show(charts.times_chart, times.milliseconds, key="why_attention_times")
+    with right:
+        st.button(
+            f"Measure again, up to {timing.MANY[-1]:,} tokens",
+            icon=":material/timer:",
+            key="why_attention_measure",
+            on_click=again,
+        )
+        st.metric(f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
+        st.markdown(
+            f":small[Vectors of {timing.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
+            f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
+        )
+    st.dataframe(times.table, hide_index=True)
 
-st.header("3. One after the other, or all at once?")
-with st.spinner("Measuring …", show_time=True):
-    measured = timing.times(st.session_state.get("why_attention_round", measure.FIRST))
-times = measured.value
-left, right = st.columns(2, gap="large")
-with left:
-    show(charts.times_chart, times.milliseconds, key="why_attention_times")
-with right:
-    st.button(
-        f"Measure again, up to {timing.MANY[-1]:,} tokens",
-        icon=":material/timer:",
-        key="why_attention_measure",
-        on_click=again,
-    )
-    st.metric(f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
-    st.markdown(
-        f":small[Vectors of {timing.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
-        f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
-    )
-st.dataframe(times.table, hide_index=True)
-
-with st.expander("How to read this", expanded=True):
+with st.expander("How to read this"):
     st.markdown(
         "- **GRU**: word 0 reaches the end through every later step, and each step keeps a part. "
         "Parts of parts shrink exponentially: a straight fall on the left chart.\n"

@@ -71,25 +71,30 @@ MORE = {
     "generate/generate": "Tokens live, with the KV cache and without, and their time.",
     "weights/models": "Which weights are here, and how to get more.",
 }
-SECTIONS = {
-    "Learn, in this order": LEARN,
-    "Compare heads of real models": COMPARE,
-    "The KV cache": CACHE,
-    "Generate, and the weights": MORE,
-}
-for heading, pages in SECTIONS.items():
-    st.header(heading)
-    if pages is LEARN:
-        n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
-        st.markdown(f"{n_answered} of {n_questions} questions answered in this visit.")
-    for first in range(0, len(pages), 4):
-        for column, (page, description) in zip(
-            st.columns(4), list(pages.items())[first : first + 4], strict=False
-        ):
-            name = page.rpartition("/")[2]
-            with column, st.container(border=True, height="stretch", key=f"home_card_{name}"):
-                st.page_link(sections.script(page))
-                st.write(description)
 
-st.header("Weights on this machine")
-head_picture.weights_table()
+
+def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
+    """A link to each page, with a line that says what is there."""
+    st.subheader(heading)
+    for first in range(0, len(pages), n_columns):
+        row = list(pages.items())[first : first + n_columns]
+        for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
+            key = f"home_card_{page.rpartition('/')[2]}"
+            with column, st.container(height="stretch", gap=None, key=key):
+                st.page_link(sections.script(page))
+                st.markdown(f":small[{description}]")
+
+
+left, middle, right = st.columns([2, 1, 1], gap="large")
+with left:
+    n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
+    cards("Learn, in this order", LEARN, 2)
+    st.markdown(f":small[{n_answered} of {n_questions} questions answered in this visit.]")
+    cards("Generate, and the weights", MORE, 2)
+with middle:
+    cards("Compare heads", COMPARE, 1)
+with right:
+    cards("The KV cache", CACHE, 1)
+
+with st.expander("Weights on this machine"):
+    head_picture.weights_table()

@@ -15,7 +15,7 @@ from pages.compare.ablate.ranking import RankJob
 from serving import models
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from tests.helpers.apptest import messages, open_page, place
+from tests.helpers.apptest import messages, open_whole_page, place
 from tests.helpers.jobs import finish
 from tests.helpers.small_bert import save_bert, zeroed
 
@@ -49,7 +49,7 @@ def log_probabilities(text: str, heads: list[str], kind: str = "zero") -> torch.
 
 
 def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTest):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     before, after = (
         log_probabilities(pickers.CAPITAL, []),
         log_probabilities(pickers.CAPITAL, ["L23H4"]),
@@ -73,7 +73,7 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
 
 
 def test_single_effects_and_all_together(site: AppTest):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     site.menu_button("ablate_text_example").click("three small effects, one large").run()
     assert not site.exception
     heads = site.multiselect("ablate_heads").value
@@ -91,7 +91,7 @@ def test_single_effects_and_all_together(site: AppTest):
 
 
 def test_another_position_and_nothing_off(site: AppTest):
-    open_page(site, PAGE, ablate_position="3", ablate_kind="uniform")
+    open_whole_page(site, PAGE, ablate_position="3", ablate_kind="uniform")
     text = next(e.value for e in site.text if "predicts the token after" in e.value)
     assert "after position 3, “\u2068␣France\u2069”" in text
     site.multiselect("ablate_heads").set_value([]).run()
@@ -107,7 +107,7 @@ def test_another_position_and_nothing_off(site: AppTest):
 
 @torch.inference_mode()
 def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     site.menu_button("ablate_text_example").click("an encoder").run()
     assert not site.exception
     model = models.get(MINILM)
@@ -124,7 +124,7 @@ def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
 
 def test_ranking_by_a_button_and_its_rows(site: AppTest):
     text = "A lamp before the storm"
-    open_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
+    open_whole_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
     while_it_runs = place(site, site.dataframe[1])
@@ -154,7 +154,9 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
 def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
     monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
-    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    open_whole_page(
+        site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0"
+    )
     assert len(site.dataframe[1].value) == 6 * 12
     assert site.button("ablate_rank").disabled
     job = site.session_state["ablate_job"]
@@ -173,7 +175,7 @@ def test_the_page_does_not_wait_for_the_ranking_of_a_large_model(
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
     monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
     monkeypatch.setattr(RankJob, "work", lambda job: stopped.wait(DEADLINE))
-    open_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
+    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
     assert site.session_state["ablate_job"].live
     stopped.set()
     finish(site.session_state["ablate_job"])
@@ -183,7 +185,9 @@ def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.Mon
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
     monkeypatch.setattr(sections, "SHORT_SECONDS", 0.0)
     monkeypatch.setattr(RankJob, "work", lambda job: job.stop())
-    open_page(site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0")
+    open_whole_page(
+        site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0"
+    )
     job = site.session_state["ablate_job"]
     finish(job)
     site.run()
@@ -213,7 +217,7 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     reference = save_bert(tmp_path / "tiny-bert")
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     text = "the old lamp sings ."
-    open_page(site, PAGE, ablate_model="tiny-bert", ablate_text=text, ablate_heads="L1H4")
+    open_whole_page(site, PAGE, ablate_model="tiny-bert", ablate_text=text, ablate_heads="L1H4")
     assert not site.exception
     said = next(e.value for e in site.text if "reads [MASK]" in e.value)
     assert "position 4, in place of “\u2068sings\u2069”" in said
@@ -238,7 +242,7 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_links(site: AppTest):
     site.query_params["ablate_heads"] = ["L1H2", "L0H5"]
-    open_page(site, PAGE, ablate_text="A linked sentence", ablate_kind="uniform")
+    open_whole_page(site, PAGE, ablate_text="A linked sentence", ablate_kind="uniform")
     assert not site.exception
     assert not site.toast
     assert site.multiselect("ablate_heads").value == ["L1H2", "L0H5"]
@@ -246,7 +250,7 @@ def test_links(site: AppTest):
 
 
 def test_nonsense(site: AppTest):
-    open_page(site, PAGE, ablate_heads="L99H1", ablate_position="-4", ablate_kind="half")
+    open_whole_page(site, PAGE, ablate_heads="L99H1", ablate_position="-4", ablate_kind="half")
     assert not site.exception
     said = " ".join(toast.value for toast in site.toast)
     assert all(label in said for label in ("Heads to switch off", "Position", "How"))

@@ -15,7 +15,7 @@ from attention_core import generate
 from pages.compare.generated_tokens import run, sink, step, take_away
 from serving import models
 from serving.limits import OverLimit
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import unpacked
@@ -63,7 +63,7 @@ def heatmap(site: AppTest) -> np.ndarray:
 
 def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     ids, n_prompt, weights, output = expected
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     assert not site.exception
     assert not site.toast
     query = n_prompt + STEP - 2
@@ -123,7 +123,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
 
 def test_the_sink_s_numbers(site: AppTest, expected):
     ids, _, _, _ = expected
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     model = models.get(DECODER)
     with torch.inference_mode():
         output = model.core(torch.tensor([ids]), record=True)
@@ -151,7 +151,7 @@ def test_the_sink_s_numbers(site: AppTest, expected):
     ],
 )
 def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: str, message: str):
-    open_page(site, PAGE, generated_tokens_prompt=prompt)
+    open_whole_page(site, PAGE, generated_tokens_prompt=prompt)
     assert not site.exception
     assert any(message in m for m in messages(site))
     assert site.text_input("generated_tokens_prompt").value == prompt
@@ -159,7 +159,7 @@ def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: s
 
 def test_hostile_text_and_sampling(site: AppTest):
     prompt = "<img src=x> ![x](http://example.invalid/x.png) 👩\n**b** \u202e"
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         generated_tokens_prompt=prompt,
@@ -191,7 +191,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
     monkeypatch.setattr(run, "_make", stopped)
     settings = run.Settings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
-    open_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
+    open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
     assert asked == []
     assert not messages(site)
     assert run_line(site) == "Stopped. Press Run to start again."
@@ -226,7 +226,7 @@ def test_a_model_with_a_short_context(
     config = transformers.GPT2Config(n_positions=9, n_embd=12, n_layer=2, n_head=3)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         generated_tokens_model="tiny-gpt2",

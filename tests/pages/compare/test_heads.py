@@ -18,7 +18,7 @@ from pages.compare.heads import choices, stages, statistics, take_away, values
 from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
 from serving.models import ready
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.drawn_tensors import drawn_in, unpacked
 from ui.widgets import controls
@@ -68,7 +68,7 @@ def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
 
 
 def test_the_page_shows_what_the_tensors_hold(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         HEADS,
         heads_text=TEXT,
@@ -134,7 +134,7 @@ def test_every_step_of_the_open_head():
 
 
 def test_contributions_and_what_is_left_out(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         HEADS,
         heads_text=TEXT,
@@ -163,7 +163,7 @@ def test_contributions_and_what_is_left_out(site: AppTest):
 
 
 def test_order_and_captions_come_from_the_table(site: AppTest):
-    open_page(site, HEADS, heads_sort="Mean distance", heads_count="6", heads_text=TEXT)
+    open_whole_page(site, HEADS, heads_sort="Mean distance", heads_count="6", heads_text=TEXT)
     table = statistics.table(runs.run(ENCODER, TEXT))
     arrangement = components(site)["arrangement"]
     assert arrangement["order"] == list(np.argsort(-table["distance"].to_numpy())[:6])
@@ -181,7 +181,9 @@ def test_heads_without_a_value_come_last():
 
 
 def test_one_scale_and_the_threshold(site: AppTest):
-    open_page(site, HEADS, heads_text=TEXT, heads_scale="one for all heads", heads_threshold="30")
+    open_whole_page(
+        site, HEADS, heads_text=TEXT, heads_scale="one for all heads", heads_threshold="30"
+    )
     shown = components(site)
     run = runs.run(ENCODER, TEXT)
     largest = float(run.weights.max())
@@ -229,7 +231,7 @@ def choice(layer: int, head: int) -> HeadChoice:
 
 def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     text = "word " * 255
-    open_page(site, HEADS, heads_text=text)
+    open_whole_page(site, HEADS, heads_text=text)
     assert any("257 tokens long, 1 over the limit of 256" in m for m in messages(site))
     assert site.text_input("heads_text").value == text
     site.text_input("heads_text").set_value("word " * 254).run()
@@ -238,7 +240,7 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
 
 
 def test_a_pair_beyond_a_shorter_text_becomes_its_last(site: AppTest):
-    open_page(site, HEADS, heads_query="14", heads_key="13")
+    open_whole_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
     site.text_input("heads_text").set_value("one").run()
     assert not site.exception
@@ -250,7 +252,7 @@ def test_a_pair_beyond_a_shorter_text_becomes_its_last(site: AppTest):
 
 
 def test_the_default_pair_is_the_lectures(site: AppTest):
-    open_page(site, HEADS)
+    open_whole_page(site, HEADS)
     header = components(site)["map"][0]
     row, column = header["chosen"]
     assert (header["labels"][row], header["labels"][column]) == ("it", "animal")

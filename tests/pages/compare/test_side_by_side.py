@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from pretrained.tokenization.tokens import Tokens
 from serving import models
-from tests.helpers.apptest import SIDE, maps, messages, open_page
+from tests.helpers.apptest import SIDE, maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
 from ui.widgets import controls
@@ -62,7 +62,7 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
 
 def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     text = "Two kettles sing before one lamp"
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     site.text_input("side_by_side_text").set_value(text).run()
     site.select_slider("side_by_side_a_layer").set_value(5)
     site.select_slider("side_by_side_a_head").set_value(11)
@@ -80,7 +80,7 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
 
 
 def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
     site.text_input("side_by_side_text").set_value("word " * 60).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
@@ -102,7 +102,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
         return original(where)
 
     monkeypatch.setattr(models, "loaded", loaded)
-    open_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
+    open_whole_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["title"] == "SmolLM2 135M Instruct, L3H1"
     message = site.warning[0].value
@@ -112,7 +112,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
 
 
 def test_the_table_is_the_picture(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     for (_, values), table in zip(maps(site)[:2], site.dataframe[1:], strict=True):
         frame = table.value
         assert (frame["weight"].diff().dropna() <= 0).all()
@@ -123,14 +123,14 @@ def test_the_table_is_the_picture(site: AppTest):
 
 
 def test_the_same_model_on_both_sides(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
     assert [header["causal"] for header, _ in maps(site)[:2]] == [False, False]
 
 
 def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     site.select_slider("side_by_side_b_layer").set_value(29).run()
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
@@ -139,7 +139,7 @@ def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
 
 
 def test_presets_fill_the_box(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     for sentence in controls.SENTENCES:
         site.menu_button("side_by_side_text_example").click(sentence).run()
         assert site.text_input("side_by_side_text").value == sentence
@@ -148,7 +148,7 @@ def test_presets_fill_the_box(site: AppTest):
 
 def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     text = "word " * 270
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     site.text_input("side_by_side_text").set_value(text).run()
     assert not site.exception
     # 270 words and [CLS], [SEP]; 16 tokens over 256
@@ -157,13 +157,13 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
 
 
 def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
-    open_page(site, SIDE)
+    open_whole_page(site, SIDE)
     site.text_input("side_by_side_text").set_value("").run()
     assert any("type a word or more" in m for m in messages(site))
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         SIDE,
         side_by_side_text="A linked sentence",
@@ -180,7 +180,7 @@ def test_a_link_restores_the_view(site: AppTest):
 
 
 def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         SIDE,
         side_by_side_a_layer="99",
@@ -201,7 +201,9 @@ TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
 
 
 def test_left_minus_right_over_shared_units(site: AppTest):
-    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
+    open_whole_page(
+        site, SIDE, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5"
+    )
     assert not site.exception
     *_, (header, values) = maps(site)
     units = matched(TEXT)
@@ -233,7 +235,7 @@ def test_left_minus_right_over_shared_units(site: AppTest):
 
 
 def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
-    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_rows="true")
+    open_whole_page(site, SIDE, side_by_side_text=TEXT, side_by_side_rows="true")
     table = site.dataframe[0].value
     sums = table.groupby("query unit")[["left", "right"]].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
@@ -246,7 +248,7 @@ def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
 
 
 def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
-    open_page(site, SIDE, side_by_side_text=TEXT, side_by_side_view="words")
+    open_whole_page(site, SIDE, side_by_side_text=TEXT, side_by_side_view="words")
     (left, first), (right, second), (signed, _) = maps(site)
     words = ["The", "lighthouse", "keeper's", "unfathomable", "daydreams", "didn't", "fade", "."]
     assert left["labels"] == ["[CLS]", *words, "[SEP]"]
@@ -260,7 +262,7 @@ def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
 
 
 def test_a_head_beside_itself_differs_nowhere(site: AppTest):
-    open_page(site, SIDE, side_by_side_b_model=ENCODER)
+    open_whole_page(site, SIDE, side_by_side_b_model=ENCODER)
     (left, _), (_, _), (header, values) = maps(site)
     assert values.shape[0] == len(left["labels"])  # [CLS] and [SEP] are partners here
     assert not values.any()
@@ -269,7 +271,7 @@ def test_a_head_beside_itself_differs_nowhere(site: AppTest):
 
 
 def test_two_decoder_heads_hide_the_same_half(site: AppTest):
-    open_page(site, SIDE, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
+    open_whole_page(site, SIDE, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
     *_, (header, values) = maps(site)
     expected = weights(DECODER, controls.ANIMAL, 7, 1) - weights(DECODER, controls.ANIMAL, 3, 1)
     lower = np.tril(np.ones_like(values, dtype=bool))
@@ -279,7 +281,7 @@ def test_two_decoder_heads_hide_the_same_half(site: AppTest):
 
 
 def test_another_sentence_on_the_right(site: AppTest):
-    open_page(site, SIDE, side_by_side_two="true", side_by_side_b_model=ENCODER)
+    open_whole_page(site, SIDE, side_by_side_two="true", side_by_side_b_model=ENCODER)
     assert site.text_input("side_by_side_text_b").value.endswith("too wide")
     *_, (header, values) = maps(site)
     assert header["labels"] == [
@@ -308,7 +310,7 @@ def test_another_sentence_on_the_right(site: AppTest):
 
 
 def test_sentences_without_a_common_token(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         SIDE,
         side_by_side_two="true",
@@ -323,7 +325,7 @@ def test_sentences_without_a_common_token(site: AppTest):
 
 def test_the_core_beside_the_reference_model(site: AppTest):
     text = "Five boats, one lamp"
-    open_page(
+    open_whole_page(
         site,
         SIDE,
         side_by_side_text=text,

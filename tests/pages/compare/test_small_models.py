@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import VIEWS, open_page
+from tests.helpers.apptest import VIEWS, open_whole_page
 
 NAME = "one-head"
 
@@ -32,6 +32,6 @@ def test_a_model_of_one_head(
     page = Path(view).parent.name
     text_key = f"{page}_prompt" if page == "generated_tokens" else f"{page}_text"
     model_key = f"{page}_a_model" if page == "side_by_side" else f"{page}_model"
-    open_page(site, view, **{text_key: text, model_key: NAME})
+    open_whole_page(site, view, **{text_key: text, model_key: NAME})
     assert not site.exception
     assert site.session_state[model_key] == NAME

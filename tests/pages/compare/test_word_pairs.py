@@ -12,7 +12,7 @@ import pretrained
 from pages.compare.word_pairs import questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from ui.widgets import controls
 
@@ -48,7 +48,7 @@ def metrics(site: AppTest) -> dict[str, str]:
 
 
 def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     assert not site.exception
     table = site.dataframe[0].value
     top = [(int(row["layer"]), int(row["head"])) for _, row in table.head(2).iterrows()]
@@ -64,7 +64,9 @@ def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
 
 def test_the_numbers_are_those_of_the_tensors(site: AppTest):
     """Words of several tokens: "didn't" is three here, and one of them in the query."""
-    open_page(site, PAGE, word_pairs_query="didn't", word_pairs_a="street", word_pairs_b="animal")
+    open_whole_page(
+        site, PAGE, word_pairs_query="didn't", word_pairs_a="street", word_pairs_b="animal"
+    )
     w, tokens = weights(ENCODER, controls.ANIMAL)
     query, a, b = (holding(tokens, word) for word in ("didn't", "street", "animal"))
     assert len(query) == 3
@@ -116,7 +118,7 @@ def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
 
 
 def test_the_two_readings_of_the_artist(site: AppTest):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     site.menu_button("word_pairs_text_example").click("brush: artist or woman?").run()
     assert not site.exception
     assert site.text_input("word_pairs_text").value == controls.ARTIST
@@ -132,7 +134,7 @@ def test_the_two_readings_of_the_artist(site: AppTest):
 
 
 def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         word_pairs_text=controls.ARTIST,
@@ -154,7 +156,7 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
 
 
 def test_a_second_word_that_comes_later_is_said(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         word_pairs_text=controls.GOVERNMENT,
@@ -177,7 +179,7 @@ def test_every_question_asks_for_words_of_its_sentence():
 
 @pytest.mark.parametrize("text", ["", "word", " \n "])
 def test_fewer_than_two_words(site: AppTest, text: str):
-    open_page(site, PAGE)
+    open_whole_page(site, PAGE)
     site.text_input("word_pairs_text").set_value(text).run()
     assert not site.exception
     assert any("at least two words" in message for message in messages(site))
@@ -195,7 +197,7 @@ def test_fewer_than_two_words(site: AppTest, text: str):
     ],
 )
 def test_hostile_text(site: AppTest, name: str, text: str):
-    open_page(site, PAGE, word_pairs_model=name)
+    open_whole_page(site, PAGE, word_pairs_model=name)
     site.text_input("word_pairs_text").set_value(text).run()
     assert not site.exception
     assert site.metric or messages(site)
@@ -205,7 +207,7 @@ def test_hostile_text(site: AppTest, name: str, text: str):
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         word_pairs_text="Two lamps and two kettles",
@@ -225,7 +227,7 @@ def test_a_link_restores_the_view(site: AppTest):
 
 
 def test_a_word_that_the_new_sentence_lacks_is_let_go(site: AppTest):
-    open_page(site, PAGE, word_pairs_query="it", word_pairs_a="animal")
+    open_whole_page(site, PAGE, word_pairs_query="it", word_pairs_a="animal")
     site.text_input("word_pairs_text").set_value("seven small ships").run()
     assert not site.exception
     assert [site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b")] == [

@@ -6,7 +6,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/kv_cache/calculator/page.py"
@@ -27,7 +27,7 @@ def preset(site: AppTest, name: str) -> AppTest:
 
 
 def test_the_numbers_are_those_of_the_shapes(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits; 8 sequences of 32,768 tokens
     cache = 32 * 8 * 128 * 2 * 2 * 32_768 * 8
@@ -52,7 +52,7 @@ def test_the_numbers_are_those_of_the_shapes(site: AppTest):
 
 
 def test_the_lecture_s_examples_come_out(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     preset(site, "Lecture: 30B")
     assert site.subheader[0].value == "180.4 GB of cache"
     assert formula(site).endswith("= 180,388,626,432 bytes")
@@ -68,7 +68,7 @@ def test_the_lecture_s_examples_come_out(site: AppTest):
 
 
 def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
-    open_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
+    open_whole_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
     parts = formula(site).splitlines()
     assert parts[0].startswith("10 layers × 8 sequences × 32,768 tokens × ")
     assert parts[1].startswith("52 layers × 8 sequences × 1,024 tokens kept, of a window of 1,024")
@@ -86,7 +86,7 @@ def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
 def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: AppTest):
     own = {"model": "My own shapes", "n_layers": "3", "n_heads": "10", "n_kv_heads": "5",
            "head_size": "7", "batch": "2", "context": "128", "cache": "float32"}  # fmt: skip
-    open_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
+    open_whole_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
     assert formula(site).endswith(f"= {3 * 2 * 128 * 5 * 7 * 2 * 4:,} bytes")
     site.number_input("calculator_n_kv_heads").set_value(4.0).run()
     assert messages(site) == ["10 query heads do not divide among 4 key/value heads"]
@@ -95,7 +95,7 @@ def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: App
 
 
 def test_charts_hold_what_the_tables_hold(site: AppTest):
-    open_page(site, VIEW, calculator_model="DeepSeek-V2")
+    open_whole_page(site, VIEW, calculator_model="DeepSeek-V2")
     by_context, of_models, of_family = drawn_charts(site)
     lines = by_context.layers[0]
     assert set(lines["what"]) == {"as it is", "as plain multi-head"}

@@ -14,7 +14,7 @@ from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
 from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
-from tests.helpers.apptest import maps, messages, open_page
+from tests.helpers.apptest import maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, Map
 
@@ -51,7 +51,7 @@ def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tens
 
 def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     prompt, new, keys, values, logits = expected
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     assert not site.exception
     assert not site.toast
     assert not messages(site)
@@ -168,7 +168,7 @@ def test_downloads_and_snippet(expected):
     ],
 )
 def test_bad_input_says_why_and_stays(site: AppTest, link: dict[str, str], message: str):
-    open_page(site, PAGE, **link)
+    open_whole_page(site, PAGE, **link)
     assert not site.exception
     assert any(message in m for m in messages(site))
     assert site.text_input("inside_the_cache_prompt").value == link["inside_the_cache_prompt"]
@@ -176,7 +176,7 @@ def test_bad_input_says_why_and_stays(site: AppTest, link: dict[str, str], messa
 
 def test_hostile_text(site: AppTest):
     hostile = "<img src=x> ![x](http://example.invalid/x.png) **b** \u202e"
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         inside_the_cache_prompt=hostile,
@@ -199,7 +199,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
     monkeypatch.setattr(run, "_make", make)
     settings = run.Settings(DECODER, PROMPT, 4)
     site.session_state["inside_the_cache_run_stopped"] = settings
-    open_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
+    open_whole_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
     assert asked == []
     site.button("inside_the_cache_run_go").click().run()
     assert asked == [settings]
@@ -210,7 +210,7 @@ def test_a_stopped_filling_leaves_the_rest_and_starts_again(site: AppTest):
     settings = run.Settings(DECODER, PROMPT, N_NEW)
     full.full.clear()
     site.session_state["inside_the_cache_fill_stopped"] = (settings, ROOM)
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     assert not site.exception
     assert len(maps(site)) == 4  # keys, values, and both pictures of the crop
     assert [line.proto.text for line in site.get("progress")][1:] == [
@@ -247,7 +247,7 @@ def test_a_model_with_a_short_context(
     config = transformers.GPT2Config(n_positions=9, n_embd=12, n_layer=2, n_head=3)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    open_page(
+    open_whole_page(
         site,
         PAGE,
         inside_the_cache_model="tiny-gpt2",
@@ -305,7 +305,7 @@ def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
     ids = tokenizer.encode(prompt).ids
     ends = generate(bundled(DECODER).core, ids, max_new_tokens=1)
     monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
-    open_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
+    open_whole_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
     assert not site.exception
     _, drawn = maps(site)[0]
     assert drawn.shape[0] == len(ids) + 8  # allocated for the nine that were asked for

@@ -40,7 +40,7 @@ from serving import jobs, turns
 from serving.jobs import JobQueue
 from serving.limits import MAX_TIMED_RUNS, OverLimit
 from serving.step_times import StepTime
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.jobs import finish
 from tests.helpers.snippets import executed
@@ -331,7 +331,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     site: AppTest, capsys: pytest.CaptureFixture[str]
 ):
     link = {"timing_model": TINY, "timing_tokens": "16", "timing_repeats": "2"}
-    open_page(site, VIEW, **link, timing_prompt="A linked text")
+    open_whole_page(site, VIEW, **link, timing_prompt="A linked text")
     assert site.text_input("timing_prompt").value == "A linked text"
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
     assert any("belong to other settings" in element.value for element in site.info)
@@ -379,7 +379,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
 
 
 def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     assert "timing_job" not in site.session_state  # nothing is measured unasked
     run = stored.run()
@@ -426,7 +426,7 @@ def test_a_run_is_stored_and_read_again():
 
 
 def test_bad_input_is_a_message_and_stays(site: AppTest):
-    open_page(site, VIEW, timing_model=TINY, timing_prompt=" ", timing_tokens="16")
+    open_whole_page(site, VIEW, timing_model=TINY, timing_prompt=" ", timing_tokens="16")
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
     site.text_input("timing_prompt").set_value("").run()
     run_job(site)

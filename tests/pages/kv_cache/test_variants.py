@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
-from tests.helpers.apptest import messages, open_page, place
+from tests.helpers.apptest import messages, open_whole_page, place
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.jobs import finish
@@ -41,7 +41,7 @@ def said(site: AppTest, words: str) -> str:
 
 
 def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
-    open_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
+    open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
     assert not site.exception
     n = len(TEXT)
     table = frame(site, "measured, B").set_index("form")
@@ -78,7 +78,7 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
 
 
 def test_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
-    open_page(site, VIEW, variants_form="GQA 6")
+    open_whole_page(site, VIEW, variants_form="GQA 6")
     assert site.select_slider("variants_form").value == "GQA 6"
     site.select_slider("variants_heads").set_value(9).run()
     assert not site.exception
@@ -98,7 +98,7 @@ def test_cached_keys_are_those_of_the_models():
 
 @pytest.mark.parametrize(("model", "heads"), [(ENCODER, 2), (DECODER, 1)])
 def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int):
-    open_page(site, VIEW, variants_text=TEXT, variants_model=model)
+    open_whole_page(site, VIEW, variants_text=TEXT, variants_model=model)
     assert not site.exception
     own = bundled(model)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
@@ -125,7 +125,7 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
 
 
 def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
-    open_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
+    open_whole_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
     own = bundled(DECODER)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
     with torch.inference_mode():
@@ -144,7 +144,7 @@ def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
 
 def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timing, "REPEATS", 3)
-    open_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
+    open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
     assert said(site, "Times are not measured yet")
     counted = frame(site, "operations, MHA = 1").set_index("form")
     # one step of 4 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
@@ -201,7 +201,7 @@ def test_a_stopped_measurement_ends_and_keeps_nothing():
     [("", "type a word"), ("é" * 300, "600 bytes, 88 over the limit of 512"), ("a" * 5000, "over")],
 )
 def test_prompts_that_cannot_be_run_are_named(site: AppTest, text: str, said: str):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_input("variants_text").set_value(text).run()
     assert not site.exception
     assert said in messages(site)[0]
@@ -209,7 +209,7 @@ def test_prompts_that_cannot_be_run_are_named(site: AppTest, text: str, said: st
 
 
 def test_the_page_opens_on_the_lectures_sentence_with_a_group_of_three(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert site.text_input("variants_text").value == controls.ANIMAL
     assert site.select_slider("variants_form").value == "GQA 4"
     assert not messages(site)

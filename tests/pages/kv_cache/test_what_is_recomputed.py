@@ -17,7 +17,7 @@ from attention_core.costs.formulas import forward_flops
 from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run, take_away
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 
 PAGE = "pages/kv_cache/what_is_recomputed/page.py"
@@ -67,7 +67,7 @@ def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]
 
 def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     ids, n_prompt, now, before = expected
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     assert not site.exception
     assert not site.toast
     n = n_prompt + STEP - 1
@@ -110,7 +110,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 
 def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
-    open_page(site, PAGE, **LINK)
+    open_whole_page(site, PAGE, **LINK)
     config, n = bundled(DECODER).core.config, n_prompt + STEP - 1
     total = next(d.value for d in site.dataframe if "there a step ago" in d.value).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
@@ -195,7 +195,7 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     [("", "type a word or more"), ("a " * 40, "over the limit of 16 for a page that draws")],
 )
 def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: str, message: str):
-    open_page(site, PAGE, what_is_recomputed_prompt=prompt)
+    open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt)
     assert not site.exception
     assert any(message in m for m in messages(site))
     assert site.text_input("what_is_recomputed_prompt").value == prompt
@@ -203,7 +203,7 @@ def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: s
 
 def test_hostile_text(site: AppTest):
     prompt = "<img/> ![x](y) \u202e**b"
-    open_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")
+    open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")
     assert not site.exception
     assert not messages(site)
     assert not any("<img" in m.value or "![x]" in m.value for m in site.markdown)
@@ -224,7 +224,7 @@ def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.
     with pytest.raises(OverLimit, match="over the limit of 1. Choose fewer tokens"):
         run.growth(settings)
     site.session_state["what_is_recomputed_stopped"] = settings
-    open_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")
+    open_whole_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")
     assert not site.exception
     assert not site.get("bidi_component")
     button = site.button("what_is_recomputed_go")
@@ -243,7 +243,7 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "short")
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     small = {"what_is_recomputed_model": "short", "what_is_recomputed_tokens": "8"}
-    open_page(site, PAGE, what_is_recomputed_prompt="it saw it", **small)
+    open_whole_page(site, PAGE, what_is_recomputed_prompt="it saw it", **small)
     assert not site.exception
     assert not messages(site)
     assert site.session_state["what_is_recomputed_model"] == "short"

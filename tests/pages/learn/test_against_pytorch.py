@@ -14,7 +14,7 @@ from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
 from serving import measure
 from serving.limits import MAX_SEED
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
 from ui.charts import show
@@ -76,7 +76,7 @@ def test_the_windows_are_those_of_torch(
 ):
     setting = {"width": width, "heads": heads, "tokens": tokens, "batch": batch, "seed": seed}
     query = {KEY + name: str(value) for name, value in setting.items()}
-    open_page(site, VIEW, **query, **{KEY + "causal": str(causal), KEY + "bias": str(bias)})
+    open_whole_page(site, VIEW, **query, **{KEY + "causal": str(causal), KEY + "bias": str(bias)})
     assert not site.exception
     assert not messages(site)
     ours, theirs, weights = peers(width, heads, tokens, batch, seed, causal, bias)
@@ -95,7 +95,7 @@ def test_the_windows_are_those_of_torch(
 
 
 def test_products_and_memory_are_counted(site: AppTest):
-    open_page(site, VIEW, **{KEY + "heads": "12", KEY + "tokens": "20", KEY + "batch": "3"})
+    open_whole_page(site, VIEW, **{KEY + "heads": "12", KEY + "tokens": "20", KEY + "batch": "3"})
     products, memory = site.table[1].value, site.table[2].value
     assert products["counted"].tolist() == [37, 4, 2, 2, 4]
     assert products["q, k, v + output"].tolist() == ["36 + 1", "3 + 1", "1 + 1", "1 + 1", "3 + 1"]
@@ -108,7 +108,7 @@ def test_products_and_memory_are_counted(site: AppTest):
 
 
 def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
-    open_page(site, VIEW, **{KEY + "width": "64", KEY + "heads": "12"})
+    open_whole_page(site, VIEW, **{KEY + "width": "64", KEY + "heads": "12"})
     assert not site.exception
     (message,) = messages(site)
     assert "d_out (64) must be divisible by num_heads (12)" in message
@@ -121,7 +121,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
 
 @pytest.mark.parametrize("end", [0, -1])
 def test_every_control_at_its_ends(site: AppTest, end: int):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.select_slider(KEY + "width").set_value(lesson.WIDTHS[end])
     site.select_slider(KEY + "heads").set_value(lesson.HEADS[end])
     site.slider(KEY + "tokens").set_value((1, lesson.MAX_TOKENS)[end])
@@ -136,7 +136,7 @@ def test_every_control_at_its_ends(site: AppTest, end: int):
 
 def test_nonsense_in_a_link_falls_back(site: AppTest):
     names = ("width", "heads", "tokens", "batch", "seed", "causal", "bias", "time_width")
-    open_page(site, VIEW, **{KEY + name: "<b>x" for name in names})
+    open_whole_page(site, VIEW, **{KEY + name: "<b>x" for name in names})
     assert not site.exception
     assert site.select_slider(KEY + "width").value == 24
     assert site.slider(KEY + "tokens").value == 10
@@ -145,7 +145,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
 
 def test_times_are_measured_on_the_button_only(site: AppTest):
     measure.clear()
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     status = [text.value for text in site.text if text.value.startswith("Measured")]
     assert re.match(r"Measured at \d\d:\d\d:\d\d UTC: width 192, 32 tokens, batch 1", status[0])
     assert site.dataframe[0].value["heads"].tolist() == [1, 8, 32, 96]

@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.ladder import stages
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -45,7 +45,7 @@ def check(site: AppTest) -> str:
 def test_the_page_shows_the_lectures_numbers(
     site: AppTest, rung: str, kind: str, block: str, names: tuple[str, ...]
 ):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, rung, kind)
     shown = panels(site)
     for name in names:
@@ -56,7 +56,7 @@ def test_the_page_shows_the_lectures_numbers(
 
 
 def test_the_wrapper_and_the_weight_splits_of_the_article(site: AppTest):
-    open_page(site, VIEW, ladder_causal="false")
+    open_whole_page(site, VIEW, ladder_causal="false")
     choose(site, "wrapper", "nine tokens")
     site.toggle("ladder_causal").set_value(False).run()
     expected = NUMBERS["001_multi_head_wrapper_seed123"]["context"]
@@ -71,7 +71,7 @@ def test_the_wrapper_and_the_weight_splits_of_the_article(site: AppTest):
 
 @pytest.mark.parametrize("rung", stages.RUNGS)
 def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest, rung: str):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, rung, "nine tokens")
     shown = panels(site)
     # both sides are float32 sums of the same few products
@@ -90,7 +90,7 @@ def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest, run
 
 
 def test_dropout_drops_and_another_seed_drops_others(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, "dropout")
     first = panels(site)["weights"]
     np.testing.assert_allclose(
@@ -103,7 +103,7 @@ def test_dropout_drops_and_another_seed_drops_others(site: AppTest):
 
 
 def test_a_score_by_hand(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, "v1")
     site.select_slider("ladder_i").set_value(5)
     site.select_slider("ladder_j").set_value(2).run()
@@ -127,7 +127,7 @@ def test_a_score_by_hand(site: AppTest):
 
 @pytest.mark.parametrize("rung", ["simplified", "causal", "wrapper"])
 def test_a_query_is_a_search(site: AppTest, rung: str):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, rung)
     site.select_slider("ladder_i").set_value(2).run()
     shown, found = panels(site), site.dataframe[0].value
@@ -145,7 +145,7 @@ def test_a_query_is_a_search(site: AppTest, rung: str):
 
 
 def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     by_sum = NUMBERS["002_simplified_self_attention"]["weights_by_sum_row2"]
     for times, broken in ((1, 0), (50, 0), (60, 1), (100, 4), (10_000, 6)):
         site.select_slider("ladder_times").set_value(times).run()
@@ -163,7 +163,7 @@ def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
 
 
 def test_an_own_matrix_and_what_is_refused(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, "simplified", "my matrix")
     box = site.text_area("ladder_matrix")
     box.set_value("3 0; 0 4; 1 1").run()
@@ -184,7 +184,7 @@ def test_an_own_matrix_and_what_is_refused(site: AppTest):
 
 
 def test_positions_that_are_gone_become_the_last(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, "wrapper", "nine tokens")
     site.select_slider("ladder_i").set_value(8)
     site.slider("ladder_heads").set_value(4)
@@ -201,7 +201,7 @@ def test_positions_that_are_gone_become_the_last(site: AppTest):
 
 
 def test_heads_that_do_not_divide_the_width(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     choose(site, "splits")
     site.slider("ladder_heads").set_value(3).run()
     assert any("d_out (2) must be divisible by num_heads (3)" in m for m in messages(site))
@@ -212,7 +212,7 @@ def test_heads_that_do_not_divide_the_width(site: AppTest):
 
 def test_rows_of_a_real_sentence(site: AppTest):
     text = "Two kettles sing"
-    open_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
+    open_whole_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
     assert not site.exception
     model = bundled(ENCODER)
     ids = torch.tensor(model.tokenizer.encode(text).ids)
@@ -231,7 +231,7 @@ def test_rows_of_a_real_sentence(site: AppTest):
 
 @pytest.mark.parametrize("text", ["", "word " * 40, "<img src=x onerror=alert(1)> **b**", "\u202e"])
 def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
-    open_page(site, VIEW, ladder_input="my sentence")
+    open_whole_page(site, VIEW, ladder_input="my sentence")
     site.text_input("ladder_text").set_value(text).run()
     assert not site.exception
     assert "scores" in panels(site) or messages(site)
@@ -239,7 +239,7 @@ def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
 
 
 def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights: None):
-    open_page(site, VIEW, ladder_input="my sentence")
+    open_whole_page(site, VIEW, ladder_input="my sentence")
     assert not site.exception
     assert any("make run" in message for message in messages(site))
     choose(site, "splits")
@@ -247,7 +247,7 @@ def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights:
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         ladder_rung="splits",
@@ -272,7 +272,7 @@ def test_a_link_restores_the_view(site: AppTest):
 
 
 def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         ladder_rung="v9",

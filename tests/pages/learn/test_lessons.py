@@ -3,7 +3,15 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import HOME, MAX_WORDS, VIEWS, open_page, questions, words
+from tests.helpers.apptest import (
+    HOME,
+    MAX_WORDS,
+    VIEWS,
+    open_page,
+    open_whole_page,
+    questions,
+    words,
+)
 from ui.widgets.quiz import QUESTIONS, Question
 
 LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]
@@ -11,7 +19,7 @@ LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]
 
 @pytest.mark.parametrize("view", LESSONS)
 def test_a_lesson_is_short(site: AppTest, view: str):
-    open_page(site, view)
+    open_whole_page(site, view)
     assert not site.exception
     assert words(site) < MAX_WORDS
 

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.masking import charts, numbers
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -30,7 +30,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def test_the_article_s_masks(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     shown, block = panels(site), NUMBERS["001_masking"]
     scores = np.array(block["scores"])
@@ -52,7 +52,7 @@ def test_the_article_s_masks(site: AppTest):
 
 
 def test_zeroing_breaks_the_sums_and_dividing_repairs_them(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     shown, table = panels(site), site.dataframe[1].value
     np.testing.assert_array_equal(
         shown["future set to 0"], np.where(triangle(9), shown["softmax over all"], 0)
@@ -65,7 +65,7 @@ def test_zeroing_breaks_the_sums_and_dividing_repairs_them(site: AppTest):
 
 
 def test_the_triangle_grows_token_by_token(site: AppTest):
-    open_page(site, VIEW, masking_tokens="1")
+    open_whole_page(site, VIEW, masking_tokens="1")
     seen = []
     for count in range(1, 10):
         scores = panels(site)["scores with the mask"]
@@ -84,7 +84,7 @@ def test_the_triangle_grows_token_by_token(site: AppTest):
 
 
 def test_every_fill_and_what_it_lets_through(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     scores = numbers.example("boy").values
     totals = []
     for fill in ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf"):
@@ -103,7 +103,7 @@ def test_every_fill_and_what_it_lets_through(site: AppTest):
 
 
 def test_the_articles_dropout(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     shown, block = panels(site), NUMBERS["001_dropout_seed123"]
     np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
     np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
@@ -114,7 +114,7 @@ def test_the_articles_dropout(site: AppTest):
 
 
 def test_draw_again_is_another_seed_in_the_address(site: AppTest):
-    open_page(site, VIEW, masking_what="the masked weights")
+    open_whole_page(site, VIEW, masking_what="the masked weights")
     first = panels(site)
     np.testing.assert_array_equal(first["before"], first["−∞ before the softmax"])
     site.button("masking_redraw").click().run()
@@ -130,7 +130,7 @@ def test_draw_again_is_another_seed_in_the_address(site: AppTest):
 
 @pytest.mark.parametrize("p", [0.1, 0.9])
 def test_the_average_nears_the_weights(site: AppTest, p: float):
-    open_page(site, VIEW, masking_what="the masked weights")
+    open_whole_page(site, VIEW, masking_what="the masked weights")
     site.slider("masking_p").set_value(p).run()
     assert not site.exception
     table = site.dataframe[3].value
@@ -148,7 +148,7 @@ def test_the_average_nears_the_weights(site: AppTest, p: float):
 
 def test_scores_of_a_real_head(site: AppTest):
     text = "Two kettles sing loudly"
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         masking_input="my sentence",
@@ -180,7 +180,7 @@ def test_scores_of_a_real_head(site: AppTest):
 
 @pytest.mark.parametrize("text", ["", "word " * 40, "<img src=x onerror=alert(1)> **b**", "\u202e"])
 def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
-    open_page(site, VIEW, masking_input="my sentence")
+    open_whole_page(site, VIEW, masking_input="my sentence")
     site.text_input("masking_text").set_value(text).run()
     assert not site.exception
     assert "weights" in panels(site) or messages(site)
@@ -189,7 +189,7 @@ def test_hostile_empty_and_long_sentences(site: AppTest, text: str):
 
 
 def test_fewer_tokens_than_the_slider_had(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.select_slider("masking_tokens").set_value(9).run()
     site.button_group("masking_input").set_value("six tokens").run()
     assert not site.exception
@@ -202,7 +202,7 @@ def test_fewer_tokens_than_the_slider_had(site: AppTest):
 
 
 def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights: None):
-    open_page(site, VIEW, masking_input="my sentence")
+    open_whole_page(site, VIEW, masking_input="my sentence")
     assert not site.exception
     assert any("make run" in message for message in messages(site))
     site.button_group("masking_input").set_value("six tokens").run()
@@ -210,7 +210,7 @@ def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights:
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         masking_input="six tokens",
@@ -231,7 +231,7 @@ def test_a_link_restores_the_view(site: AppTest):
 
 
 def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         masking_input="ten",

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.scaling import experiment, real_head, softmax
-from tests.helpers.apptest import maps, messages, open_page
+from tests.helpers.apptest import maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -55,7 +55,7 @@ def test_the_course_s_experiment():
 
 
 def test_the_first_section_shows_the_softmaxes(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_input("scaling_logits").set_value("1; -2, 0.5 3").run()
     site.select_slider("scaling_temperature").set_value(0.5).run()
     logits = torch.tensor([1.0, -2.0, 0.5, 3.0])
@@ -68,7 +68,7 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
 
 
 def test_presets_fill_the_box(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     for name, typed in softmax.ARTICLE.items():
         site.menu_button("scaling_example").click(name).run()
         assert site.text_input("scaling_logits").value == typed
@@ -89,7 +89,7 @@ def test_presets_fill_the_box(site: AppTest):
     ],
 )
 def test_scores_that_are_none(site: AppTest, typed: str, message: str):
-    open_page(site, VIEW, scaling_logits=typed)
+    open_whole_page(site, VIEW, scaling_logits=typed)
     assert not site.exception
     assert any(message in shown for shown in messages(site))
     assert site.text_input("scaling_logits").value == typed
@@ -99,7 +99,7 @@ def test_scores_that_are_none(site: AppTest, typed: str, message: str):
 
 
 def test_sums_that_turn_round_or_vanish(site: AppTest):
-    open_page(site, VIEW, scaling_logits="-1 1")
+    open_whole_page(site, VIEW, scaling_logits="-1 1")
     assert not site.exception
     assert any("add up to 0" in info.value for info in site.info)
     assert "over their sum" not in tables(site)[1]
@@ -109,7 +109,7 @@ def test_sums_that_turn_round_or_vanish(site: AppTest):
 
 @pytest.mark.parametrize("typed", ["1000000 -1000000", "0 0", " ".join(["1e-30"] * 16), "[1, 2]"])
 def test_extreme_scores(site: AppTest, typed: str):
-    open_page(site, VIEW, scaling_logits=typed)
+    open_whole_page(site, VIEW, scaling_logits=typed)
     assert not site.exception
     assert not messages(site)
     for temperature in (softmax.TEMPERATURES[0], softmax.TEMPERATURES[-1]):
@@ -121,7 +121,7 @@ def test_extreme_scores(site: AppTest, typed: str):
 @pytest.mark.parametrize("d_k", [1, 64, 1024])
 def test_the_numbers_of_one_size(site: AppTest, d_k: int):
     seed = 5
-    open_page(site, VIEW, scaling_d_k=str(d_k), scaling_seed=str(seed))
+    open_whole_page(site, VIEW, scaling_d_k=str(d_k), scaling_seed=str(seed))
     generator = torch.Generator().manual_seed(seed)
     shape = (experiment.N_DRAWS, experiment.N_TOKENS, experiment.D_KS[-1])
     q, k = torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)
@@ -147,7 +147,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
 @pytest.mark.parametrize(("model", "layer", "head"), [(ENCODER, 3, 1), (DECODER, 29, 8)])
 def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int):
     text = "Nine bells rang over the harbour"
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         scaling_text=text,
@@ -186,7 +186,7 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
 
 
 def test_the_original_is_what_the_model_computed(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     model = bundled(ENCODER)
     ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
     with torch.inference_mode():
@@ -199,14 +199,14 @@ def test_the_original_is_what_the_model_computed(site: AppTest):
 )
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
 def test_sentences_of_all_kinds(site: AppTest, model: str, text: str):
-    open_page(site, VIEW, scaling_model=model, scaling_text=text)
+    open_whole_page(site, VIEW, scaling_model=model, scaling_text=text)
     assert not site.exception
     assert maps(site) or messages(site)
     assert site.text_input("scaling_text").value == text
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         scaling_logits="1 2",
@@ -243,7 +243,7 @@ def test_a_link_restores_the_view(site: AppTest):
 )
 @pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
 def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_page(site, VIEW, **{parameter: value})
+    open_whole_page(site, VIEW, **{parameter: value})
     assert not site.exception
     assert any(label in toast.value for toast in site.toast)
     assert maps(site)
@@ -251,7 +251,7 @@ def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: st
 
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_the_first_two_sections_stay(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert any("make run" in message for message in messages(site))
     assert len(drawn_charts(site)) == 3
     assert not maps(site)

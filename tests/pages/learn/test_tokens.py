@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.learn.tokens import cuts, embeddings, tokenizers
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn
 from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
@@ -38,7 +38,7 @@ def panels(site: AppTest) -> dict[str, np.ndarray]:
 
 
 def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     table = site.dataframe[0].value
     assert table["id"].tolist() == [464, 1306, 1110, 318, 6016, 290, 27737]
@@ -55,7 +55,7 @@ def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
     "text", [*tokenizers.PRESETS.values(), HOSTILE, "x", " ", "\U0010ffff" * 40]
 )
 def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_area("tokens_text").set_value(text).run()
     assert not site.exception
     own = [
@@ -77,7 +77,7 @@ def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
 
 
 def test_no_text_no_token(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_area("tokens_text").set_value("").run()
     assert not site.exception
     assert any("no word in this text" in message for message in messages(site))
@@ -93,20 +93,20 @@ def test_a_long_text_is_refused_and_kept(site: AppTest):
     text = "word " * MAX_TOKENIZER_CHARACTERS
     with pytest.raises(ValueError, match=f"limit of {MAX_TOKENIZER_CHARACTERS}"):
         tokenizers.read(text)
-    open_page(site, VIEW, tokens_text=text)
+    open_whole_page(site, VIEW, tokens_text=text)
     assert not site.exception
     assert len(site.get("bidi_component")) > 3
 
 
 def test_a_text_of_many_tokens_has_no_embedding_picture(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_area("tokens_text").set_value("a b " * 100).run()
     assert not site.exception
     assert any("for this picture" in message for message in messages(site))
 
 
 def test_presets_fill_the_box(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     for name, text in tokenizers.PRESETS.items():
         site.menu_button("tokens_example").click(name).run()
         assert not site.exception
@@ -127,7 +127,9 @@ def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, t
         assert len(cut.table) in (len(cut.steps), len(cut.steps) - 1)
     tokens = reading.tokens
     assert ids == [i for i, s in zip(tokens.ids, tokens.special, strict=True) if not s]
-    open_page(site, VIEW, tokens_text=text, tokens_method=method, tokens_word="0", tokens_step="0")
+    open_whole_page(
+        site, VIEW, tokens_text=text, tokens_method=method, tokens_word="0", tokens_step="0"
+    )
     assert not site.exception
     cut = cuts.cut(reading, found[0])
     assert [c[0] for c in rows(site)["Parts"]["chips"]] == [c.label for c in cut.steps[0].chips]
@@ -136,7 +138,7 @@ def test_every_word_ends_at_the_tokenizer_s_tokens(site: AppTest, method: str, t
 
 
 def test_stepping_through_sunny(site: AppTest):
-    open_page(site, VIEW, tokens_step="5")
+    open_whole_page(site, VIEW, tokens_step="5")
     row = rows(site)["Parts"]
     assert [chip[0] for chip in row["chips"]] == ["␣sunny"]
     assert "merge 27,481 of the list" in row["hint"]
@@ -158,7 +160,7 @@ def test_stepping_through_sunny(site: AppTest):
 
 
 def test_a_word_that_is_too_long_to_step_through(site: AppTest):
-    open_page(site, VIEW, tokens_word="0")
+    open_whole_page(site, VIEW, tokens_word="0")
     site.text_area("tokens_text").set_value("x" * 200).run()
     assert not site.exception
     (message,) = messages(site)
@@ -168,7 +170,7 @@ def test_a_word_that_is_too_long_to_step_through(site: AppTest):
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
-    open_page(site, VIEW, tokens_model=name, tokens_place="5")
+    open_whole_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
     model = bundled(name)
     ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
@@ -193,7 +195,7 @@ def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
 
 
 def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         tokens_text="Ein Satz",
@@ -211,7 +213,7 @@ def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):
 
 def test_nonsense_in_a_link(site: AppTest):
     names = ("method", "word", "step", "model", "place")
-    open_page(site, VIEW, **{f"tokens_{name}": "<b>99" for name in names})
+    open_whole_page(site, VIEW, **{f"tokens_{name}": "<b>99" for name in names})
     assert not site.exception
     assert len(site.toast) == len(names)
     assert site.radio("tokens_method").value == tokenizers.GPT2
@@ -219,7 +221,7 @@ def test_nonsense_in_a_link(site: AppTest):
 
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_the_vocabulary_that_is_here_still_cuts(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     assert any("make run" in message for message in messages(site))
 
@@ -229,7 +231,7 @@ def test_without_any_tokenizer_the_page_says_so(site: AppTest, monkeypatch: pyte
         raise LookupError(f"nothing for {method}")
 
     monkeypatch.setattr(tokenizers, "tokenizer_of", missing)
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     assert not site.exception
     assert len(messages(site)) == 3
 

@@ -11,7 +11,7 @@ from attention_core.experiments.learn.why_attention import word_vectors
 from pages.learn.why_attention import influence, reading, timing
 from serving import measure
 from serving.limits import MAX_WORDS
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
 
@@ -44,7 +44,7 @@ def test_the_notebook_s_weights():
 
 
 def test_the_notebook_s_weights_on_the_page(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         why_attention_notebook="true",
@@ -60,7 +60,7 @@ def test_the_notebook_s_weights_on_the_page(site: AppTest):
 
 
 def test_gradients_are_those_of_autograd(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         why_attention_text=TEXT,
@@ -124,7 +124,7 @@ def test_the_state_reads_back_what_least_squares_finds():
 
 
 def test_every_control_at_its_extremes(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     for width, state in ((influence.WIDTHS[0], influence.STATES[0]), (influence.WIDTHS[-1], 64)):
         site.select_slider("why_attention_width").set_value(width)
         site.select_slider("why_attention_state").set_value(state)
@@ -147,7 +147,7 @@ def test_every_control_at_its_extremes(site: AppTest):
     ["x", "word " * MAX_WORDS, "<b>**a**</b> ![i](http://example.invalid/x)", "日本 \u202e x"],
 )
 def test_sentences_of_all_kinds(site: AppTest, text: str):
-    open_page(site, VIEW, why_attention_text=text)
+    open_whole_page(site, VIEW, why_attention_text=text)
     assert not site.exception
     assert not messages(site)
     assert list(site.dataframe[0].value["word"]) == text.split()
@@ -164,7 +164,7 @@ def test_sentences_of_all_kinds(site: AppTest, text: str):
     ],
 )
 def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     site.text_input("why_attention_text").set_value(text).run()
     assert not site.exception
     assert any(message in shown for shown in messages(site))
@@ -173,7 +173,7 @@ def test_sentences_that_are_refused(site: AppTest, text: str, message: str):
 
 
 def test_a_word_is_never_read_as_anything_but_text(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     plain = drawn_charts(site)[0]
     words = ["a:Q", "a[0].b", "datum.word", '"];alert(1);["', "\\u0022", "<img/src=x>", "count()"]
     site.text_input("why_attention_text").set_value(" ".join(words)).run()
@@ -194,7 +194,7 @@ def _channels(layer: dict) -> list[tuple[str, dict]]:
 
 
 def test_times_are_measured_on_demand_only(site: AppTest):
-    open_page(site, VIEW)
+    open_whole_page(site, VIEW)
     first = site.dataframe[1].value
     assert list(first["tokens"]) == list(timing.FEW)
     assert list(first["scores of attention"]) == [n**2 for n in timing.FEW]
@@ -220,7 +220,7 @@ def test_the_medians_are_those_of_the_samples():
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_page(
+    open_whole_page(
         site,
         VIEW,
         why_attention_text=TEXT,
@@ -253,7 +253,7 @@ def test_a_link_restores_the_view(site: AppTest):
 )
 @pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
 def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_page(site, VIEW, **{parameter: value})
+    open_whole_page(site, VIEW, **{parameter: value})
     assert not site.exception
     assert any(label in toast.value for toast in site.toast)
     assert len(drawn_charts(site)) == 4

@@ -1012,6 +1012,7 @@ export default function (component) {
 
   holder.replaceChildren();
   picture.panels.forEach(build);
+  listen(holder, "scroll", () => focus && drawLines(readBoxes()));
   readout.textContent = HINT;
   const showScales = () => showLegend(element(parentElement, ".key"), picture.says, scales());
   showScales();
