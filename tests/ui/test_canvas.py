@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pages.compare.generated_tokens import shaded
 from pages.compare.heads import mosaic
 from pages.generate.generate import race
-from ui.canvas import chips, component, heatmap, lines, shaded, tensors
+from pages.learn.tokens import chips
+from ui.canvas import component, heatmap, lines, tensors
 from ui.canvas.component import Canvas, described, pack
 from ui.charts import style
 

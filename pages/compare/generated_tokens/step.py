@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.generated_tokens.run import Generation
+from pages.compare.generated_tokens.shaded import Shaded, shaded
 from pretrained.tokenization.tokens import printable
 from serving import models
 from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, Map, heatmap
-from ui.canvas.shaded import Shaded, shaded
 from ui.widgets.head_picture import MANY_TOKENS, isolated
 
 ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"

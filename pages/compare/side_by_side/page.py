@@ -90,12 +90,7 @@ if len(opened) == 2:
     )
     scale = side_by_side.scale(comparison.sides, colours)
     both_runs = opened[0][2], opened[1][2]
-    above = [
-        column.container(
-            horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
-        )
-        for column, which in zip(columns, "ab", strict=True)
-    ]
+    above = same_pair.lines(columns)
     maps = [column.container() for column in columns]
     with columns[0]:
         pair = choose_pair(both_runs[0], first, "side_by_side")

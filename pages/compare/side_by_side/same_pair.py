@@ -34,6 +34,16 @@ def strongest_head(run: Run, pair: Cell) -> HeadId:
     return HeadId(layer, head)
 
 
+def lines(columns: Sequence[DeltaGenerator]) -> list[DeltaGenerator]:
+    """The places above the two maps in which `show` writes."""
+    return [
+        column.container(
+            horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
+        )
+        for column, which in zip(columns, "ab", strict=True)
+    ]
+
+
 def show(
     places: Sequence[DeltaGenerator], runs: Sequence[Run], heads: Sequence[HeadChoice], pair: Cell
 ) -> Cell | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import Reading
-from ui.canvas.chips import Chip
 from ui.widgets.head_picture import isolated
 
 if TYPE_CHECKING:

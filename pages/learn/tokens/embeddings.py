@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import printable
 from serving import models
 from serving.cache import kept
 from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
 from serving.prompts import prepare
-from ui.canvas.chips import Chip
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:

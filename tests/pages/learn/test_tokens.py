@@ -10,12 +10,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
+from pages.learn.tokens.chips import MAX_CHIPS, Chip, chips, pack
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn
-from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
 
 VIEW = "pages/learn/tokens/page.py"
 HOSTILE = "<img src=x onerror=alert(1)> [a](http://b.c) $x$ :red[y] `z`"
