@@ -69,16 +69,16 @@ def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
     expect(canvas).to_be_visible()
     press(canvas)
     for keys, cell in (
-        ("ArrowDown", "query 0 “[CLS]” → key 0 “[CLS]”"),
-        ("ArrowRight ArrowDown", "query 1 “the” → key 1 “the”"),
-        ("End", "query 1 “the” → key 14 “[SEP]”"),
+        ("ArrowDown", "query 10 “it” → key 2 “animal”"),  # the marked cell is where reading begins
+        ("ArrowRight ArrowDown", "query 11 “was” → key 3 “didn”"),
+        ("End", "query 11 “was” → key 14 “[SEP]”"),
         ("PageDown Home", "query 14 “[SEP]” → key 0 “[CLS]”"),
     ):
         for key in keys.split():
             page.keyboard.press(key)
         read_by_keyboard(figure, cell)
     page.keyboard.press("Escape")
-    expect(figure.locator(".readout")).to_contain_text("arrow keys")
+    read_by_keyboard(figure, "query 10 “it” → key 2 “animal”")
 
 
 def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
