@@ -69,15 +69,15 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     settled(page)
     assert picture(page, 0).evaluate(HEIGHT) == height  # what is not there yet keeps its place
-    # on a phone the matrix of the scores keeps its numbers and scrolls, and the page does not
+    # on a small phone the matrix of the scores keeps its numbers and scrolls, and the page does not
     wide = page.viewport_size
     assert wide is not None
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size({"width": 320, "height": 640})
     scores = panel(page, "scores")
     numbered = re.compile(r"^(2[6-9]|[3-9]\d)")  # cells without numbers are 22 pixels at most
     expect(scores.locator("canvas")).to_have_attribute("data-cell-width", numbered)
     assert scores.locator(".scroll").evaluate("e => e.scrollWidth > e.clientWidth")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
     page.set_viewport_size(wide)
     settled(page)
     press(page.get_by_role("radio", name="the whole model"), "Space")
