@@ -59,14 +59,22 @@ def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
             raw = file.read(max_bytes + 1)
     except OSError as error:
         raise ValueError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    return json_object(raw, max_bytes, path.name)
+
+
+def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
+    """The JSON object that these bytes of something with this name spell.
+
+    Raises ValueError when they are more than `max_bytes`, not JSON or not an object.
+    """
     if len(raw) > max_bytes:
-        raise ValueError(f"{path.name} is larger than {max_bytes:,} bytes.")
+        raise ValueError(f"{name} is larger than {max_bytes:,} bytes.")
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is not valid JSON.") from error
+        raise ValueError(f"{name} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{path.name} holds no JSON object.")
+        raise ValueError(f"{name} holds no JSON object.")
     return value
 
 

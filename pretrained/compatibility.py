@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,14 +42,10 @@ class Answer:
 
 def of_text(text: str) -> Answer:
     """The answer for the text of a config.json."""
-    if len(text) > checkpoint.MAX_CONFIG_BYTES:
-        return Answer((f"The text is longer than {checkpoint.MAX_CONFIG_BYTES:,} characters.",))
     try:
-        config = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return Answer((f"The text is not valid JSON: {error}.",))
-    if not isinstance(config, dict):
-        return Answer(("The text holds no JSON object; a config.json begins with {.",))
+        config = checkpoint.json_object(text.encode(), checkpoint.MAX_CONFIG_BYTES, "The text")
+    except ValueError as error:
+        return Answer((str(error),))
     return of_config(config)
 
 

@@ -91,7 +91,7 @@ def test_every_option_that_is_not_built_is_named():
         ('{"model_type": ["llama"]}', "is not supported"),
         ('{"model_type": "llama"}', "has to be a whole number of at least 1"),
         ('{"model_type": "llama", "rope_scaling": 3}', "no table of options"),
-        ("9" * 1_000_001, "longer than"),
+        ("9" * 1_000_001, "larger than 1,000,000 bytes"),
     ],
 )
 def test_what_is_no_configuration(text: str, said: str):

@@ -62,12 +62,8 @@ def text(
     use: what takes the chosen example; without it, the example becomes the text.
     """
 
-    def take() -> None:
-        chosen = st.session_state[f"{key}_example"]
-        if use is not None:
-            use(chosen)
-        else:
-            st.session_state[key] = chosen
+    def take(chosen: str) -> None:
+        st.session_state[key] = chosen
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         typed: str = linked(
@@ -80,11 +76,20 @@ def text(
             label_visibility="collapsed",
             part=visit.TEXT,
         )
-        st.menu_button(
-            "Examples", list(examples), key=f"{key}_example", on_click=take, disabled=disabled
-        )
+        menu_of_examples(examples, f"{key}_example", use or take, disabled=disabled)
     about()["sentence"] = typed
     return typed
+
+
+def menu_of_examples(
+    names: Iterable[str], key: str, use: Callable[[str], None], *, disabled: bool = False
+) -> None:
+    """A menu whose chosen entry `use` takes before the page runs again."""
+
+    def take() -> None:
+        use(st.session_state[key])
+
+    st.menu_button("Examples", list(names), key=key, on_click=take, disabled=disabled)
 
 
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
@@ -136,6 +141,12 @@ def colours(key: str) -> str:
         help="Linear colours run from 0 to the largest weight shown. The square root makes small "
         "weights visible; automatic takes it for long texts.",
     )
+    return chosen
+
+
+def temperature(key: str, *, help: str) -> float:
+    """A slider for the temperature of a generation; 0 always takes the likeliest token."""
+    chosen: float = linked(st.slider, "Temperature", 0.0, 2.0, 0.0, 0.05, key=key, help=help)
     return chosen
 
 

@@ -25,14 +25,8 @@ def request(model: str, prompt: str) -> run.Settings:
             24,
             key="generated_tokens_new",
         )
-        temperature = linked(
-            st.slider,
-            "Temperature",
-            0.0,
-            2.0,
-            0.0,
-            0.05,
-            key="generated_tokens_temperature",
+        temperature = controls.temperature(
+            "generated_tokens_temperature",
             help="0 always takes the likeliest token; then the seed has no effect.",
         )
         seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")

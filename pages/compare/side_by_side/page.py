@@ -119,13 +119,13 @@ if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
     st.header(DIFFERENCE)
-    columns = st.columns([4, 5], gap="large")
-    with columns[0]:
+    halves = st.columns([4, 5], gap="large")
+    with halves[0]:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
         else:
             st.text("The two sides have no token in common.")
-    with columns[1]:
+    with halves[1]:
         side_by_side.summary(comparison)
         source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
         source.step(MERGING, "difference", "return (left - right)")

@@ -30,14 +30,8 @@ with right:
     model = controls.model("generate_model", "decoder", prefer="decoder")
 with right, settings():
     n_new = linked(st.slider, "New tokens", 1, MAX_NEW_TOKENS, 40, key="generate_tokens")
-    temperature = linked(
-        st.slider,
-        "Temperature",
-        0.0,
-        2.0,
-        0.0,
-        0.05,
-        key="generate_temperature",
+    temperature = controls.temperature(
+        "generate_temperature",
         help="0 always takes the likeliest token: then nothing is drawn, and the other three "
         "settings have no effect. Higher values flatten the distribution.",
     )

@@ -31,9 +31,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def use_preset() -> None:
-    """Put the chosen example into the controls."""
-    for name, value in PRESETS[st.session_state["calculator_example"]].items():
+def use_preset(example: str) -> None:
+    """Put an example into the controls."""
+    for name, value in PRESETS[example].items():
         st.session_state[f"calculator_{name}"] = value
 
 

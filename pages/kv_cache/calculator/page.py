@@ -13,7 +13,7 @@ from pages.kv_cache.calculator import (
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
-from ui.widgets.controls import row
+from ui.widgets.controls import menu_of_examples, row
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.settings import settings
@@ -33,12 +33,7 @@ st.markdown(
 left, right = row()
 with left, st.container(horizontal=True, vertical_alignment="bottom"):
     name = controls.choose_name()
-    st.menu_button(
-        "Examples",
-        list(controls.PRESETS),
-        key="calculator_example",
-        on_click=controls.use_preset,
-    )
+    menu_of_examples(controls.PRESETS, "calculator_example", controls.use_preset)
 waits("the sizes of models and caches")
 problem = None
 with right, settings():

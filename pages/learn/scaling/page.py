@@ -15,9 +15,9 @@ from ui.widgets.quiz import quiz
 CORE = "attention_core/experiments/learn/scaling/divisors.py"
 
 
-def use_example() -> None:
+def use_example(name: str) -> None:
     """Put the article's logits into the box."""
-    st.session_state["scaling_logits"] = softmax.ARTICLE[st.session_state["scaling_example"]]
+    st.session_state["scaling_logits"] = softmax.ARTICLE[name]
 
 
 st.title("Scaling")
@@ -36,7 +36,7 @@ with left, st.container(horizontal=True, vertical_alignment="bottom"):
         key="scaling_logits",
         max_chars=200,
     )
-    st.menu_button("Examples", list(softmax.ARTICLE), key="scaling_example", on_click=use_example)
+    controls.menu_of_examples(softmax.ARTICLE, "scaling_example", use_example)
 with right:
     temperature = linked(
         st.select_slider,

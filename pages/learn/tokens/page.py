@@ -22,9 +22,9 @@ st.markdown(
 )
 
 
-def use_example() -> None:
-    """Put the chosen example into the text box."""
-    st.session_state["tokens_text"] = tokenizers.PRESETS[st.session_state["tokens_example"]]
+def use_example(name: str) -> None:
+    """Put an example into the text box."""
+    st.session_state["tokens_text"] = tokenizers.PRESETS[name]
 
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -38,7 +38,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         label_visibility="collapsed",
         max_chars=MAX_TOKENIZER_CHARACTERS,
     )
-    st.menu_button("Examples", list(tokenizers.PRESETS), key="tokens_example", on_click=use_example)
+    controls.menu_of_examples(tokenizers.PRESETS, "tokens_example", use_example)
 
 try:
     readings = tokenizers.read(text)

@@ -294,7 +294,8 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     assert shown["Speed-up in total"] == f"{job.speed_up:.2f} ×"
     assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
     assert shown["Same tokens"] == "yes"
-    assert shown["Device"] == job.device
+    # a line of its own: "cpu, float32" is cut in a metric
+    assert f":small[Run on {job.device}.]" in [element.value for element in site.markdown]
     # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
     assert shown["Cache now"] == "0.37 MB"
