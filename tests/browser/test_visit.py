@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import expect_parameter, open_page, set_slider, type_text
+from tests.helpers.browser import expect_parameter, open_page, press, set_slider, type_text
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.visitors import settled
 
@@ -74,6 +74,7 @@ def test_a_page_is_one_entry_and_keeps_its_address(page: Page, site: Site):
     entries = page.evaluate("history.length")
     go(page, "Scaling")
     assert page.evaluate("history.length") == entries + 1
+    press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
     expect_parameter(page, "scaling_layer", "5")
     assert "heads_" not in page.url
     page.go_back()

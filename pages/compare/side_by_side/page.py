@@ -101,13 +101,13 @@ else:
 shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None and DIFFERENCE in shown:
     st.header(DIFFERENCE)
-    columns = st.columns([4, 5], gap="large")
-    with columns[0]:
+    left, right = st.columns([4, 5], gap="large")
+    with left:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
         else:
             st.text("The two sides have no token in common.")
-    with columns[1]:
+    with right:
         side_by_side.summary(comparison)
         source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
         source.step(MERGING, "difference", "return (left - right)")
