@@ -100,7 +100,7 @@ else:
 
 shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None and DIFFERENCE in shown:
-    st.header(DIFFERENCE)
+    st.subheader(DIFFERENCE)
     left, right = st.columns([4, 5], gap="large")
     with left:
         if comparison.labels[0]:
@@ -115,7 +115,7 @@ if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
 references = []
 if REFERENCE in shown:
-    st.header(REFERENCE)
+    st.subheader(REFERENCE)
     if linked(
         st.toggle,
         "Compare every layer with the reference model",
