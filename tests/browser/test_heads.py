@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, Position, expect
 from benchmarks.browser import Site
 from pages.compare.heads import statistics
 from tests.helpers.browser import (
+    PHONE,
     SENTENCE,
     click,
     click_where_the_pointer_is,
@@ -121,6 +122,11 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     chosen = re.search(r"heads_query=(\d+)", page.url)
     assert chosen
     expect(other.get_by_text(re.compile(f"^Query {chosen[1]} “"))).to_be_visible()
+    # on a phone the open head stands below all heads: the click brings it into view
+    page.set_viewport_size(PHONE)
+    read_head(figure, 2 * 12 + 3, 3, 3, 11, "L2H3")
+    click_where_the_pointer_is(page)
+    expect(heatmap(page, "L2H3: weights")).to_be_in_viewport(ratio=0.6)
 
 
 def test_without_a_mouse(page: Page, site: Site):

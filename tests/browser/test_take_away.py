@@ -9,7 +9,14 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import choose_example, click, open_page, set_slider, unfold
+from tests.helpers.browser import (
+    choose_example,
+    click,
+    open_page,
+    open_whole_page,
+    set_slider,
+    unfold,
+)
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.visitors import Arrive
 
@@ -57,7 +64,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
 def test_lists_and_sliders_are_in_the_link_of_heads(
     page: Page, site: Site, another_visitor: Arrive
 ):
-    open_page(
+    open_whole_page(
         page,
         site,
         f"/heads?heads_model={DECODER}&heads_overlay=L3H8&heads_overlay=L0H2"

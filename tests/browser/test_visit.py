@@ -180,6 +180,7 @@ def test_a_page_is_one_entry_and_keeps_its_address(page: Page, site: Site):
     entries = page.evaluate("history.length")
     go(page, "Scaling")
     assert page.evaluate("history.length") == entries + 1
+    press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
     expect_parameter(page, "scaling_layer", "5")
     assert "heads_" not in page.url
     page.go_back()

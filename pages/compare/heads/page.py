@@ -65,7 +65,7 @@ def pictures() -> None:
             f"±{packed.stated_error} of the tensor ({packed.levels} steps a head); the open head "
             "is exact.]"
         )
-    with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
+    with one_head, st.container(key="heads_open", horizontal=True, vertical_alignment="bottom"):
         layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
         head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
     choice = controls.HeadChoice(entry, layer, head)

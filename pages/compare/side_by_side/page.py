@@ -118,7 +118,7 @@ shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
-    st.header(DIFFERENCE)
+    st.subheader(DIFFERENCE)
     halves = st.columns([4, 5], gap="large")
     with halves[0]:
         if comparison.labels[0]:
@@ -133,7 +133,7 @@ if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
 references = []
 if REFERENCE in shown:
-    st.header(REFERENCE)
+    st.subheader(REFERENCE)
     if linked(
         st.toggle,
         "Compare every layer with the reference model",

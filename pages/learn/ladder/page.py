@@ -15,8 +15,8 @@ from ui.widgets.visit import waits
 st.title("Ladder")
 st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
 
-SEARCH, BY_HAND, SOFTMAX = "A query is a search", "One score by hand", "From scores to weights"
-SHORT = 6  # of so few tokens three tensors stand in a line
+SEARCH, BY_HAND = "A query is a search", "One score by hand"
+SOFTMAX, CODE = "From scores to weights", "The code"
 TIMES = (1, 2, 5, 10, 20, 50, 60, 100, 200, 500, 1000, 10_000)
 
 
@@ -63,8 +63,8 @@ if rung is not None and sentence is not None and place is not None:
     dropout = options.get("dropout", 0.0)
     drawn = stages.stages(rung, sentence.labels, (head, i, j), dropout)
     places = [st.container()]
-    while len(places) < len(drawn):  # the first in a line of its own
-        places += st.columns(3 if count <= SHORT else 2, gap="medium")
+    while len(places) < len(drawn):  # the first in a line of its own, the others in pairs
+        places += st.columns(2, gap="small")
     for number, (stage, stage_place) in enumerate(zip(drawn, places, strict=False)):
         with stage_place:
             tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
@@ -73,16 +73,16 @@ if rung is not None and sentence is not None and place is not None:
     st.markdown(
         f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is **{difference}**."
     )
-    shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX))
+    shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
-        st.header(SEARCH)
+        st.subheader(SEARCH)
         asking = head_picture.isolated(sentence.labels[i])
         st.text(
             f"“{asking}” asks with its query. The keys that answer, best match first, and the "
             "values they hand over:"
         )
         matches = stages.search(rung, head, i, sentence.labels)
-        st.dataframe(matches, hide_index=True, height=35 * (count + 1) + 3)
+        st.dataframe(matches, hide_index=True, height=min(35 * (count + 1) + 3, 178))
     if BY_HAND in shown:
         st.header(BY_HAND)
         table, total, cell = stages.by_hand(rung, head, i, j)
@@ -124,9 +124,10 @@ if rung is not None and sentence is not None and place is not None:
             "context mixes the values with them.\n"
             "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
             "them, and the sum stands below in digits.\n"
-            "- The framed cell is row i, column j. The lines that made the tensors stand below."
+            "- The framed cell is row i, column j. The lines that made them are in the part "
+            "*The code*."
         )
-    with st.expander("The code: the line that made each tensor, and the class"):
+    if CODE in shown:
         for stage in drawn:
             source.step(*stage.code)
         source.show("attention_core/ladder.py", stages.CLASSES[name])

@@ -602,6 +602,7 @@ export default function (component) {
     cursor.style.width = `${layout.cell}px`;
     cursor.style.height = `${layout.row}px`;
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+    readout.scrollIntoView({ block: "nearest" });
   }
 
   listen(canvas, "pointermove", onPointer);

@@ -467,6 +467,10 @@ export default function (component) {
     arrangement = { ...arrangement, selected: head };
     drawFrames();
     setTriggerValue("open", head);
+    // on a phone the open head stands below all heads, and not beside them: it comes into view
+    const opened = document.querySelector(".st-key-heads_open");
+    if (opened && opened.getBoundingClientRect().top > canvas.getBoundingClientRect().bottom)
+      opened.scrollIntoView();
   }
 
   const onMove = (/** @type {any} */ event) => {
@@ -535,6 +539,7 @@ export default function (component) {
   // Bring the head that is read into view, whatever scrolls around the picture.
   function follow() {
     find(".read").scrollIntoView({ block: "nearest", inline: "nearest" });
+    readout.scrollIntoView({ block: "nearest" });
   }
 
   // --- what the page around says --------------------------------------------------------------
