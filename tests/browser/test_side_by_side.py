@@ -91,7 +91,7 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
         click(difference.get_by_role("button", name="Save this picture as SVG"))
     saved = tmp_path / "map.svg"
     download.value.save_as(saved)
-    assert download.value.suggested_filename == "Left-minus-right.svg"
+    assert download.value.suggested_filename == "Left-minus-right-differences.svg"
     words = [element.text for element in ElementTree.parse(saved).iter() if element.text]
     assert words[:3] == ["Left minus right", f"left: {LEFT}", f"right: {RIGHT}"]
     assert words.count("keeper") == 2  # as a row and as a column

@@ -17,7 +17,7 @@ from tests.helpers.browser import (
     set_slider,
     unfold,
 )
-from tests.helpers.bundled_models import DECODER
+from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.visitors import Arrive
 
 pytestmark = pytest.mark.browser
@@ -57,7 +57,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
         click(other.get_by_role("button", name="All charts"))
     with zipfile.ZipFile(download.value.path()) as files:
         assert len(files.namelist()) == 8
-        svg = ElementTree.fromstring(files.read("heads_A.svg"))
+        svg = ElementTree.fromstring(files.read(f"{ENCODER}-heads_A.svg"))
     assert "A: brush → woman" in "".join(svg.itertext())
 
 

@@ -31,6 +31,7 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     expect(page.get_by_text("288 + 36 = 324 numbers a token and layer")).to_be_visible()
     expect(page).to_have_url(re.compile("variants_form=MLA"))
 
+    press(page.get_by_role("radio", name="The time of a decode step"), "Space")
     click(page.get_by_role("button", name="Measure decode steps"))
     # while the script runs Streamlit shows a "Stop" of its own above the page
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()

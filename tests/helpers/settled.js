@@ -61,6 +61,9 @@
   const resting = () =>
     saved || document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
 
+  // a widget whose script is still on its way shows its place
+  const complete = () => !document.querySelector("[data-testid=stSkeleton]");
+
   // Resolves once every run asked for has ended and some frames have passed without a change. A
   // busy machine shows fewer frames, so that it is given more time.
   window.settled = async (patience) => {
@@ -68,7 +71,7 @@
     for (let quiet = 0; quiet < QUIET_FRAMES; ) {
       const before = changes;
       await new Promise(requestAnimationFrame);
-      quiet = answered() && resting() && changes === before ? quiet + 1 : 0;
+      quiet = answered() && resting() && complete() && changes === before ? quiet + 1 : 0;
       if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)}`);
     }
   };

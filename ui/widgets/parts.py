@@ -27,3 +27,9 @@ def parts(key: str, names: Sequence[str]) -> tuple[str, ...]:
         wrap=True,
     )
     return tuple(names) if chosen == EVERYTHING else (chosen,)
+
+
+def heading(name: str, shown: Sequence[str]) -> None:
+    """The heading of a part where several are shown; alone, it is named by the row above it."""
+    if len(shown) > 1:
+        st.subheader(name)

@@ -14,7 +14,7 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
-from ui.widgets.parts import parts
+from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
 MERGING = "attention_core/experiments/compare/side_by_side.py"
@@ -118,7 +118,7 @@ shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
-    st.subheader(DIFFERENCE)
+    heading(DIFFERENCE, shown)
     halves = st.columns([4, 5], gap="large")
     with halves[0]:
         if comparison.labels[0]:

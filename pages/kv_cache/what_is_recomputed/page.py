@@ -9,7 +9,7 @@ from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.parts import heading, parts
 from ui.widgets.run_form import run_form
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
@@ -83,7 +83,10 @@ st.text(pictures.sentence(view))
 st.markdown(f":small[{run.anywhere(growth, step_index)}]")
 
 shown = parts("what_is_recomputed_part", sections.PARTS)
-scope = sections.counted(view) if sections.COUNTED in shown else counts.HEAD
+scope = counts.HEAD
+if sections.COUNTED in shown:
+    heading(sections.COUNTED, shown)
+    scope = sections.counted(view)
 if sections.LAST_ROW in shown:
     sections.last_row(view, tall)
 if sections.WAY_BACK in shown:

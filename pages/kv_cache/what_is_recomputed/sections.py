@@ -24,7 +24,6 @@ PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
 
 def counted(view: pictures.View) -> str:
     """What this step computes, with the cache and without: of the part that is chosen and given."""
-    st.subheader(COUNTED)
     scope = linked(
         st.segmented_control,
         "Count",

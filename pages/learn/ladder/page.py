@@ -7,7 +7,7 @@ from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import head_picture, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
@@ -75,7 +75,7 @@ if rung is not None and sentence is not None and place is not None:
     )
     shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
-        st.subheader(SEARCH)
+        heading(SEARCH, shown)
         asking = head_picture.isolated(sentence.labels[i])
         st.text(
             f"“{asking}” asks with its query. The keys that answer, best match first, and the "

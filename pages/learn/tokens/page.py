@@ -11,14 +11,13 @@ from ui.canvas.tensors import tensors
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.parts import heading, parts
 
 ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 
 st.title("Tokens")
 st.markdown(
-    "A model never sees letters. A tokenizer cuts the text into pieces of a fixed vocabulary, and "
-    "each piece is looked up as a vector."
+    "A model sees no letters: a tokenizer cuts the text into pieces, each looked up as a vector."
 )
 
 
@@ -60,14 +59,14 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-            rows = tables.height(reading.table, 248)
+            rows = tables.height(reading.table, 213)
             st.dataframe(reading.table, hide_index=True, height=rows)
     with st.expander("The tokenizers compared"):
         st.table(readings.summary(text).set_index("tokenizer"))
 
 shown = parts("tokens_part", (ONE_WORD, EMBEDDING))
 if readings.by_method and ONE_WORD in shown:
-    st.header(ONE_WORD)
+    heading(ONE_WORD, shown)
     left, middle, right = st.columns([2, 1, 2], gap="medium")
     with left:
         methods = list(readings.by_method)
