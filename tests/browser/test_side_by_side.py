@@ -93,7 +93,8 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
     download.value.save_as(saved)
     assert download.value.suggested_filename == "Left-minus-right-differences.svg"
     words = [element.text for element in ElementTree.parse(saved).iter() if element.text]
-    assert words[:3] == ["Left minus right", f"left: {LEFT}", f"right: {RIGHT}"]
+    says = "A row is the token that looks, a column the token looked at."
+    assert words[:4] == ["Left minus right", says, f"left: {LEFT}", f"right: {RIGHT}"]
     assert words.count("keeper") == 2  # as a row and as a column
     with page.expect_download() as download:
         click(right.get_by_role("button", name="Save this picture as PNG"))

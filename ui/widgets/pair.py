@@ -26,7 +26,7 @@ def choose_pair(run: Run, choice: HeadChoice, prefix: str) -> tuple[int, int]:
         state[cut] = tokens.text, spans
     with st.container(horizontal=True, gap="medium"):
         query, key = (
-            controls.number(label, key, len(tokens), shown[key], part=part)
+            controls.number(label, key, len(tokens), shown[key], part=part, width=100)
             for label, key, part in zip(("Query (row)", "Key (column)"), keys, parts, strict=True)
         )
     return query, key

@@ -12,7 +12,7 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
-from ui.widgets.parts import parts
+from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
 PAIR, LINES, NUMBERS = "One pair of tokens", "Lines from query to key", "All heads in numbers"
@@ -89,6 +89,7 @@ def pictures() -> None:
                 stages.STAGES,
                 stages.WEIGHTS,
                 key="heads_stage",
+                width=100,
                 help="From the scores to the weights, in the order of the computation.",
             )
             pair = choose_pair(run, choice, "heads")
@@ -100,7 +101,7 @@ def pictures() -> None:
         head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
     shown = parts("heads_part", (PAIR, LINES, NUMBERS))
     if PAIR in shown:
-        st.subheader(PAIR)
+        heading(PAIR, shown)
         open_head.show_pair(run, choice, pair)
     if LINES in shown:
         open_head.show_lines(run, choice, reading)

@@ -103,7 +103,6 @@ if len(opened) == 2:
         with place:
             framed = cell if view == side_by_side.TOKENS else None
             side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map")
-            head_picture.strongest_pair(run, choice)
             links = TokenPair(run.tokens, *cell) if cell is not None else None
             head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:
@@ -119,7 +118,7 @@ if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
     heading(DIFFERENCE, shown)
-    halves = st.columns([4, 5], gap="large")
+    halves = st.columns([1, 2], gap="large")
     with halves[0]:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
