@@ -8,6 +8,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import chromium, site
+from benchmarks.repaint import wait_until_idle, watch
 
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, MOST_HEIGHT = 1280, 2000
@@ -19,12 +20,13 @@ def main() -> None:
     with site() as address, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.set_default_timeout(60_000)
+        watch(page)
         for name, path, shown in (
             ("home", "/", "figure.heatmap canvas"),
-            ("heads", "/heads", "figure.lines canvas"),
+            ("heads", "/heads", "figure.mosaic canvas"),
             ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
-            ("generated_tokens", "/generated-tokens", "figure.heatmap canvas"),
+            ("generated_tokens", "/generated-tokens", "figure.shaded .row"),
             ("ablate", "/ablate", ".st-key-ablate_grid"),
             ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
             ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
@@ -36,10 +38,10 @@ def main() -> None:
             ("ladder", "/ladder", "figure.panel canvas"),
             ("shapes", "/shapes", "figure.panel canvas"),
             ("masking", "/masking", "figure.panel canvas"),
-            ("scaling", "/scaling", "figure.heatmap canvas"),
-            ("against_pytorch", "/against-pytorch", "[data-testid=stVegaLiteChart]"),
+            ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
+            ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
             ("block", "/block", "figure.panel canvas"),
-            ("tokens", "/tokens", "figure.panel canvas"),
+            ("tokens", "/tokens", "figure.chips .chip"),
         ):
             page.goto(address + path)
             expect(page.locator(shown).first).to_be_visible()
@@ -53,13 +55,14 @@ def main() -> None:
 
 
 def _save(page: Page, name: str) -> None:
-    """The page from its top, in 128 colours: a fifth of the size, and text stays sharp."""
+    """The page from its top, in 256 colours: a small file in which text stays sharp."""
     page.get_by_test_id("stStatusWidget").wait_for(state="detached")
+    wait_until_idle(page)
     height = int(page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight"))
     page.set_viewport_size({"width": WIDTH, "height": min(height, MOST_HEIGHT)})
     file = FOLDER / f"{name}.png"
     page.screenshot(path=file)
-    Image.open(file).quantize(128).save(file, optimize=True)
+    Image.open(file).quantize(256).save(file, optimize=True)
     page.set_viewport_size({"width": WIDTH, "height": 900})
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.ladder import stages
-from tests.helpers.browser import click, open_whole_page, set_slider, whole
+from tests.helpers.browser import click, open_page, open_whole_page, set_slider, whole
 from tests.helpers.panels import expect_cell, framed_by, panel
 from tests.helpers.visitors import settled
 
@@ -18,10 +18,11 @@ MATRIX = "My matrix, as text or in the table below"
 
 
 def test_climbing_every_rung(page: Page, site: Site):
-    open_whole_page(page, site, "/ladder", "Ladder")
+    open_page(page, site, "/ladder", "Ladder")
     for number, name in enumerate(stages.RUNGS, start=1):
         click(page.get_by_role("radio", name=name, exact=True))
         expect(page.get_by_role("heading", name=f"Rung {number} of 7: {name}")).to_be_visible()
+        settled(page)  # until then the panels of the rung before may stand beside those of this one
         last = "output" if name in ("wrapper", "splits") else "context"
         expect(panel(page, last)).to_be_visible()
         expect(page.get_by_text("the largest difference is")).to_be_visible()
