@@ -211,7 +211,12 @@ def written(text: str) -> float:
 
 
 def unmarked(element: Locator) -> str:
-    return re.sub("[\u2068\u2069]", "", element.inner_text())
+    return plain(element.inner_text())
+
+
+def plain(text: str) -> str:
+    """A text without the marks that keep right-to-left labels in their place."""
+    return re.sub("[\u2068\u2069]", "", text)
 
 
 def _marked(pattern: str) -> str:

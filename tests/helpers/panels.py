@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, Position
 
-from tests.helpers.browser import point, unmarked
+from tests.helpers.browser import plain, point
 
 ATTEMPTS = 30  # the value of another run may still be drawn
 
@@ -54,20 +54,31 @@ def framed_by(
 ) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
     """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
 
-    If the pointer is no longer on the cell when all is read, it is all done again.
+    All is read at one moment: a picture that scrolls may lose the pointer and have it again. If the
+    pointer is not on the cell at that moment, it is all done again.
     """
     for _ in range(ATTEMPTS):
         said = read(page, name, *cell)
-        line = unmarked(picture_of(page, name).locator(".arithmetic"))
-        places = {}
-        for other, shape in shapes.items():
-            cells = panel(page, other).locator("canvas").get_attribute("data-framed") or ""
-            flat = map(int, cells.split())
-            places[other] = {tuple(int(i) for i in np.unravel_index(at, shape)) for at in flat}
-        if unmarked(readout_of(page, name)) == said:
-            return said, line, places
+        texts = readout_of(page, name), picture_of(page, name).locator(".arithmetic")
+        canvases = [panel(page, other).locator("canvas").element_handle() for other in shapes]
+        handles = [text.element_handle() for text in texts]
+        now, line, framed = page.evaluate(_AT_ONE_MOMENT, [handles, canvases])
+        if plain(now) == said:
+            places = {
+                other: {
+                    tuple(int(i) for i in np.unravel_index(int(at), shape)) for at in cells.split()
+                }
+                for (other, shape), cells in zip(shapes.items(), framed, strict=True)
+            }
+            return said, plain(line), places
         page.mouse.move(0, 0)
     raise AssertionError(f"the pointer does not stay on {name}{cell}")
+
+
+_AT_ONE_MOMENT = """([texts, canvases]) => [
+  ...texts.map((text) => text.innerText),
+  canvases.map((canvas) => canvas.dataset.framed ?? ""),
+]"""
 
 
 def picture_of(page: Page, name: str) -> Locator:
