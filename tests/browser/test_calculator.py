@@ -6,7 +6,14 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import choose_example, click, open_whole_page, set_slider, settings
+from tests.helpers.browser import (
+    choose_example,
+    click,
+    open_whole_page,
+    set_slider,
+    settings,
+    unfold,
+)
 
 
 def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
@@ -25,7 +32,7 @@ def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
     page.goto("about:blank")
     page.goto(address)
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
-    click(page.get_by_text("The shapes, the bytes"))
+    unfold(page, "The shapes, the bytes")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Download all models (CSV)"))
     table = Path(download.value.path()).read_text(encoding="utf-8")

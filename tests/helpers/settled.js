@@ -63,6 +63,10 @@
 
   // a widget whose script is still on its way shows its place
   const complete = () => !document.querySelector("[data-testid=stSkeleton]");
+  // what opens or fades is still moving; what turns for ever only says that something is awaited
+  const still = () =>
+    !document.getAnimations().some(({ playState, effect }) =>
+      playState === "running" && effect?.getComputedTiming().iterations !== Infinity);
 
   // Resolves once every run asked for has ended and some frames have passed without a change. A
   // busy machine shows fewer frames, so that it is given more time.
@@ -71,7 +75,7 @@
     for (let quiet = 0; quiet < QUIET_FRAMES; ) {
       const before = changes;
       await new Promise(requestAnimationFrame);
-      quiet = answered() && resting() && complete() && changes === before ? quiet + 1 : 0;
+      quiet = answered() && resting() && complete() && still() && changes === before ? quiet + 1 : 0;
       if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)}`);
     }
   };
