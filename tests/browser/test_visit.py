@@ -189,6 +189,7 @@ def test_a_page_is_one_entry_and_keeps_its_address(own_page: Page, site: Site):
     page.go_back()
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
     expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", "5")
+    settled(page)  # going on before the page is there is another way through the history
     assert page.url == f"{site.url}/heads?heads_layer=5"
     page.go_forward()
     expect(page.get_by_role("heading", name="Scaling", level=1)).to_be_visible()
