@@ -21,6 +21,7 @@ from tests.helpers.browser import (
     click,
     click_where_the_pointer_is,
     heatmap,
+    last_number,
     open_whole_page,
     point,
     press,
@@ -112,7 +113,7 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     expect(page).to_have_url(re.compile("heads_head=7"))
     expected, _ = attention(ENCODER, SENTENCE, 4, 7)
     text = read_cell(heatmap(page, title), 5, 2)
-    assert float(text.rsplit(" ", 1)[1]) == pytest.approx(float(expected[5, 2]), rel=1e-5)
+    assert last_number(text) == pytest.approx(float(expected[5, 2]), rel=1e-5)
     # a cell that is clicked becomes the pair below
     click(heatmap(page, title).locator(".scroll canvas"))
     expect(page).to_have_url(re.compile("heads_query="))
@@ -261,7 +262,7 @@ def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page
     opened = heatmap(saved_page, "L5H4: weights")
     expect(opened).to_be_visible()
     text = read_cell(opened, 7, 2)
-    assert float(text.rsplit(" ", 1)[1]) == pytest.approx(float(matrix[7, 2]), rel=1e-5)
+    assert last_number(text) == pytest.approx(float(matrix[7, 2]), rel=1e-5)
 
 
 def test_definitions_stand_on_the_headings_of_the_table(page: Page, site: Site):

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from pages.compare.heads.offline import Part, page
-from tests.helpers.browser import read_cell
+from tests.helpers.browser import last_number, read_cell
 from tests.helpers.visitors import tell_when_settled
 from ui.canvas import heatmap, lines
 
@@ -81,7 +81,7 @@ def offline(browser: Browser, tmp_path: Path) -> Iterator[Page]:
 def test_the_pictures_are_painted_and_read_the_exact_values(offline: Page):
     figure = offline.locator("figure.heatmap")
     for row, column in ((0, 3), (4, 1)):
-        shown = float(read_cell(figure, row, column).rsplit(" ", 1)[1])
+        shown = last_number(read_cell(figure, row, column))
         assert shown == pytest.approx(float(weights(0)[row, column]), rel=1e-5)
     for canvas in offline.locator("figure .scroll canvas").all():
         colours = canvas.evaluate(
@@ -104,7 +104,7 @@ def test_one_part_opens_what_another_shows(offline: Page):
     offline.get_by_role("button", name="Open head 1").focus()
     offline.keyboard.press("Enter")
     expect(figure.locator(".title")).to_have_text("Head 1")
-    shown = float(read_cell(figure, 2, 2).rsplit(" ", 1)[1])
+    shown = last_number(read_cell(figure, 2, 2))
     assert shown == pytest.approx(float(weights(1)[2, 2]), rel=1e-5)
     offline.get_by_role("button", name="Open head 2").click()
     expect(offline.get_by_role("status").filter(has_text="Head 2 is not")).to_be_visible()

@@ -12,11 +12,11 @@ from tests.helpers.browser import (
     choose_example,
     click,
     heatmap,
+    last_number,
     open_whole_page,
     read_cell,
     set_slider,
     settings,
-    written,
 )
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.visitors import settled
@@ -32,10 +32,6 @@ def weights(scale: float) -> torch.Tensor:
     return torch.softmax(record.q[0, 1] @ record.k[0, 1].T * scale, dim=-1)
 
 
-def value(text: str) -> float:
-    return written(text.rsplit(" ", 1)[1])
-
-
 def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
     open_whole_page(page, site, "/scaling", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
@@ -49,13 +45,15 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
 
     figure = heatmap(page, "q·k × 1")
     expect(figure).to_be_visible()
-    assert value(read_cell(figure, 8, 3)) == pytest.approx(float(weights(1.0)[8, 3]), abs=1e-5)
+    assert last_number(read_cell(figure, 8, 3)) == pytest.approx(
+        float(weights(1.0)[8, 3]), abs=1e-5
+    )
     with settings(page):
         click(page.get_by_text("times a factor"))
     set_slider(page, "Factor", 0, -4)  # 4 -> 1/4
     title = f"q·k × {32**-0.5 / 4:.4g}"
     expect(heatmap(page, title)).to_be_visible()
-    assert value(read_cell(heatmap(page, title), 8, 3)) == pytest.approx(
+    assert last_number(read_cell(heatmap(page, title), 8, 3)) == pytest.approx(
         float(weights(32**-0.5 / 4)[8, 3]), rel=1e-4
     )
     expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))

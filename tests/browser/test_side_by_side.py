@@ -12,12 +12,12 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
     heatmap,
+    last_number,
     open_whole_page,
     press,
     read_by_keyboard,
     read_cell,
     readout,
-    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 
@@ -36,10 +36,6 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
     return left, right, difference
 
 
-def value(text: str) -> float:
-    return written(text.rsplit(" ", 1)[1])
-
-
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
     open_whole_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
@@ -48,18 +44,18 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
     assert tokens.labels[3:6] == ("didn", "'", "t")
     assert others.labels[2:4] == ("␣didn", "'t")
     # one token on both sides: sleep -> keeper
-    assert value(read_cell(left, 6, 2)) == pytest.approx(float(first[6, 2]), rel=1e-5)
+    assert last_number(read_cell(left, 6, 2)) == pytest.approx(float(first[6, 2]), rel=1e-5)
     assert readout(right).startswith("query 4 “␣sleep” → key 1 “␣keeper”: weight ")
-    assert value(readout(right)) == pytest.approx(float(second[4, 1]), rel=1e-5)
+    assert last_number(readout(right)) == pytest.approx(float(second[4, 1]), rel=1e-5)
     expected = float(first[6, 2] - second[4, 1])
     assert readout(difference).startswith("query 4 “sleep” → key 1 “keeper”: difference ")
-    assert value(readout(difference)) == pytest.approx(expected, abs=1e-6)
+    assert last_number(readout(difference)) == pytest.approx(expected, abs=1e-6)
     # two keys of the encoder are one of the decoder, and their weights are summed
-    assert value(read_cell(right, 4, 3)) == pytest.approx(float(second[4, 3]), rel=1e-5)
+    assert last_number(read_cell(right, 4, 3)) == pytest.approx(float(second[4, 3]), rel=1e-5)
     assert "query 6 “sleep” → keys 4 to 5 “'” … “t”: weights " in readout(left)
     summed = float(first[6, 4] + first[6, 5])
-    assert value(readout(left)) == pytest.approx(summed, rel=1e-5)
-    assert value(readout(difference)) == pytest.approx(summed - float(second[4, 3]), abs=1e-6)
+    assert last_number(readout(left)) == pytest.approx(summed, rel=1e-5)
+    assert last_number(readout(difference)) == pytest.approx(summed - float(second[4, 3]), abs=1e-6)
     # what the decoder may not see, and what has no partner
     assert "not comparable" in read_cell(difference, 1, 3)
     assert "masked" in readout(right)
@@ -78,7 +74,7 @@ def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
     shown = read_by_keyboard(difference, "query 3 “sleep” → key 2 “didn't”: difference ")
     first = read_by_keyboard(left, "query 4 “sleep” → key 3 “didn't”: weight ")
     second = read_by_keyboard(right, "query 3 “sleep” → key 2 “didn't”: weight ")
-    assert value(shown) == pytest.approx(value(first) - value(second), abs=1e-5)
+    assert last_number(shown) == pytest.approx(last_number(first) - last_number(second), abs=1e-5)
     page.keyboard.press("Escape")
     for figure in (left, right, difference):
         expect(figure.locator(".readout")).to_contain_text("arrow keys")

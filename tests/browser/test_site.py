@@ -14,6 +14,7 @@ from tests.helpers.browser import (
     SENTENCE,
     click,
     heatmap,
+    last_number,
     metric_value,
     open_page,
     press,
@@ -42,7 +43,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     for row, column in ((2, 5), (n - 1, 0), (0, n - 1)):
         text = read_cell(figure, row, column)
         assert f"query {row} “{tokens.labels[row]}” → key {column}" in text
-        shown = float(text.rsplit(" ", 1)[1])
+        shown = last_number(text)
         assert shown == pytest.approx(float(expected[row, column]), rel=1e-5)
 
 
@@ -57,7 +58,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
     expect(figure).to_be_visible()
     expected, _ = attention(DECODER, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
-    shown = float(read_cell(figure, 4, 1).rsplit(" ", 1)[1])
+    shown = last_number(read_cell(figure, 4, 1))
     assert shown == pytest.approx(float(expected[4, 1]), rel=1e-5)
     expect(figure.get_by_text("the query may not look ahead", exact=False).first).to_be_visible()
 

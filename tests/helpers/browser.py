@@ -210,6 +210,11 @@ def written(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
+def last_number(text: str) -> float:
+    """The number at the end of what a drawing says of a cell."""
+    return written(text.rsplit(" ", 1)[1])
+
+
 def unmarked(element: Locator) -> str:
     return plain(element.inner_text())
 

@@ -8,7 +8,12 @@ import streamlit as st
 
 def height(table: pd.DataFrame, most: int) -> int:
     """The pixels that `st.dataframe` needs for a table, at most `most`: no row of it is blank."""
-    return min(most, 35 * (len(table) + 1) + 3)
+    return min(most, height_of(len(table)))
+
+
+def height_of(n_rows: int) -> int:
+    """The pixels that `st.dataframe` needs for so many rows and its headings."""
+    return 35 * (n_rows + 1) + 3
 
 
 def download(

@@ -6,7 +6,7 @@ from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, t
 from serving import models, visit
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -75,7 +75,7 @@ if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer 
 with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
 view = pictures.View(growth, step_index, layer, head, column)
-tall = pictures.table_height(growth.n_rows)
+tall = tables.height_of(growth.n_rows)
 
 tensors(pictures.matrices(view), key="what_is_recomputed_matrices")
 st.text(pictures.text(view))

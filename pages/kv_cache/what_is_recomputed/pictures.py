@@ -94,11 +94,6 @@ def text(view: View) -> str:
     return f"{isolated(''.join(pieces[:n]))} ‖{isolated(''.join(pieces[n:]))}"
 
 
-def table_height(n_rows: int) -> int:
-    """The height in pixels at which a table of `n_rows` rows need not scroll."""
-    return 35 * (n_rows + 1) + 3
-
-
 def matrices(view: View) -> list[Panel]:
     """The six matrices of the head; a box frames what the step before had computed already."""
     from attention_core.experiments.kv_cache.what_is_recomputed import SCORES, WEIGHTS, repeated

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.ladder import choices, stages
 from ui.canvas.tensors import tensors
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -82,7 +82,7 @@ if rung is not None and sentence is not None and place is not None:
             "values they hand over:"
         )
         matches = stages.search(rung, head, i, sentence.labels)
-        st.dataframe(matches, hide_index=True, height=min(35 * (count + 1) + 3, 178))
+        st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
     if BY_HAND in shown:
         st.header(BY_HAND)
         table, total, cell = stages.by_hand(rung, head, i, j)
@@ -106,7 +106,7 @@ if rung is not None and sentence is not None and place is not None:
             st.select_slider, "Multiply row i of the scores by", TIMES, 100, key="ladder_times"
         )
         weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
-        st.dataframe(weights, hide_index=True, height=35 * (count + 1) + 3)
+        st.dataframe(weights, hide_index=True, height=tables.height_of(count))
         st.markdown(
             f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum "
             "ignores the factor, and fails for negative scores."

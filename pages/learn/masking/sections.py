@@ -76,7 +76,7 @@ def show_all(scores: numbers.Scores) -> None:
     with triangle, st.container(height=24 * count + 130, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")
     with words:
-        st.dataframe(numbers.sight(labels), hide_index=True, height=35 * (count + 1) + 3)
+        st.dataframe(numbers.sight(labels), hide_index=True, height=tables.height_of(count))
         st.text(
             f"“{head_picture.isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
             f"{so_far - 1}. Earlier rows keep their numbers."
