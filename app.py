@@ -13,6 +13,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
+from ui.frame.first_answer import FirstAnswer
 from ui.frame.security_headers import SecurityHeaders
 
 # GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
@@ -21,4 +22,4 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 FRAME = Path(__file__).parent / "ui" / "frame" / "frame.py"
 
-app = st.App(FRAME, middleware=[Middleware(SecurityHeaders)])
+app = st.App(FRAME, middleware=[Middleware(SecurityHeaders), Middleware(FirstAnswer)])

@@ -10,7 +10,7 @@ import streamlit as st
 
 from serving import models, warmup
 from ui.canvas.component import about
-from ui.frame import history, next_page, sections, style
+from ui.frame import history, next_page, sections
 from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
@@ -19,7 +19,6 @@ st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
 visit().open_page(current.url_path, st.session_state)
-style.apply()
 about().clear()  # what the page before showed
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()

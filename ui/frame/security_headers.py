@@ -15,12 +15,14 @@ import streamlit as st
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ui.frame.first_answer import SCRIPT
+
 
 def inline_scripts() -> str:
-    """The hashes of the scripts in Streamlit's own page, as a policy names them."""
+    """The hashes of the scripts in the document, Streamlit's and ours, as a policy names them."""
     page = (Path(st.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, re.DOTALL)
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    digests = (hashlib.sha256(script.encode()).digest() for script in [*scripts, SCRIPT])
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 

@@ -7,6 +7,7 @@ export default function ({ data: stepped, parentElement }) {
   const root = parentElement.getRootNode(),
     place = root instanceof ShadowRoot ? root.host : parentElement,
     page = place.closest("[data-testid=stMainBlockContainer]");
+  place.toggleAttribute("data-drawn", true); // nothing waits for it: see ui/frame/top_down.js
   if (!stepped || !(page instanceof HTMLElement)) return () => {};
   const reserve = () => {
     page.style.minHeight = `${page.offsetHeight}px`;

@@ -10,6 +10,7 @@ const DASHES = [[], [6, 3], [], [3, 3]];
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
+  hasItsHeight(parentElement);
   /** @type {{ title: string, says: string, hint: string, chips: Chip[], about?: About }} */
   const { title, says, hint, chips, about } = JSON.parse(new TextDecoder().decode(data));
   const row = element(parentElement, ".row"),

@@ -41,6 +41,7 @@ function placesOf(units, unit) {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement, setStateValue } = component;
+  hasItsHeight(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const canvas = canvasElement(parentElement, ".scroll canvas"),
     scroll = find(".scroll");

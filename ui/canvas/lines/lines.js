@@ -40,6 +40,7 @@ function exact(value) {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
+  hasItsHeight(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const figure = find(".lines"),
     canvas = canvasElement(parentElement, ".scroll canvas");

@@ -621,6 +621,7 @@ export default function (component) {
     if (!alive) return;
     codes = inflated;
     draw();
+    hasItsHeight(parentElement);
   });
 
   return () => {

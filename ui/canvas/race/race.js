@@ -34,6 +34,7 @@ const seconds = (/** @type {number} */ milliseconds) => `${(milliseconds / 1000)
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
+  hasItsHeight(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const figure = find(".race"),
     scroll = find(".scroll"),

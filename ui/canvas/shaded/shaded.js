@@ -6,6 +6,7 @@
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
+  hasItsHeight(parentElement);
   /**
    * @type {{
    *   title: string, says: string, hint: string, largest: number, squareRoot: boolean,

@@ -28,6 +28,15 @@ function pen(canvas) {
   return context;
 }
 
+/**
+ * Say that a drawing has its height once the running task has ended: what stands below it may then be
+ * shown, see ui/frame/top_down.js.
+ * @type {(root: HTMLElement | ShadowRoot) => void}
+ */
+function hasItsHeight(root) {
+  if (root instanceof ShadowRoot) root.host.toggleAttribute("data-drawn", true);
+}
+
 /** @typedef {(target: EventTarget, name: string, handler: (event: any) => unknown) => void} Listen */
 
 /**

@@ -242,6 +242,7 @@ function shortest(context, text, room) {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
+  hasItsHeight(parentElement);
   const root = element(parentElement, ".tensors"),
     holder = element(parentElement, ".panels");
   const readout = element(parentElement, ".readout"),

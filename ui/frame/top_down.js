@@ -1,0 +1,57 @@
+// @ts-check
+// A page appears from the top down. What is still being made has no height yet, and what stands below
+// it would jump: it waits, hidden by style.css. What was shown once stays shown.
+{
+  // A widget whose script is on its way; a drawing and a chart before they are drawn.
+  const BEING_MADE = [
+    "[data-testid=stSkeleton]",
+    "[data-testid=stBidiComponentIsolated]:not([data-drawn])",
+    ".stVegaLiteChart:empty",
+  ].join();
+  const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"]
+    .map((name) => `[data-testid=${name}]`)
+    .join();
+  const LONGEST_MS = 4000; // whatever happens above
+  /** @type {WeakSet<Element>} */
+  const shown = new WeakSet();
+
+  /** Columns stand beside each other, and wait for nothing; on a phone below each other. */
+  const isBeside = (/** @type {Element} */ place) =>
+    place.matches("[data-testid=stColumn]") && matchMedia("(min-width: 640.1px)").matches;
+
+  /** A column that nothing has been written into: nobody has seen it. */
+  const isEmpty = (/** @type {Element} */ place) =>
+    place.matches("[data-testid=stColumn]") &&
+    !place.querySelector("[data-testid=stElementContainer]");
+
+  const show = () => {
+    const main = document.querySelector(".stMain");
+    if (!main) return;
+    /** @type {Set<Element>} */
+    const waiting = new Set();
+    for (const made of main.querySelectorAll(BEING_MADE)) {
+      for (let place = made; place !== main && place.parentElement; place = place.parentElement) {
+        if (isBeside(place)) continue;
+        let below = place.nextElementSibling;
+        for (; below && !waiting.has(below); below = below.nextElementSibling) waiting.add(below);
+      }
+    }
+    for (const place of main.querySelectorAll(PLACES)) {
+      const waits = waiting.has(place) && !shown.has(place);
+      if (!waits && !isEmpty(place)) shown.add(place);
+      if (waits && !place.hasAttribute("data-waits")) setTimeout(showAnyway, LONGEST_MS, place);
+      place.toggleAttribute("data-waits", waits);
+    }
+  };
+
+  const showAnyway = (/** @type {Element} */ place) => {
+    shown.add(place);
+    if (place.hasAttribute("data-waits")) show();
+  };
+
+  new MutationObserver(show).observe(document.body, {
+    subtree: true,
+    childList: true,
+    attributeFilter: ["data-drawn"],
+  });
+}
