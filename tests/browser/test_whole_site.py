@@ -12,6 +12,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 from benchmarks.browser import ROOT, Site
 from tests.helpers.browser import PATHS, PHONE, press, settings
 from tests.helpers.visitors import settled
+from ui.frame.first_answer import SCRIPT, STYLE
 from ui.widgets.parts import EVERYTHING
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
@@ -56,7 +57,22 @@ BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
 MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.5, 5.0
 WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHeight"
 
-GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
+# How far what a page shows has jumped while the page appeared: the sum of the browser's layout
+# shifts (the share of the window that moved, times the share of the window it moved by). When the
+# navigation appears beside it, a page moves as a whole, an empty one too: that is Streamlit's own.
+# What the browser does not name is in a drawing.
+MOST_SHIFTED = 0.05
+COUNT_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  const page = document.querySelector(".stMainBlockContainer");
+  const isOurs = ({ node }) => !node || (node !== page && page?.contains(node));
+  for (const { value, sources } of list.getEntries()) {
+    if (sources.some(isOurs)) window.shifted += value;
+  }
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 IN_THEME = """
@@ -100,6 +116,12 @@ def too_long(page: Page, most: float) -> dict[str, float]:
     return {} if windows <= most else {page.url.partition("?")[0]: windows}
 
 
+def jumpy(page: Page) -> dict[str, float]:
+    """The page, if what it shows has jumped since the page was opened, and how far."""
+    shifted = page.evaluate("window.shifted")
+    return {} if shifted <= MOST_SHIFTED else {page.url.partition("?")[0]: shifted}
+
+
 def show_everything(page: Page) -> bool:
     """Have the page show all its parts, if it has several; whether it has."""
     everything = page.get_by_test_id("stMain").get_by_role("radio", name=EVERYTHING)
@@ -119,17 +141,16 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins, and how long the page is.
+    On the way, where the picture of each page begins, how long the page is, and whether it jumps.
     """
     own_page.add_init_script(path=AXE)
+    own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PROJECTOR)
-    own_page.goto(site.url)
-    violations, met, late, long = {}, set(), {}, {}
+    violations, met, late, long, jumps = {}, set(), {}, {}, {}
     for number, path in enumerate(PATHS):
-        link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
-        own_page.locator(link).click()
+        own_page.goto(site.url + path)
         settled(own_page)
-        expect(own_page).to_have_url(f"{site.url}{path}")
+        jumps |= jumpy(own_page)
         late |= late_picture(own_page, BY_ON_A_DESK)
         long |= too_long(own_page, MOST_ON_A_DESK)
         if show_everything(own_page):
@@ -156,6 +177,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
                     violations[f"{path}, settings {button}"] = found
     assert late == {}
     assert long == {}
+    assert jumps == {}
     assert violations == {}
     assert met == set(range(len(EXCEPTIONS)))
 
@@ -174,28 +196,85 @@ def test_a_violation_is_found(own_page: Page):
     assert one[0] == "color-contrast"
 
 
-def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
-    """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
-    phone.goto(site.url)
-    sticking_out, late, long, seen = [], {}, {}, set()
+def test_a_jump_is_counted(own_page: Page):
+    own_page.set_content(
+        "<main class=stMainBlockContainer><h1>A title</h1><p>Some words below it</p></main>"
+    )
+    own_page.evaluate(COUNT_SHIFTS)
+    frame = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+
+    def after(change: str) -> float:
+        """What is counted once the change was painted."""
+        own_page.evaluate(
+            f"async () => {{ await {frame}; {change}; await {frame}; await {frame} }}"
+        )
+        shifted: float = own_page.evaluate("window.shifted")
+        return shifted
+
+    assert after("document.querySelector('main').style.marginLeft = '300px'") == 0
+    assert after("document.querySelector('h1').style.marginBottom = '300px'") > 0
+
+
+def test_nothing_sticks_out_or_jumps_on_a_phone(own_page: Page, site: Site):
+    own_page.add_init_script(COUNT_SHIFTS)
+    own_page.set_viewport_size(PHONE)
+    sticking_out, late, long, jumps = [], {}, {}, {}
     for path in PATHS:
-        phone.evaluate(GO, path)
-        heading = phone.get_by_role("heading", level=1)
-        expect(phone.locator("[data-testid=stApp]")).to_be_visible()
-        for title in seen:
-            expect(heading).not_to_have_text(title)
-        settled(phone)
+        own_page.goto(site.url + path)
+        settled(own_page)
+        jumps |= jumpy(own_page)
         if path in ("/", "/side-by-side"):
-            expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
+            expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
         elif path in ("/ladder", "/shapes", "/masking", "/block"):
-            expect(phone.locator("figure.panel canvas").first).to_be_visible()
-        seen = {heading.inner_text()}
-        late |= late_picture(phone, BY_ON_A_PHONE)
-        long |= too_long(phone, MOST_ON_A_PHONE)
-        if show_everything(phone):
-            settled(phone)
-        if not phone.evaluate(INSIDE):
+            expect(own_page.locator("figure.panel canvas").first).to_be_visible()
+        late |= late_picture(own_page, BY_ON_A_PHONE)
+        long |= too_long(own_page, MOST_ON_A_PHONE)
+        if show_everything(own_page):
+            settled(own_page)
+        if not own_page.evaluate(INSIDE):
             sticking_out.append(path)
     assert sticking_out == []
     assert late == {}
     assert long == {}
+    assert jumps == {}
+
+
+def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
+    """Elements as Streamlit writes them. `a` above `b`; in two columns `c` above `d`, and `e`."""
+
+    def element(name: str) -> str:
+        return f"<div data-testid=stElementContainer><p id={name}>{name}</p></div>"
+
+    def column(*names: str) -> str:
+        return f"<div data-testid=stColumn>{''.join(map(element, names))}</div>"
+
+    own_page.clock.install()
+    columns = f"<div data-testid=stLayoutWrapper>{column('c', 'd')}{column('e')}</div>"
+    own_page.set_content(
+        f"<style>{STYLE}</style><div class=stMain><div id=empty></div></div>"
+        f"<script>{SCRIPT}</script>"
+    )
+
+    def shown(change: str) -> str:
+        own_page.evaluate(change)
+        return own_page.evaluate(
+            "[...document.querySelectorAll('p')].filter((p) => p.checkVisibility("
+            "{ visibilityProperty: true })).map((p) => p.id).join('')"
+        )
+
+    def make(name: str) -> str:
+        return f"document.getElementById('{name}').innerHTML = '<i data-testid=stSkeleton></i>'"
+
+    def made(name: str) -> str:
+        return f"document.getElementById('{name}').replaceChildren()"
+
+    own_page.set_viewport_size(PROJECTOR)
+    write = f"document.querySelector('.stMain').innerHTML = `{element('a')}{element('b')}{columns}`"
+    assert shown(f"{write}; {make('a')}; {make('c')}") == "a"
+    assert shown(made("a")) == "abce", "columns stand beside each other"
+    assert shown(made("c")) == "abcde"
+    assert shown(make("a")) == "abcde", "what was shown stays"
+    own_page.set_viewport_size(PHONE)
+    assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
+    own_page.clock.fast_forward(5_000)
+    assert shown("") == "abcde", "nothing waits for ever"

@@ -14,10 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FOLDER = Path(__file__).parent
 SCRIPT = (_FOLDER / "top_down.js").read_text(encoding="utf-8")
-_STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
+STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
 # Behind the styles of the head: of two rules that are equally strong the later one holds.
 _PLACE = b"<body>"
-_ADDED = _PLACE + f"<style>{_STYLE}</style><script>{SCRIPT}</script>".encode()
+_ADDED = _PLACE + f"<style>{STYLE}</style><script>{SCRIPT}</script>".encode()
 
 
 class FirstAnswer:

@@ -1,0 +1,68 @@
+"""What the site adds to the document that a browser opens, and to nothing else."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from ui.frame.first_answer import SCRIPT, STYLE, FirstAnswer
+
+DOCUMENT = "<!doctype html><html><head></head><body><div id=root></div></body></html>"
+BROWSER = {"accept": "text/html,*/*;q=0.8", "accept-encoding": "gzip"}
+
+
+def document(request: Request) -> Response:
+    """A document with the marks of the file it was read from."""
+    return HTMLResponse(DOCUMENT, headers={"etag": "a", "last-modified": "b", "x-kept": "c"})
+
+
+def in_parts(request: Request) -> Response:
+    """The same in three parts, the first of which ends within `<body>`."""
+    return StreamingResponse(
+        iter([DOCUMENT[:35], DOCUMENT[35:40], DOCUMENT[40:]]), media_type="text/html"
+    )
+
+
+def text(request: Request) -> Response:
+    """No document, but what would be taken for one."""
+    return PlainTextResponse(DOCUMENT)
+
+
+@pytest.fixture
+def client() -> TestClient:
+    """A browser before an app that compresses whatever it can, as Streamlit does."""
+    routes = [Route(f"/{view.__name__}", view) for view in (document, in_parts, text)]
+    app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1)])
+    return TestClient(FirstAnswer(app), headers=BROWSER)
+
+
+@pytest.mark.parametrize("path", ["/document", "/in_parts"])
+def test_a_document_comes_with_the_style_sheet_and_the_script(client: TestClient, path: str):
+    answer = client.get(path)
+    added = f"<body><style>{STYLE}</style><script>{SCRIPT}</script>"
+    assert answer.text == DOCUMENT.replace("<body>", added)
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    assert not {"etag", "last-modified", "content-encoding"} & set(answer.headers)
+
+
+def test_its_other_headers_are_kept(client: TestClient):
+    assert client.get("/document").headers["x-kept"] == "c"
+
+
+def test_nothing_else_is_changed(client: TestClient):
+    assert client.get("/text").text == DOCUMENT
+    # what is not asked for as a page, such as what a script fetches, comes compressed as ever
+    fetched = client.get("/document", headers={"accept": "*/*"})
+    assert fetched.text == DOCUMENT
+    assert fetched.headers["content-encoding"] == "gzip"
+    assert client.head("/document").headers["etag"] == "a"
+
+
+def test_the_parts_of_the_document_end_where_they_should():
+    """Neither the style sheet nor the script may hold what ends its element."""
+    assert "</style" not in STYLE.lower()
+    assert "</script" not in SCRIPT.lower()
