@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, Position, expect
 from benchmarks.browser import Site
 from pages.compare.heads import statistics
 from tests.helpers.browser import (
-    PHONE,
+    PROJECTOR,
     SENTENCE,
     click,
     click_where_the_pointer_is,
@@ -123,11 +123,28 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     chosen = re.search(r"heads_query=(\d+)", page.url)
     assert chosen
     expect(other.get_by_text(re.compile(f"^Query {chosen[1]} “"))).to_be_visible()
-    # on a phone the open head stands below all heads: the click brings it into view
-    page.set_viewport_size(PHONE)
+
+
+def test_on_a_phone_a_clicked_head_opens_in_a_sheet_from_below(phone: Page, site: Site):
+    figure = visit(phone, site)
+    close = phone.get_by_role("button", name="Close")
+    expect(close).not_to_be_visible()
     read_head(figure, 2 * 12 + 3, 3, 3, 11, "L2H3")
-    click_where_the_pointer_is(page)
-    expect(heatmap(page, "L2H3: weights")).to_be_in_viewport(ratio=0.6)
+    click_where_the_pointer_is(phone)
+    opened = heatmap(phone, "L2H3: weights")
+    expect(opened).to_be_in_viewport(ratio=0.6)
+    # over the page, which has not moved: all heads are still there
+    expect(figure).to_be_in_viewport()
+    click(close)
+    expect(close).not_to_be_visible()
+    expect(opened).not_to_be_in_viewport()
+    # beside all heads there is room, and nothing to close
+    read_head(figure, 2 * 12 + 3, 3, 3, 11, "L2H3")
+    click_where_the_pointer_is(phone)
+    expect(close).to_be_visible()
+    phone.set_viewport_size(PROJECTOR)
+    expect(close).not_to_be_visible()
+    expect(opened).to_be_visible()
 
 
 def test_without_a_mouse(page: Page, site: Site):

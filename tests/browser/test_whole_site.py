@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import ROOT, Site
-from tests.helpers.browser import PATHS, PHONE, press, settings
+from tests.helpers.browser import PATHS, PHONE, PROJECTOR, press, settings
 from tests.helpers.visitors import settled
 from ui.frame.first_answer import SCRIPT, STYLE
 from ui.widgets.parts import EVERYTHING
@@ -49,7 +49,6 @@ FIRST_PICTURE = """
 }
 """
 WITHOUT_A_PICTURE = "/models"
-PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
 BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
 
 # How long a page may be when it opens, in windows: whoever scrolls further has lost the picture

@@ -18,6 +18,7 @@ from tests.helpers.visitors import settled
 from ui.widgets.parts import EVERYTHING
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
+PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
 SENTENCE = "Seven small ships sailed past the old lighthouse"
 POINTING_ATTEMPTS = 3  # a picture may be painted anew, or moved, under the pointer
 POINTING_PATIENCE_MS = 2_000

@@ -50,12 +50,18 @@ with right, settings():
 def show(number: int) -> None:
     """The head that was clicked becomes the open one."""
     st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
+    st.session_state["heads_sheet"] = True
 
 
 @st.fragment
 def pictures() -> None:
     """All heads, and one of them open: to open another runs and paints this part alone."""
-    all_heads, one_head = st.columns([5, 4], gap="medium")
+    if MOSAIC not in st.session_state:  # a new visit to the page
+        st.session_state.pop("heads_sheet", None)
+    all_heads, beside = st.columns([5, 4], gap="medium")
+    # on a phone a clicked head comes as a sheet from below
+    is_sheet = st.session_state.get("heads_sheet", False)
+    one_head = beside.container(key="heads_sheet_open" if is_sheet else "heads_sheet_closed")
     with all_heads:
         packed = values.packed(run, reading, name=MOSAIC)
         mosaic(packed, key=MOSAIC, on_open=show)
@@ -65,9 +71,17 @@ def pictures() -> None:
             f"±{packed.stated_error} of the tensor ({packed.levels} steps a head); the open head "
             "is exact.]"
         )
-    with one_head, st.container(key="heads_open", horizontal=True, vertical_alignment="bottom"):
+    with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
         layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
         head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
+        if is_sheet:
+            st.button(
+                "Close",
+                key="heads_close",
+                help="Back to all heads.",
+                icon=":material/keyboard_arrow_down:",
+                on_click=lambda: st.session_state.pop("heads_sheet"),
+            )
     choice = controls.HeadChoice(entry, layer, head)
     arrangement = Arrangement(
         selected=layer * n_heads + head,

@@ -467,10 +467,6 @@ export default function (component) {
     arrangement = { ...arrangement, selected: head };
     drawFrames();
     setTriggerValue("open", head);
-    // on a phone the open head stands below all heads, and not beside them: it comes into view
-    const opened = document.querySelector(".st-key-heads_open");
-    if (opened && opened.getBoundingClientRect().top > canvas.getBoundingClientRect().bottom)
-      opened.scrollIntoView();
   }
 
   const onMove = (/** @type {any} */ event) => {
