@@ -1,4 +1,6 @@
-"""The site: `streamlit run app.py`. Security headers around the frame, `ui/frame/frame.py`.
+"""The site: `streamlit run app.py`. The frame, `ui/frame/frame.py`, and what goes out around it.
+
+Every answer has security headers, and every document that a browser opens has our style sheet.
 
 The frame is a script of its own, in a folder without `pages/`: beside the main script Streamlit
 takes a folder of that name for its older kind of multipage app, and the first deep link after a

@@ -53,6 +53,13 @@ def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
     assert canvas.html.count('class="png"') == canvas.html.count('class="svg"') == 1
 
 
+@pytest.mark.parametrize("name", CANVASES)
+def test_a_drawing_says_when_it_has_its_height(name: str):
+    """Otherwise what stands below it would be hidden for seconds: see ui/frame/top_down.js."""
+    own = (FOLDER / name / f"{name}.js").read_text(encoding="utf-8")
+    assert "hasItsHeight(parentElement);" in own
+
+
 def test_only_comments_that_fill_lines_are_left_out():
     text = """// one
 /**
