@@ -84,12 +84,13 @@ def text(
 def menu_of_examples(
     names: Iterable[str], key: str, use: Callable[[str], None], *, disabled: bool = False
 ) -> None:
-    """A menu whose chosen entry `use` takes before the page runs again."""
+    """A menu whose chosen entry `use` takes before the page runs again; none without entries."""
 
     def take() -> None:
         use(st.session_state[key])
 
-    st.menu_button("Examples", list(names), key=key, on_click=take, disabled=disabled)
+    if entries := list(names):
+        st.menu_button("Examples", entries, key=key, on_click=take, disabled=disabled)
 
 
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
