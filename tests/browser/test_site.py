@@ -299,7 +299,7 @@ def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
 
 
-def test_every_page_is_among_the_paths(page: Page, site: Site):
+def test_every_page_is_among_the_paths_and_a_card_is_a_link_as_a_whole(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
     links = page.get_by_test_id("stSidebarNavLink")
     expect(links).to_have_count(len(PATHS))
@@ -307,3 +307,10 @@ def test_every_page_is_among_the_paths(page: Page, site: Site):
     assert sorted(urllib.parse.urlsplit(address).path or "/" for address in addresses) == sorted(
         PATHS
     )
+    # not the title alone: the end of the line that says what is there
+    card = page.locator(".st-key-home_card_word_pairs")
+    settled(page)
+    size = card.bounding_box()
+    assert size is not None
+    card.click(position={"x": size["width"] - 4, "y": size["height"] - 4})
+    expect(page.get_by_role("heading", name="Word pairs", level=1)).to_be_visible()
