@@ -281,3 +281,27 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
     own_page.clock.fast_forward(5_000)
     assert shown("") == "abcde", "nothing waits for ever"
+
+
+def test_a_page_that_gets_shorter_throws_nobody_up(own_page: Page):
+    own_page.set_viewport_size(PROJECTOR)
+    own_page.set_content(
+        "<style>body { margin: 0 } .stMain { height: 100vh; overflow: auto } </style>"
+        "<div class=stMain><div class=stMainBlockContainer><div id=part></div></div></div>"
+        f"<script>{SCRIPT}</script>"
+    )
+
+    def end(change: str) -> int:
+        """Where the window ends on the page, once the change was painted."""
+        frame = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+        return own_page.evaluate(
+            "async () => { const main = document.querySelector('.stMain'), "
+            "part = document.querySelector('#part'); "
+            f"{change}; {frame}; {frame}; return main.scrollTop + main.clientHeight }}"
+        )
+
+    assert end("part.style.height = '3000px'; main.scrollTop = 9999") == 3000
+    assert end("part.style.height = '900px'") == 3000
+    # what is no longer in the window is given back
+    assert end("main.scrollTop = 1000") == 1000 + PROJECTOR["height"]
+    assert end("main.scrollTop = 9999") == 1000 + PROJECTOR["height"]
