@@ -80,7 +80,7 @@ def pictures() -> None:
                 key="heads_close",
                 help="Back to all heads.",
                 icon=":material/keyboard_arrow_down:",
-                on_click=lambda: st.session_state.pop("heads_sheet"),
+                on_click=lambda: st.session_state.pop("heads_sheet", None),
             )
     choice = controls.HeadChoice(entry, layer, head)
     arrangement = Arrangement(
