@@ -72,6 +72,7 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
+GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 IN_THEME = """
@@ -140,17 +141,17 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins, how long the page is, whether it jumps, and
-    whether any of it sticks out on a phone.
+    On the way, where the picture of each page begins, and how long the page is.
     """
     own_page.add_init_script(path=AXE)
-    own_page.add_init_script(COUNT_SHIFTS)
-    violations, met, late, long, jumps, sticking_out = {}, set(), {}, {}, {}, []
+    own_page.set_viewport_size(PROJECTOR)
+    own_page.goto(site.url)
+    violations, met, late, long = {}, set(), {}, {}
     for number, path in enumerate(PATHS):
-        own_page.set_viewport_size(PROJECTOR)
-        own_page.goto(site.url + path)
+        link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
+        own_page.locator(link).click()
         settled(own_page)
-        jumps |= jumpy(own_page)
+        expect(own_page).to_have_url(f"{site.url}{path}")
         late |= late_picture(own_page, BY_ON_A_DESK)
         long |= too_long(own_page, MOST_ON_A_DESK)
         if show_everything(own_page):
@@ -175,14 +176,8 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
                 found = check(own_page, part="[data-testid=stPopoverBody]")["found"]
                 if found:
                     violations[f"{path}, settings {button}"] = found
-        own_page.set_viewport_size(PHONE)
-        settled(own_page)
-        if not own_page.evaluate(INSIDE):
-            sticking_out.append(path)
-    assert sticking_out == []
     assert late == {}
     assert long == {}
-    assert jumps == {}
     assert violations == {}
     assert met == set(range(len(EXCEPTIONS)))
 
@@ -220,26 +215,43 @@ def test_a_jump_is_counted(own_page: Page):
     assert after("document.querySelector('h1').style.marginBottom = '300px'") > 0
 
 
-def test_every_page_opens_well_on_a_phone(own_page: Page, site: Site):
-    own_page.add_init_script(COUNT_SHIFTS)
-    own_page.set_viewport_size(PHONE)
-    sticking_out, late, long, jumps = [], {}, {}, {}
+def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
+    """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
+    phone.goto(site.url)
+    sticking_out, late, long, seen = [], {}, {}, set()
     for path in PATHS:
-        own_page.goto(site.url + path)
-        settled(own_page)
-        jumps |= jumpy(own_page)
-        late |= late_picture(own_page, BY_ON_A_PHONE)
-        long |= too_long(own_page, MOST_ON_A_PHONE)
+        phone.evaluate(GO, path)
+        heading = phone.get_by_role("heading", level=1)
+        expect(phone.locator("[data-testid=stApp]")).to_be_visible()
+        for title in seen:
+            expect(heading).not_to_have_text(title)
+        settled(phone)
         if path in ("/", "/side-by-side"):
-            expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+            expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
         elif path in ("/ladder", "/shapes", "/masking", "/block"):
-            expect(own_page.locator("figure.panel canvas").first).to_be_visible()
-        if not own_page.evaluate(INSIDE):
+            expect(phone.locator("figure.panel canvas").first).to_be_visible()
+        seen = {heading.inner_text()}
+        late |= late_picture(phone, BY_ON_A_PHONE)
+        long |= too_long(phone, MOST_ON_A_PHONE)
+        if show_everything(phone):
+            settled(phone)
+        if not phone.evaluate(INSIDE):
             sticking_out.append(path)
     assert sticking_out == []
     assert late == {}
     assert long == {}
-    assert jumps == {}
+
+
+def test_no_page_jumps_while_it_opens(own_page: Page, site: Site):
+    own_page.add_init_script(COUNT_SHIFTS)
+    for size in (PROJECTOR, PHONE):
+        own_page.set_viewport_size(size)
+        jumps: dict[str, float] = {}
+        for path in PATHS:
+            own_page.goto(site.url + path)
+            settled(own_page)
+            jumps |= jumpy(own_page)
+        assert jumps == {}, size
 
 
 def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
@@ -253,10 +265,7 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
 
     own_page.clock.install()
     columns = f"<div data-testid=stLayoutWrapper>{column('c', 'd')}{column('e')}</div>"
-    own_page.set_content(
-        f"<style>{STYLE}</style><div class=stMain><div id=empty></div></div>"
-        f"<script>{SCRIPT}</script>"
-    )
+    own_page.set_content(f"<style>{STYLE}</style><div class=stMain></div><script>{SCRIPT}</script>")
 
     def shown(change: str) -> str:
         own_page.evaluate(change)
@@ -281,27 +290,3 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
     own_page.clock.fast_forward(5_000)
     assert shown("") == "abcde", "nothing waits for ever"
-
-
-def test_a_page_that_gets_shorter_throws_nobody_up(own_page: Page):
-    own_page.set_viewport_size(PROJECTOR)
-    own_page.set_content(
-        "<style>body { margin: 0 } .stMain { height: 100vh; overflow: auto } </style>"
-        "<div class=stMain><div class=stMainBlockContainer><div id=part></div></div></div>"
-        f"<script>{SCRIPT}</script>"
-    )
-
-    def end(change: str) -> int:
-        """Where the window ends on the page, once the change was painted."""
-        frame = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
-        return own_page.evaluate(
-            "async () => { const main = document.querySelector('.stMain'), "
-            "part = document.querySelector('#part'); "
-            f"{change}; {frame}; {frame}; return main.scrollTop + main.clientHeight }}"
-        )
-
-    assert end("part.style.height = '3000px'; main.scrollTop = 9999") == 3000
-    assert end("part.style.height = '900px'") == 3000
-    # what is no longer in the window is given back
-    assert end("main.scrollTop = 1000") == 1000 + PROJECTOR["height"]
-    assert end("main.scrollTop = 9999") == 1000 + PROJECTOR["height"]

@@ -1,7 +1,6 @@
 // @ts-check
 // A page appears from the top down. What is still being made has no height yet, and what stands below
-// it would jump: it waits, hidden by style.css. What was shown once stays shown. And a page whose parts
-// get shorter ends no higher than the window does: whoever stands near its end would be thrown up.
+// it would jump: it waits, hidden by style.css. What was shown once stays shown.
 {
   // A widget whose script is on its way; a drawing and a chart before they are drawn.
   const BEING_MADE = [
@@ -49,17 +48,6 @@
     shown.add(place);
     if (place.hasAttribute("data-waits")) show();
   };
-
-  /** The window shows nothing behind the end of a page, so that this changes nothing at first. */
-  const keepWhatIsInTheWindow = () => {
-    const main = document.querySelector(".stMain"),
-      page = main?.querySelector(".stMainBlockContainer");
-    if (!main || !(page instanceof HTMLElement)) return;
-    page.style.flexShrink = "0"; // with a least height of its own it would get no higher
-    page.style.minHeight = `${Math.floor(main.scrollTop + main.clientHeight)}px`;
-  };
-  addEventListener("scroll", keepWhatIsInTheWindow, { capture: true, passive: true });
-  addEventListener("resize", keepWhatIsInTheWindow);
 
   new MutationObserver(show).observe(document.body, {
     subtree: true,
