@@ -290,3 +290,8 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
     own_page.clock.fast_forward(5_000)
     assert shown("") == "abcde", "nothing waits for ever"
+    run = "document.querySelector('.stMain').dataset.testScriptState ="
+    assert shown(f"{run} 'running'; {write}; {made('c')}") == "abcde"
+    empty = "document.querySelector('[data-testid=stColumn]').replaceChildren()"
+    assert shown(f"{write}; {empty}") == "ab", "the first column is written after the second"
+    assert shown(f"{run} 'notRunning'") == "abe", "it stays empty"

@@ -2,11 +2,14 @@
 // A page appears from the top down. What is still being made has no height yet, and what stands below
 // it would jump: it waits, hidden by style.css. What was shown once stays shown.
 {
-  // A widget whose script is on its way; a drawing and a chart before they are drawn.
+  const EMPTY_COLUMN = "[data-testid=stColumn]:not(:has([data-testid=stElementContainer]))";
+  // A widget whose script is on its way; a drawing and a chart before they are drawn; a column that
+  // the run of the page has not come to yet: pages may write the second column first.
   const BEING_MADE = [
     "[data-testid=stSkeleton]",
     "[data-testid=stBidiComponentIsolated]:not([data-drawn])",
     ".stVegaLiteChart:empty",
+    `[data-test-script-state]:not([data-test-script-state=notRunning]) ${EMPTY_COLUMN}`,
   ].join();
   const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"]
     .map((name) => `[data-testid=${name}]`)
@@ -18,11 +21,6 @@
   /** Columns stand beside each other, and wait for nothing; on a phone below each other. */
   const isBeside = (/** @type {Element} */ place) =>
     place.matches("[data-testid=stColumn]") && matchMedia("(min-width: 640.1px)").matches;
-
-  /** A column that nothing has been written into: nobody has seen it. */
-  const isEmpty = (/** @type {Element} */ place) =>
-    place.matches("[data-testid=stColumn]") &&
-    !place.querySelector("[data-testid=stElementContainer]");
 
   const show = () => {
     const main = document.querySelector(".stMain");
@@ -38,7 +36,8 @@
     }
     for (const place of main.querySelectorAll(PLACES)) {
       const waits = waiting.has(place) && !shown.has(place);
-      if (!waits && !isEmpty(place)) shown.add(place);
+      // nobody has seen a column that is still empty
+      if (!waits && !place.matches(EMPTY_COLUMN)) shown.add(place);
       if (waits && !place.hasAttribute("data-waits")) setTimeout(showAnyway, LONGEST_MS, place);
       place.toggleAttribute("data-waits", waits);
     }
@@ -52,6 +51,6 @@
   new MutationObserver(show).observe(document.body, {
     subtree: true,
     childList: true,
-    attributeFilter: ["data-drawn"],
+    attributeFilter: ["data-drawn", "data-test-script-state"],
   });
 }
