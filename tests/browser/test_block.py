@@ -13,7 +13,7 @@ from tests.helpers.visitors import settled
 
 
 def code(page: Page) -> Locator:
-    return page.get_by_test_id("stCode").first
+    return page.locator(".code code").first
 
 
 def choose_section(page: Page, name: str) -> None:

@@ -240,7 +240,7 @@ def test_pictures_and_files_to_take_away(page: Page, site: Site):
         click(page.get_by_role("button", name="All heads (NPZ)"))
     arrays = np.load(io.BytesIO(Path(npz.value.path()).read_bytes()))
     np.testing.assert_array_equal(arrays["weights"][5, 11], weights_of(5, 11)[0])
-    link = page.get_by_test_id("stCode").filter(has_text="heads_text=").first.inner_text()
+    link = page.locator(".code code").filter(has_text="heads_text=").first.inner_text()
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(link.strip()).query)["heads_text"] == [
         SENTENCE
     ]

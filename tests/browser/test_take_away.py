@@ -29,7 +29,7 @@ def take_away(page: Page) -> None:
 
 def link(page: Page, holding: str) -> str:
     """The link on the page, once it holds what was chosen last."""
-    block = page.get_by_test_id("stCode").filter(has_text=re.compile("^http"))
+    block = page.locator(".code code").filter(has_text=re.compile("^http"))
     expect(block).to_contain_text(holding)
     return block.inner_text().strip()
 
@@ -83,3 +83,20 @@ def test_lists_and_sliders_are_in_the_link_of_heads(
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
     assert link(other, "heads_layer=5") == address
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_piece_of_code_is_copied(page: Page, site: Site, allowed: bool):
+    """Selected in any case: a visitor whose browser gives no clipboard copies it by hand."""
+    if allowed:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(page, site, "/calculator", "Calculator")
+    block = page.locator(".code").first
+    button = block.get_by_role("button", name="Copy")
+    click(button)
+    expect(block.locator("code")).to_contain_text("32 layers × 8 sequences")
+    formula = block.locator("code").inner_text()
+    assert page.evaluate("getSelection().toString()") == formula
+    if allowed:
+        expect(button).to_have_attribute("data-copied", "")
+        assert page.evaluate("navigator.clipboard.readText()") == formula

@@ -141,17 +141,16 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins, and how long the page is.
+    On the way, where the picture of each page begins, how long the page is, and whether it jumped.
     """
     own_page.add_init_script(path=AXE)
+    own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PROJECTOR)
-    own_page.goto(site.url)
-    violations, met, late, long = {}, set(), {}, {}
+    violations, met, late, long, jumps = {}, set(), {}, {}, {}
     for number, path in enumerate(PATHS):
-        link = f"[data-testid=stSidebarNavLink][href='{site.url}{path}']"
-        own_page.locator(link).click()
+        own_page.goto(site.url + path)
         settled(own_page)
-        expect(own_page).to_have_url(f"{site.url}{path}")
+        jumps |= jumpy(own_page)
         late |= late_picture(own_page, BY_ON_A_DESK)
         long |= too_long(own_page, MOST_ON_A_DESK)
         if show_everything(own_page):
@@ -176,6 +175,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
                 found = check(own_page, part="[data-testid=stPopoverBody]")["found"]
                 if found:
                     violations[f"{path}, settings {button}"] = found
+    assert jumps == {}
     assert late == {}
     assert long == {}
     assert violations == {}
@@ -242,16 +242,14 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
     assert long == {}
 
 
-def test_no_page_jumps_while_it_opens(own_page: Page, site: Site):
-    own_page.add_init_script(COUNT_SHIFTS)
-    for size in (PROJECTOR, PHONE):
-        own_page.set_viewport_size(size)
-        jumps: dict[str, float] = {}
-        for path in PATHS:
-            own_page.goto(site.url + path)
-            settled(own_page)
-            jumps |= jumpy(own_page)
-        assert jumps == {}, size
+def test_no_page_jumps_while_it_opens_on_a_phone(phone: Page, site: Site):
+    phone.add_init_script(COUNT_SHIFTS)
+    jumps: dict[str, float] = {}
+    for path in PATHS:
+        phone.goto(site.url + path)
+        settled(phone)
+        jumps |= jumpy(phone)
+    assert jumps == {}
 
 
 def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):

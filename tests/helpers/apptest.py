@@ -1,5 +1,6 @@
 """Open pages under Streamlit's AppTest and read what they show."""
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,13 @@ def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
         values = np.frombuffer(body, "<f4")
         found.append((header, values.reshape(header["rows"], header["columns"])))
     return found
+
+
+def code(site: AppTest) -> list[str]:
+    """The pieces of code, formulas and addresses on the page, as a visitor reads them."""
+    bodies = [element.proto.body for element in site.get("html")]
+    found = [re.findall("<code>(.*)</code>", body, re.DOTALL) for body in bodies]
+    return [html.unescape(re.sub("<[^>]*>", "", text)) for texts in found for text in texts]
 
 
 MAX_WORDS = 350

@@ -17,8 +17,8 @@ from pages.compare.word_pairs import charts as word_pairs
 from pages.kv_cache.inside_the_cache import charts as inside_the_cache
 from pages.kv_cache.inside_the_cache import full
 from pages.kv_cache.what_is_recomputed import charts as what_is_recomputed
+from serving import chart_files
 from ui.charts.show import specification
-from ui.export import chart_files
 
 HOSTILE = [
     "'] || alert(1) || ['",

@@ -21,14 +21,14 @@ from pages.compare.side_by_side import take_away as side_by_side_files
 from pages.compare.word_pairs import charts as word_pairs_charts
 from pages.compare.word_pairs import search
 from pages.compare.word_pairs import take_away as word_pairs_files
-from serving import models
+from serving import chart_files, models
 from serving import runs as attention
-from tests.helpers.apptest import FRAME, SIDE, open_page, open_whole_page
+from tests.helpers.apptest import FRAME, SIDE, code, open_page, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
 from ui.charts.bars import bars, labelled
-from ui.export import chart_files, take_away
+from ui.export import take_away
 from ui.widgets.controls import HeadChoice
 
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
@@ -222,7 +222,7 @@ def test_nothing_is_made_before_a_click():
 
 def link_of(site: AppTest) -> dict[str, list[str]]:
     """The parameters of the link that a page shows; AppTest knows no address before them."""
-    (address,) = [block.value for block in site.code if block.value.startswith("?")]
+    (address,) = [text for text in code(site) if text.startswith("?")]
     return urllib.parse.parse_qs(address[1:], keep_blank_values=True)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import streamlit as st
+from ui.widgets import code_block
 
 MOST_CHARACTERS = 40  # of a path above a piece of code
 _ROOT = Path(__file__).parents[2]
@@ -45,12 +45,9 @@ def step(file: str, name: str, *containing: str) -> None:
 
 
 def _code(file: str, first: int, last: int, text: str) -> None:
-    """Code under a comment that says where it is: one element, so that pages repaint quickly.
-
-    Long lines wrap: not every browser lets a keyboard reach Streamlit's code to scroll it.
-    """
+    """Code under a comment that says where it is: one element, so that pages repaint quickly."""
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
-    st.code(f"# {_short(file)}, {lines}\n{text}", language="python", wrap_lines=True)
+    code_block.python(f"# {_short(file)}, {lines}\n{text}")
 
 
 def _short(file: str) -> str:

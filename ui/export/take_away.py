@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from serving import chart_files
 from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
-from ui.export import chart_files
+from ui.widgets import code_block
 from ui.widgets.linked import address
 
 # The charts of a page by the names of their files, each as a function of its data:
@@ -117,13 +118,13 @@ def buttons(files: Sequence[File], *, key: str) -> None:
 def snippet(code: str) -> None:
     """Python that prints the numbers of the page."""
     st.markdown("The same numbers in Python, in this repository:")
-    st.code(code, language="python", wrap_lines=True)
+    code_block.python(code)
 
 
 def link(prefix: str) -> None:
     """The address that restores the page as it is now."""
     st.markdown("A link to this view:")
-    st.code(url(prefix), language=None, wrap_lines=True)
+    code_block.plain(url(prefix))
 
 
 def url(prefix: str) -> str:

@@ -12,7 +12,7 @@ from pages.kv_cache.calculator import (
 )
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.widgets import messages
+from ui.widgets import code_block, messages
 from ui.widgets.controls import menu_of_examples, row
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
@@ -75,7 +75,7 @@ chosen = setting.setting(
 chart, formula_column = st.columns(2, gap="large")
 with formula_column:
     st.subheader(f"{setting.size(chosen.cache())} of cache")
-    st.code(sentences.formula(chosen), language=None, wrap_lines=True)
+    code_block.plain(sentences.formula(chosen))
     st.markdown(sentences.remark(chosen))
     st.table(numbers.summary(chosen), border="horizontal", hide_index=True)
 with chart:

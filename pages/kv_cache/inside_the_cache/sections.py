@@ -10,7 +10,7 @@ from pages.kv_cache.inside_the_cache.run import Run
 from serving import models
 from ui.charts.show import show
 from ui.export import tables
-from ui.widgets import messages
+from ui.widgets import code_block, messages
 from ui.widgets.linked import linked
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
@@ -30,7 +30,7 @@ def bytes_held(run: Run, step_index: int) -> None:
     st.header(BYTES)
     left, right = st.columns(2, gap="large")
     with left:
-        st.code(numbers.formula(run, step_index), language=None, wrap_lines=True)
+        code_block.plain(numbers.formula(run, step_index))
         st.markdown(
             "The memory is allocated once, for the longest text to come: no step copies old "
             "rows. Each token fills the same number of bytes."
@@ -140,7 +140,7 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
 
 def _ways(run: Run, full_cache: Full, layer: int, head: int) -> None:
     st.markdown("The cache refuses the first token too many, with this error:")
-    st.code(f"ValueError: {full_cache.message}", language=None, wrap_lines=True)
+    code_block.plain(f"ValueError: {full_cache.message}")
     st.markdown(
         "Three ways to go on, each run on the text above:\n"
         f"- **{AGAIN.capitalize()}**: empty the cache, run the last {full_cache.room // 2} tokens "

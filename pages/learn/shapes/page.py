@@ -17,7 +17,7 @@ from pages.learn.shapes.questions import questions
 from pages.learn.shapes.walk import LAST
 from serving import models
 from ui.export import source, tables
-from ui.widgets import controls, messages, stepper
+from ui.widgets import code_block, controls, messages, stepper
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
@@ -63,7 +63,7 @@ if walk is not None:
         st.text(walk.window())
     overview, code = st.columns([6, 5], gap="medium")
     with overview, st.container(key="shapes_overview"):
-        st.code(walk.overview(number), language=None)
+        code_block.plain(walk.overview(number))
     with code:
         source.step(*walk.code(number))
         st.markdown(
@@ -98,7 +98,7 @@ if walk is not None:
             else "Here nothing had to move (one head, token or column): no error."
         )
         if error_text:
-            st.code(error_text, language=None, wrap_lines=True)
+            code_block.plain(error_text)
         source.show("attention_core/experiments/learn/shapes.py", "view_without_contiguous_error")
 
     with st.expander("The numbers of this step"):

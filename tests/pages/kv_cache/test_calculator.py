@@ -6,14 +6,14 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import code, messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/kv_cache/calculator/page.py"
 
 
 def formula(site: AppTest) -> str:
-    return next(block.value for block in site.code if "layers ×" in block.value)
+    return next(text for text in code(site) if "layers ×" in text)
 
 
 def table(site: AppTest) -> dict[str, str]:

@@ -14,7 +14,7 @@ from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
 from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
-from tests.helpers.apptest import maps, messages, open_whole_page
+from tests.helpers.apptest import code, maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, Map
 
@@ -65,7 +65,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         assert header["framedRows"] == [length - 1]
         assert [" Wr " in label for label in header["rowLabels"]].index(True) == length - 1
         assert header["rowLabels"][length:] == [str(row) for row in range(length, n_rows)]
-    formula = site.code[0].value
+    formula = code(site)[0]
     assert f"{n_rows} tokens × 3 KV heads × 64 × 2 (K and V) × 4 bytes" in formula
     assert f"= {n_rows * TOKEN_BYTES:,} bytes; cache.nbytes measures {n_rows * TOKEN_BYTES:,}" in (
         formula
@@ -84,7 +84,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     assert uncached["logit difference"].max() < 1e-3
     assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - 3]
     # from here on the text does not fit
-    assert site.code[1].value.endswith(f"holds {ROOM} of at most {ROOM} tokens: no room for 1 more")
+    assert code(site)[1].endswith(f"holds {ROOM} of at most {ROOM} tokens: no room for 1 more")
     assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])

@@ -12,7 +12,7 @@ from pages.learn.block import orders, originals, parameters, prediction, section
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import code, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
@@ -99,7 +99,7 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
     for step in range(10):  # each shows the statement that made it
         site.select_slider("block_step").set_value(step).run()
         assert not site.exception
-        assert len(site.code) == 1
+        assert len(code(site)) == 1
 
 
 @pytest.mark.parametrize("heads", originals.HEADS_2017)
@@ -114,7 +114,7 @@ def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
     for step in range(n_steps):
         site.select_slider("block_step").set_value(step).run()
         assert not site.exception
-        assert len(site.code) == 1
+        assert len(code(site)) == 1
     # the step that only the longer layer has becomes the last of the shorter one
     site.selectbox("block_layer_of").set_value(originals.ENCODER_2017).run()
     assert site.select_slider("block_step").value == 9

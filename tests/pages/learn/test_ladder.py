@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.ladder import stages
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import code, messages, open_whole_page
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -84,9 +84,9 @@ def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest, run
         np.testing.assert_allclose(shown["weights"].sum(-1), 1, atol=1e-6)
     if "masked" in shown:
         assert (np.isneginf(shown["masked"]) == np.triu(np.ones((9, 9)), 1).astype(bool)).all()
-    code = [block.value for block in site.code]
-    assert any("@ k.transpose" in text for text in code)
-    assert any(stages.CLASSES[rung] in text for text in code)
+    texts = code(site)
+    assert any("@ k.transpose" in text for text in texts)
+    assert any(stages.CLASSES[rung] in text for text in texts)
 
 
 def test_dropout_drops_and_another_seed_drops_others(site: AppTest):

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from attention_core import MultiHeadAttention
 from pages.learn.shapes.questions import questions
-from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, messages, open_page, words
+from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, code, messages, open_page, words
 from tests.helpers.arithmetic import result
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import Drawn, drawings, drawn
@@ -133,7 +133,7 @@ def test_a_computed_number_names_what_it_read(site: AppTest):
 
 def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):
     open_step(site, 8)
-    lines = site.code[0].value.splitlines()
+    lines = code(site)[0].splitlines()
     assert len(lines) == 11
     for line, (title, shape) in zip(lines, LECTURE["shape_steps"], strict=True):
         assert line.endswith(f"  {shape}")
@@ -145,7 +145,7 @@ def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest)
 
 def test_the_overview_of_a_layer_has_one_shape_a_line(site: AppTest):
     open_step(site, 5, shapes_of=DECODER, shapes_words="word " * 29 + "end")
-    lines = site.code[0].value.splitlines()
+    lines = code(site)[0].splitlines()
     at = next(i for i, line in enumerate(lines) if "▶" in line)
     queries, keys = (line.strip().rpartition("  ")[2] for line in lines[at : at + 2])
     assert [queries, keys] == ["(1, 30, 9, 64)", "(1, 30, 3, 64)"]
@@ -208,7 +208,7 @@ def test_colours_by_value(site: AppTest):
 @pytest.mark.parametrize("number", range(1, 12))
 def test_every_step_shows_lines_that_ran(site: AppTest, kind: str | None, number: int):
     open_step(site, number, **({"shapes_of": kind} if kind else {}))
-    place, *shown = site.code[1].value.splitlines()
+    place, *shown = code(site)[1].splitlines()
     file, first = re.fullmatch(r"# (.*?), lines? (\d+)(?: to \d+)?", place).groups()  # type: ignore[union-attr]
     # a long path is shown by its end, which must name one file only
     (path,) = (ROOT / "attention_core").rglob(file.removeprefix("…/").split("attention_core/")[-1])
@@ -272,9 +272,9 @@ def test_torch_s_real_message_about_view(site: AppTest):
     open_step(site, 11)
     with pytest.raises(RuntimeError) as raised:
         torch.zeros(1, H, T, D).transpose(1, 2).view(1, T, H * D)
-    assert str(raised.value) in [block.value for block in site.code]
+    assert str(raised.value) in code(site)
     site.slider("shapes_heads").set_value(1).run()
-    assert str(raised.value) not in [block.value for block in site.code]
+    assert str(raised.value) not in code(site)
     assert any("no error" in e.value for e in site.markdown)
 
 
