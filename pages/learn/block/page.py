@@ -72,7 +72,7 @@ def new_order(text: str, place: DeltaGenerator) -> None:
 def parameter_counts(text: str, place: DeltaGenerator) -> None:
     """Show how many parameters each part of a model has."""
     with place:
-        choice = linked(st.selectbox, "Model to count", parameters.countable(), key="block_count")
+        choice = sections.choose_what_to_count()
     counts = parameters.counts(choice)
     parts = labelled(counts.parts.keys(), counts.parts.values())
     show(bars, parts, "parameters", height=280, of="part of the model", key="block_counts")

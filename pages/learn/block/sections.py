@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learn.block import originals, steps, stream
+from pages.learn.block import originals, parameters, steps, stream
 from serving import models, visit
 from ui.widgets import controls
 from ui.widgets.head_picture import isolated
@@ -66,6 +66,18 @@ def choose_layer() -> str:
         options,
         key="block_layer_of",
         part=current().either("block_layer_of", visit.MODEL, names),
+    )
+    return chosen
+
+
+def choose_what_to_count() -> str:
+    """A picker for the model whose parameters are counted: of 2017, or a published one."""
+    chosen: str = linked(
+        st.selectbox,
+        "Model to count",
+        parameters.countable(),
+        key="block_count",
+        label_visibility="collapsed",
     )
     return chosen
 
