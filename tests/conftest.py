@@ -15,8 +15,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# A page of a test lives for seconds: V8's optimising compilers, and many small collections of garbage,
-# cost a fifth of a browser's time and are never paid back.
+# A page of a test lives for seconds: V8's optimising compilers, and many small collections of
+# garbage, cost a fifth of a browser's time and are never paid back.
 FOR_SHORT_LIVES = (
     "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64"
 )

@@ -291,6 +291,14 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown("") == "abcde", "nothing waits for ever"
     run = "document.querySelector('.stMain').dataset.testScriptState ="
     assert shown(f"{run} 'running'; {write}; {made('c')}") == "abcde"
+    row = "document.querySelector('.stMain > :last-child').dataset.testid = 'stHorizontalBlock'"
+    own_page.set_viewport_size(PROJECTOR)
+    places = "[...document.querySelectorAll('[data-testid=stColumn]')]"
+    assert shown(f"{write}; {row}; {places}.at(0).replaceChildren()") == "abe"
+    below = f"document.querySelector('.stMain').insertAdjacentHTML('beforeend', `{element('f')}`)"
+    all_empty = f"{places}.forEach((place) => place.replaceChildren())"
+    assert shown(f"{write}; {row}; {all_empty}; {below}") == "ab", "a row that is still empty"
+    own_page.set_viewport_size(PHONE)
     empty = "document.querySelector('[data-testid=stColumn]').replaceChildren()"
     assert shown(f"{write}; {empty}") == "ab", "the first column is written after the second"
     assert shown(f"{run} 'notRunning'") == "abe", "it stays empty"

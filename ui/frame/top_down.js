@@ -2,14 +2,16 @@
 // A page appears from the top down. What is still being made has no height yet, and what stands below
 // it would jump: it waits, hidden by style.css. What was shown once stays shown.
 {
-  const EMPTY_COLUMN = "[data-testid=stColumn]:not(:has([data-testid=stElementContainer]))";
-  // A widget whose script is on its way; a drawing and a chart before they are drawn; a column that
-  // the run of the page has not come to yet: pages may write the second column first.
+  const RUNNING = "[data-test-script-state]:not([data-test-script-state=notRunning])";
+  const EMPTY = ":not(:has([data-testid=stElementContainer], [data-testid=stPopover]))";
+  const EMPTY_COLUMN = `[data-testid=stColumn]${EMPTY}`;
+  // A widget whose script is on its way; a drawing and a chart before they are drawn; a column, and a
+  // row of columns, that the run of the page has not come to yet.
   const BEING_MADE = [
     "[data-testid=stSkeleton]",
     "[data-testid=stBidiComponentIsolated]:not([data-drawn])",
     ".stVegaLiteChart:empty",
-    `[data-test-script-state]:not([data-test-script-state=notRunning]) ${EMPTY_COLUMN}`,
+    `${RUNNING} :is([data-testid=stHorizontalBlock]${EMPTY}, ${EMPTY_COLUMN})`,
   ].join();
   const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"]
     .map((name) => `[data-testid=${name}]`)
@@ -28,6 +30,7 @@
     /** @type {Set<Element>} */
     const waiting = new Set();
     for (const made of main.querySelectorAll(BEING_MADE)) {
+      if (isBeside(made)) continue;
       for (let place = made; place !== main && place.parentElement; place = place.parentElement) {
         if (isBeside(place)) continue;
         let below = place.nextElementSibling;

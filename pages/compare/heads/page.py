@@ -10,6 +10,7 @@ from serving.heads import TokenPair
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
+from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
 from ui.widgets.parts import heading, parts
@@ -95,7 +96,7 @@ def pictures() -> None:
     )
     arrange(arrangement, key=MOSAIC)
     with one_head:
-        map_place = st.container()
+        map_place = later()
         with st.container(horizontal=True, gap="small"):
             stage = linked(
                 st.select_slider,

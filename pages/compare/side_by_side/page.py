@@ -12,6 +12,7 @@ from ui.canvas.component import about
 from ui.export import source
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.head_links import head_links
+from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
 from ui.widgets.parts import heading, parts
@@ -67,36 +68,34 @@ with right, settings():
 columns = st.columns(2, gap="large")
 with columns[0]:
     first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
+    above, places = [same_pair.line("a")], [later()]
 with columns[1]:
     second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
+    above, places = [*above, same_pair.line("b")], [*places, later()]
 
 opened = []
 with st.spinner("Running the model …", show_time=True):
-    for which, column, choice, typed in zip("ab", columns, (first, second), texts, strict=True):
+    for which, place, choice, typed in zip("ab", places, (first, second), texts, strict=True):
         try:
             run = runs.run(choice.entry.spec.name, typed)
         except models.LOAD_ERRORS as error:
-            with column:
+            with place:
                 messages.problem(f"{choice.entry.spec.title}: {error}")
         else:
-            opened.append((which, column, run, choice))
+            opened.append((which, place, run, choice))
 if not opened:
     st.stop()
 
 comparison = None
 if len(opened) == 2:
-    comparison = side_by_side.compare(
-        (opened[0][2], opened[1][2]), (first, second), view, renormalise
-    )
-    scale = side_by_side.scale(comparison.sides, colours)
     both_runs = opened[0][2], opened[1][2]
-    above = same_pair.lines(columns)
-    maps = [column.container() for column in columns]
+    comparison = side_by_side.compare(both_runs, (first, second), view, renormalise)
+    scale = side_by_side.scale(comparison.sides, colours)
     with columns[0]:
         pair = choose_pair(both_runs[0], first, "side_by_side")
     pairs = pair, same_pair.show(above, both_runs, (first, second), pair)
-    for place, (which, _, run, choice), side, cell in zip(
-        maps, opened, comparison.sides, pairs, strict=True
+    for (which, place, run, choice), side, cell in zip(
+        opened, comparison.sides, pairs, strict=True
     ):
         entry = choice.entry.spec
         about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
@@ -106,9 +105,9 @@ if len(opened) == 2:
             links = TokenPair(run.tokens, *cell) if cell is not None else None
             head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:
-    which, column, run, choice = opened[0]
+    which, place, run, choice = opened[0]
     about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
-    with column:
+    with place:
         scale = head_picture.colour_scale([(run, choice)], colours)
         head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
         head_picture.strongest_pair(run, choice)

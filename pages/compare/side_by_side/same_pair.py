@@ -34,14 +34,11 @@ def strongest_head(run: Run, pair: Cell) -> HeadId:
     return HeadId(layer, head)
 
 
-def lines(columns: Sequence[DeltaGenerator]) -> list[DeltaGenerator]:
-    """The places above the two maps in which `show` writes."""
-    return [
-        column.container(
-            horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
-        )
-        for column, which in zip(columns, "ab", strict=True)
-    ]
+def line(which: str) -> DeltaGenerator:
+    """The place, above the map of one side, in which `show` writes."""
+    return st.container(
+        horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
+    )
 
 
 def show(

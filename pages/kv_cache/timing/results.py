@@ -12,6 +12,7 @@ from pages.kv_cache.timing.subjects import Question
 from pages.kv_cache.timing.take_away import code, files
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
+from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 
@@ -40,7 +41,7 @@ def show(question: Question) -> None:
         )
         place = st.container(key="timing_results_of_other_settings")
     with place:
-        pictures, headline = st.container(), st.container()
+        pictures, headline = later(), later()
         shown_number, beside = _choose(runs)
         compared = {_name(key): runs[key] for key in (shown_number, beside) if key is not None}
         with pictures:
@@ -89,7 +90,7 @@ def _headline(run: Run) -> None:
 
 
 def _pictures(compared: dict[str, Run]) -> None:
-    pictures = st.container()
+    left, right = st.columns(2, gap="medium")
     logarithmic = linked(
         st.toggle,
         "Logarithmic milliseconds",
@@ -97,7 +98,6 @@ def _pictures(compared: dict[str, Run]) -> None:
         key="timing_log",
         help="For runs whose times lie far apart.",
     )
-    left, right = pictures.columns(2, gap="medium")
     with left:
         st.markdown("**A step's time against its position**, and the fit")
         points, fits = charts.median_steps(compared), charts.fitted_steps(compared)

@@ -192,16 +192,15 @@ def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
     assert panels["step 5: keys"].panel["blocks"] == [["The", "cat", "sleeps"]]
     site.slider("shapes_step").set_value(2).run()
     assert drawn(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert b'"decimals": 0' in site.get("bidi_component")[1].proto.bytes
+    assert b'"decimals": 0' in site.get("bidi_component")[0].proto.bytes
 
 
 def test_colours_by_value(site: AppTest):
     open_step(site, 5, shapes_colour="its value")
-    # behind the script of the step slider
-    data = site.get("bidi_component")[1].proto.bytes
+    data = site.get("bidi_component")[0].proto.bytes
     assert b'"colour": "value"' in data
     site.selectbox("shapes_colour").set_value("where a number comes from").run()
-    assert b'"colour": "identity"' in site.get("bidi_component")[1].proto.bytes
+    assert b'"colour": "identity"' in site.get("bidi_component")[0].proto.bytes
 
 
 @pytest.mark.parametrize("kind", [None, ENCODER, DECODER])
