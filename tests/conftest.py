@@ -12,7 +12,7 @@ from streamlit.testing.v1 import local_script_runner
 
 # Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: a thread for each
+if "PYTEST_XDIST_WORKER" in os.environ:  # at least as many workers as cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -94,7 +94,7 @@ def cropped(run: Run, layer: int, head: int) -> None:
     st.text(crop.sentence(after_crop))
     left, right = st.columns([3, 2], gap="large")
     with left:
-        st.dataframe(crop.table(after_crop), hide_index=True, key="inside_the_cache_crop_table")
+        st.table(crop.table(after_crop), border="horizontal", hide_index=True)
     with right:
         st.markdown(
             "`crop` only sets the length back. The memory stays, and rows marked *old* keep their "
@@ -151,7 +151,7 @@ def _ways(run: Run, full_cache: Full, layer: int, head: int) -> None:
         f"{full_cache.room - full_cache.n_first}. Compare: what does it cost to lose "
         "the first token?"
     )
-    st.dataframe(full.summary(run, full_cache), hide_index=True, key="inside_the_cache_summary")
+    st.table(full.summary(run, full_cache), border="horizontal", hide_index=True)
     past = min(run.n_steps, full_cache.room - run.n_prompt + 4)
     step_index = (
         stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step", keys=False)

@@ -71,7 +71,8 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         formula
     )
     assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
-    steps, uncached, cropped, summary = (element.value for element in site.dataframe)
+    steps, uncached = (element.value for element in site.dataframe)
+    cropped, summary = (element.value for element in site.table)
     assert list(steps["written"]) == [
         f"rows 0 to {len(prompt) - 1}",
         *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
