@@ -26,7 +26,6 @@ POINTING_PATIENCE_MS = 2_000
 
 def open_page(page: Page, site: Site, path: str, heading: str) -> None:
     page.goto(site.url + path)
-    settled(page)
     expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
 
 
