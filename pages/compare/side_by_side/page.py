@@ -71,7 +71,8 @@ with columns[0]:
     above, places = [same_pair.line("a")], [later()]
 with columns[1]:
     second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
-    above, places = [*above, same_pair.line("b")], [*places, later()]
+    above.append(same_pair.line("b"))
+    places.append(later())
 
 opened = []
 with st.spinner("Running the model …", show_time=True):
