@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
@@ -76,6 +77,29 @@ def code(site: AppTest) -> list[str]:
     bodies = [element.proto.body for element in site.get("html")]
     found = [re.findall("<code>(.*)</code>", body, re.DOTALL) for body in bodies]
     return [html.unescape(re.sub("<[^>]*>", "", text)) for texts in found for text in texts]
+
+
+def plain_tables(site: AppTest) -> list[pd.DataFrame]:
+    """The plain tables on the page, as a visitor reads them; a column of numbers holds numbers."""
+    bodies = [element.proto.body for element in site.get("html")]
+    return [_table(body) for body in bodies if "<table>" in body]
+
+
+def _table(body: str) -> pd.DataFrame:
+    heading, *rows = re.findall("<tr>(.*?)</tr>", body, re.DOTALL)
+    names = [html.unescape(name) for name in re.findall("<th[^>]*>(.*?)</th>", heading, re.DOTALL)]
+    cells = [re.findall("<td(.*?)>(.*?)</td>", row, re.DOTALL) for row in rows]
+    values = [
+        [_value("number" in kind, html.unescape(text)) for kind, text in row] for row in cells
+    ]
+    return pd.DataFrame(values, columns=names)
+
+
+def _value(is_number: bool, text: str) -> str | float:
+    if not is_number:
+        return text
+    number = float(text.replace(",", "").replace("−", "-"))
+    return int(number) if number.is_integer() and "." not in text else number
 
 
 MAX_WORDS = 350

@@ -11,7 +11,6 @@ import streamlit as st
 
 def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
     """Link to the `st.Page` after the current one, in the order of the navigation."""
-    for page, following in pairwise(chain.from_iterable(sections)):
+    for page, after in pairwise(chain.from_iterable(sections)):
         if page == current:
-            label = f"Next: {following.title}"
-            st.page_link(following, label=label, icon=":material/arrow_forward:")
+            st.page_link(after, label=f"Next: {after.title}", icon=":material/arrow_forward:")

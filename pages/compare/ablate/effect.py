@@ -17,10 +17,12 @@ from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.head_picture import isolated
+from ui.widgets.plain_table import plain_table
 
 TOP = 10
 TURNED = "1 − cosine of the hidden state with the unchanged one"
 MANY_TOKENS = 24
+_FORMATS = {"before": "{:.5f}", "after": "{:.5f}", "Δ log p": "{:+.2f}", "id": "{}"}
 
 
 def question_text(question: Question) -> str:
@@ -84,8 +86,7 @@ def _predictions(question: Question, changed: Effect) -> None:
             f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
             f"{last['before']:.3f} before."
         )
-        styled = table.style.format({"before": "{:.4f}", "after": "{:.4f}", "Δ log p": "{:+.2f}"})
-        st.dataframe(styled, hide_index=True, height=tables.height(table, 178), key="ablate_table")
+        plain_table(table, "The likeliest tokens", _FORMATS, most=178)
         name = f"{question.model}_ablation.csv"
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
@@ -121,8 +122,7 @@ def _states(question: Question, changed: Effect) -> None:
         cells = st.columns(2)
         cells[0].metric("Mean 1 − cosine", f"{changed.size:.4f}")
         cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
-        styled = table.style.format({"1 − cosine": "{:.5f}", "relative distance": "{:.4f}"})
-        st.dataframe(styled, hide_index=True, height=tables.height(table, 330), key="ablate_table")
+        plain_table(table, "What becomes of each token", {"1 − cosine": "{:.5f}"}, most=330)
         name = f"{question.model}_ablation.csv"
         tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
 

@@ -16,6 +16,7 @@ from ui.canvas.tensors import Made, Panel, computed, tensors
 from ui.widgets import head_picture
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 
 _MAP = "heads_map"
 MOST_OVERLAID = 5
@@ -82,7 +83,7 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     with vectors:
         tensors(pair_panels(pair), key="heads_pair")
     with steps:
-        st.dataframe(pair.numbers, hide_index=True)
+        plain_table(pair.numbers, "From the score to the weight", {"value": "{:.6g}"})
 
 
 def pair_panels(pair: stages.Pair) -> list[Panel]:

@@ -12,6 +12,7 @@ from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.head_picture import isolated
 from ui.widgets.parts import parts
+from ui.widgets.plain_table import plain_table
 
 HEADS = sections.script("compare/heads")
 ROWS = 10
@@ -94,7 +95,8 @@ metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result
 shown = parts("word_pairs_part", (STRONGEST, AGAINST))
 if result.sees and STRONGEST in shown:
     st.subheader(STRONGEST)
-    st.dataframe(table.head(ROWS), hide_index=True)
+    shares = table.select_dtypes("floating").columns
+    plain_table(table.head(ROWS), STRONGEST, dict.fromkeys(shares, "{:.5f}"))
     # of a word of several tokens the first
     first_tokens = result.query.tokens[0], result.key.tokens[0]
     st.markdown("Open one of them, at this pair of words:")

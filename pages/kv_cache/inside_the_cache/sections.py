@@ -12,6 +12,7 @@ from ui.charts.show import show
 from ui.export import tables
 from ui.widgets import code_block, messages
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
@@ -47,19 +48,12 @@ def bytes_held(run: Run, step_index: int) -> None:
 def every_step(run: Run, step_index: int) -> None:
     """What each step ran, with the cache and without, and how much their logits differ."""
     st.header(STEPS)
-    st.dataframe(
-        numbers.steps_table(run).style.format(thousands=","),
-        hide_index=True,
-        height="auto",
-        key="inside_the_cache_steps",
-    )
-    st.dataframe(
-        numbers.uncached_table(run).style.format(
-            {"logit difference": "{:.2e}"}, thousands=",", precision=0
-        ),
-        hide_index=True,
-        height="auto",
-        key="inside_the_cache_uncached",
+    plain_table(numbers.steps_table(run), "Every step with the cache", most=388)
+    plain_table(
+        numbers.uncached_table(run),
+        "Every step without the cache",
+        {"logit difference": "{:.2e}"},
+        most=388,
     )
     left, right = st.columns(2, gap="large")
     with left:

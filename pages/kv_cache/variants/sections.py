@@ -11,6 +11,7 @@ from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, nam
 from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 
 FORM, HEADS_KEY = "variants_form", "variants_heads"
 
@@ -122,9 +123,7 @@ def cache_bytes(ladder: Ladder, form: Form) -> None:
 def bytes_numbers(ladder: Ladder) -> None:
     """The table behind the bars, a note on the models, and a file to download."""
     table = bytes_table(ladder)
-    styled = table.style.format({"share of MHA": "{:.3f}"}, thousands=",")
-    wide = {"form": st.column_config.Column(width=130)}
-    st.dataframe(styled, hide_index=True, column_config=wide, key="variants_bytes_table")
+    plain_table(table, "The bytes of every form", {"share of MHA": "{:.3f}"})
     st.markdown(models_note(ladder))
     tables.download(
         "Download the bytes (CSV)", table, "cache_of_variants.csv", key="variants_bytes_csv"

@@ -9,6 +9,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import messages
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 
 CORE = "attention_core/experiments/kv_cache/what_is_recomputed.py"
 
@@ -34,12 +35,7 @@ def counted(view: pictures.View) -> str:
     )
     table = counts.step_table(view, scope)
     st.markdown(counts.step_summary(view, table, scope))
-    st.dataframe(
-        table.style.format(thousands=","),
-        hide_index=True,
-        height="content",
-        key="what_is_recomputed_counts",
-    )
+    plain_table(table, "What this step computes")
     return scope
 
 
@@ -51,12 +47,7 @@ def last_row(view: pictures.View, tall: int) -> None:
     with left:
         tensors([pictures.logits(view)], key="what_is_recomputed_logits")
     with right, st.container(height=tall, border=False):  # room for the rows of all steps
-        st.dataframe(
-            pictures.predictions(view).style.format({"probability": "{:.4f}"}),
-            hide_index=True,
-            height="content",
-            key="what_is_recomputed_predictions",
-        )
+        plain_table(pictures.predictions(view), "What each row predicts")
 
 
 def way_back(view: pictures.View) -> None:
@@ -70,13 +61,10 @@ def way_back(view: pictures.View) -> None:
     )
     tensors(pictures.way_back(view), key="what_is_recomputed_way")
     st.markdown("**The two passes compared, in this step**")
-    st.dataframe(
-        pictures.checks(view).style.format(
-            {"largest difference": "{:.1e}", "largest value": "{:.3f}"}, thousands=","
-        ),
-        hide_index=True,
-        height="content",
-        key="what_is_recomputed_checks",
+    plain_table(
+        pictures.checks(view),
+        "The two passes compared",
+        {"largest difference": "{:.1e}", "largest value": "{:.3f}"},
     )
 
 
@@ -87,20 +75,10 @@ def queries(view: pictures.View, tall: int) -> None:
     with left:
         st.markdown("**How many later steps, so far, read each row in this head**")
         with st.container(height=tall, border=False):  # room for the rows of all steps
-            st.dataframe(
-                counts.read_counts(view),
-                hide_index=True,
-                height="content",
-                key="what_is_recomputed_reads",
-            )
+            plain_table(counts.read_counts(view), "How often each row is read")
     with right:
         st.markdown("**Old rows overwritten: what becomes of the last context row**")
-        st.dataframe(
-            counts.spoiled(view),
-            hide_index=True,
-            height="content",
-            key="what_is_recomputed_spoiled",
-        )
+        plain_table(counts.spoiled(view), "What overwritten rows change")
         source.step(CORE, "rows_read", "read_rows[name] =")
 
 
@@ -117,13 +95,7 @@ def all_steps(view: pictures.View) -> None:
         tables.download(
             "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
         )
-    st.dataframe(
-        totals.style.format(thousands=","),
-        hide_index=True,
-        height="content",
-        column_order=counts.TOTALS_SHOWN,
-        key="what_is_recomputed_all",
-    )
+    plain_table(totals[list(counts.TOTALS_SHOWN)], "Every step so far")
 
 
 def encoder(growth: run.Growth) -> counts.Contrast | None:
@@ -139,12 +111,7 @@ def encoder(growth: run.Growth) -> counts.Contrast | None:
         numbers = counts.contrast_table(growth, contrast)
         show(charts.contrast_chart, numbers, key="what_is_recomputed_contrast")
         with st.expander("These numbers as a table"):
-            st.dataframe(
-                numbers.style.format({"moved by": "{:.2e}"}),
-                hide_index=True,
-                height=tables.height(numbers, 300),
-                key="what_is_recomputed_contrast_table",
-            )
+            plain_table(numbers, "Both models", {"moved by": "{:.2e}"}, most=300)
             tables.download(
                 "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
             )

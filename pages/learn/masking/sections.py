@@ -14,6 +14,7 @@ from ui.export import source, tables
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
+from ui.widgets.plain_table import plain_table
 from ui.widgets.visit import waits
 
 SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
@@ -76,7 +77,7 @@ def show_all(scores: numbers.Scores) -> None:
     with triangle, st.container(height=24 * count + 130, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")
     with words:
-        st.dataframe(numbers.sight(labels), hide_index=True, height=tables.height_of(count))
+        plain_table(numbers.sight(labels), "Who may see what", most=tables.height_of(count))
         st.text(
             f"“{head_picture.isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
             f"{so_far - 1}. Earlier rows keep their numbers."

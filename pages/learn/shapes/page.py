@@ -19,6 +19,7 @@ from serving import models
 from ui.export import source, tables
 from ui.widgets import code_block, controls, messages, stepper
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
@@ -87,7 +88,7 @@ if walk is not None:
             picture([mistake.right], walk, colour, "shapes_right")
         with wrong_way:
             picture([mistake.wrong], walk, colour, "shapes_wrong")
-        st.dataframe(mistake.table, hide_index=True, height=tables.height(mistake.table, 250))
+        plain_table(mistake.table, "Rows that hold another token's numbers", most=250)
         source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
@@ -103,7 +104,7 @@ if walk is not None:
 
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)
-        st.dataframe(table, hide_index=True, height=tables.height(table, 250))
+        plain_table(table, "The numbers of this step", most=250)
         name = f"shapes_step_{number}.csv"
         tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 

@@ -8,10 +8,11 @@ from pages.learn.tokens.questions import questions
 from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.tensors import tensors
-from ui.export import source, tables
+from ui.export import source
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
+from ui.widgets.plain_table import plain_table
 
 ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 
@@ -59,8 +60,7 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-            rows = tables.height(reading.table, 213)
-            st.dataframe(reading.table, hide_index=True, height=rows)
+            plain_table(reading.table, f"Tokens of {method}", {"id": "{}"}, most=213)
     with st.expander("The tokenizers compared"):
         st.table(readings.summary(text).set_index("tokenizer"))
 
@@ -94,7 +94,7 @@ if readings.by_method and ONE_WORD in shown:
             hint="No token crosses the border of a word. The framed one is cut below.",
         )
         chips(step.chips, title="Parts", key="tokens_step_chips", hint=step.sentence)
-        st.dataframe(cut.table, hide_index=True, height=tables.height(cut.table, 250))
+        plain_table(cut.table, "Every step of the cut", most=250)
         same = "the same" if cut.same else "NOT the same"
         ids = ", ".join(map(str, cut.ids))
         st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")

@@ -15,7 +15,7 @@ from pages.compare.ablate.ranking import RankJob
 from serving import models
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from tests.helpers.apptest import messages, open_whole_page, place
+from tests.helpers.apptest import messages, open_whole_page, place, plain_tables
 from tests.helpers.jobs import finish
 from tests.helpers.small_bert import save_bert, zeroed
 
@@ -57,7 +57,7 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
     divergence = float((before.exp() * (before - after)).sum())
     assert divergence > 1.0
     assert metric(site, "Divergence (nats)") == pytest.approx(divergence, abs=2e-3)
-    table = site.dataframe[0].value
+    table = plain_tables(site)[0]
     assert set(before.topk(10).indices.tolist()) | set(after.topk(10).indices.tolist()) == set(
         table["id"]
     )
@@ -97,7 +97,7 @@ def test_another_position_and_nothing_off(site: AppTest):
     site.multiselect("ablate_heads").set_value([]).run()
     assert not site.exception
     assert metric(site, "Divergence (nats)") == 0.0
-    table = site.dataframe[0].value
+    table = plain_tables(site)[0]
     assert (table["before"] == table["after"]).all()
     # a shorter text has no such position: automatic again
     site.text_input("ablate_text").set_value("One").run()
@@ -115,7 +115,7 @@ def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
     before = model.core(ids).hidden[0].double()
     after = model.core(ids, hooks=Hooks(edit_heads=edit([[HeadChange(3, 1)]]))).hidden[0].double()
     cosine = 1 - torch.cosine_similarity(before, after, dim=-1)
-    table = site.dataframe[0].value
+    table = plain_tables(site)[0]
     assert table["1 − cosine"].tolist() == pytest.approx(cosine.tolist(), abs=1e-5)
     relative = (after - before).norm(dim=-1) / before.norm(dim=-1)
     assert table["relative distance"].tolist() == pytest.approx(relative.tolist(), abs=1e-4)
@@ -127,13 +127,13 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     open_whole_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
-    while_it_runs = place(site, site.dataframe[1])
+    while_it_runs = place(site, site.dataframe[0])
     finish(job)
     assert (job.state, job.error, job.progress) == ("done", "", 1.0)
     site.run()
     # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
-    assert place(site, site.dataframe[1]) == while_it_runs
-    table = site.dataframe[1].value
+    assert place(site, site.dataframe[0]) == while_it_runs
+    table = site.dataframe[0].value
     assert len(table) == 6 * 12
     assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
     asked = runs.question(MINILM, text)
@@ -148,7 +148,7 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     assert site.button("ablate_rank").disabled
     site.radio("ablate_kind").set_value("uniform").run()  # another ranking
     assert not site.button("ablate_rank").disabled
-    assert site.dataframe[1].value.empty
+    assert site.dataframe[0].value.empty
 
 
 def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -157,14 +157,14 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     open_whole_page(
         site, PAGE, ablate_model=MINILM, ablate_text="A lamp before", ablate_heads="L0H0"
     )
-    assert len(site.dataframe[1].value) == 6 * 12
+    assert len(site.dataframe[0].value) == 6 * 12
     assert site.button("ablate_rank").disabled
     job = site.session_state["ablate_job"]
     site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
     assert site.session_state["ablate_job"] is job
     site.text_input("ablate_text").set_value("A lamp before the storm that came").run()
     assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
-    assert site.dataframe[1].value.empty
+    assert site.dataframe[0].value.empty
     assert not site.button("ablate_rank").disabled
 
 
@@ -228,7 +228,7 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
             model(torch.tensor([ids])).logits[0, 4].softmax(-1)
             for model in (reference, zeroed(reference, "bert", 1, 4, 4))
         )
-    for row in site.dataframe[0].value.itertuples():
+    for row in plain_tables(site)[0].itertuples():
         assert row.before == pytest.approx(float(before[row.id]), abs=1e-5)
         assert row.after == pytest.approx(float(after[row.id]), abs=1e-5)
     site.text_input("ablate_text").set_value("the [MASK] lamp sings").run()

@@ -12,7 +12,7 @@ import pretrained
 from pages.compare.word_pairs import questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
 from ui.widgets import controls
 
@@ -50,14 +50,14 @@ def metrics(site: AppTest) -> dict[str, str]:
 def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
     open_whole_page(site, PAGE)
     assert not site.exception
-    table = site.dataframe[0].value
+    table = plain_tables(site)[0]
     top = [(int(row["layer"]), int(row["head"])) for _, row in table.head(2).iterrows()]
     assert (3, 1) in top  # 0.64 of `it` on `animal`
     row = table[(table["layer"] == 3) & (table["head"] == 1)].iloc[0]
     assert row["weight on A"] == pytest.approx(0.640, abs=0.0005)
     assert row["place of A in its row"] == 1
     site.selectbox("word_pairs_a").set_value("tired").run()
-    first = site.dataframe[0].value.iloc[0]
+    first = plain_tables(site)[0].iloc[0]
     assert (first["layer"], first["head"]) == (2, 1)
     assert first["weight on A"] == pytest.approx(0.694, abs=0.0005)
 
@@ -72,7 +72,7 @@ def test_the_numbers_are_those_of_the_tensors(site: AppTest):
     assert len(query) == 3
     # sum over keys, mean over queries
     on_a, on_b = (w[:, :, query][..., key].sum(-1).mean(-1) for key in (a, b))
-    table = site.dataframe[0].value
+    table = plain_tables(site)[0]
     for _, row in table.iterrows():
         layer, head = int(row["layer"]), int(row["head"])
         assert row["weight on A"] == pytest.approx(on_a[layer, head], abs=1e-5)
@@ -145,13 +145,13 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
     )
     assert any("cannot look at" in message for message in messages(site))
     assert [metric.value for metric in site.metric[:2]] == ["0.000", f"0 of {30 * 9}"]
-    assert not site.dataframe  # no head is the strongest when all weights are zero
+    assert not plain_tables(site)  # no head is the strongest when all weights are zero
     assert not site.text
     site.button[0].click().run()
     assert not messages(site)
     assert site.selectbox("word_pairs_query").value == "brush"
     assert site.selectbox("word_pairs_a").value == "woman"
-    first = site.dataframe[0].value.iloc[0]
+    first = plain_tables(site)[0].iloc[0]
     assert (first["layer"], first["head"]) == (27, 8)
 
 
@@ -166,7 +166,7 @@ def test_a_second_word_that_comes_later_is_said(site: AppTest):
         word_pairs_b="speech",
     )
     assert any("B is all zeros" in message for message in messages(site))
-    assert (site.dataframe[0].value["weight on B"] == 0).all()
+    assert (plain_tables(site)[0]["weight on B"] == 0).all()
 
 
 def test_every_question_asks_for_words_of_its_sentence():

@@ -14,7 +14,7 @@ from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
 from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
-from tests.helpers.apptest import code, maps, messages, open_whole_page
+from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, bundled
 from ui.canvas.heatmap import DivergingScale, Map
 
@@ -71,7 +71,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         formula
     )
     assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
-    steps, uncached = (element.value for element in site.dataframe)
+    steps, uncached = plain_tables(site)
     cropped, summary = (element.value for element in site.table)
     assert list(steps["written"]) == [
         f"rows 0 to {len(prompt) - 1}",

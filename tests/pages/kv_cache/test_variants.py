@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
-from tests.helpers.apptest import messages, open_whole_page, place
+from tests.helpers.apptest import messages, open_whole_page, place, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.jobs import finish
@@ -44,7 +44,7 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
     assert not site.exception
     n = len(TEXT)
-    table = frame(site, "measured, B").set_index("form")
+    (table,) = (t.set_index("form") for t in plain_tables(site) if "measured, B" in t)
     assert list(table.index) == ["MHA", "GQA 3", "MQA", "MLA", "MHA, window 16"]
     # 4 layers, float32, heads of 64; MLA: 4 x 64 and 64 / 2
     expected = {"MHA": 2 * 9 * 64, "GQA 3": 2 * 3 * 64, "MQA": 2 * 64, "MLA": 256 + 32}

@@ -17,7 +17,7 @@ from attention_core.costs.formulas import forward_flops
 from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run, take_away
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 
 PAGE = "pages/kv_cache/what_is_recomputed/page.py"
@@ -101,7 +101,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
         row = matrices[name][-1:]
         wanted = row if name in ("scores", "weights") else row[:, window]
         np.testing.assert_allclose(values, wanted, atol=1e-3)
-    predictions = next(d.value for d in site.dataframe if "predicts" in d.value)
+    predictions = next(d for d in plain_tables(site) if "predicts" in d)
     np.testing.assert_allclose(predictions["probability"], logits.softmax(-1).amax(-1), atol=1e-4)
     assert list(predictions["used"]) == ["no"] * (n - 1) + ["yes"]
     right = int((logits.argmax(-1)[:-1] == torch.tensor(ids[1:n])).sum())
@@ -112,21 +112,21 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
     config, n = bundled(DECODER).core.config, n_prompt + STEP - 1
-    total = next(d.value for d in site.dataframe if "there a step ago" in d.value).iloc[-1]
+    total = next(d for d in plain_tables(site) if "there a step ago" in d).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
     assert 2 * total["with the cache"] == forward_flops(config, 1, n)
     assert any(
         f"**{total['there a step ago']:,} of {total['entries']:,} entries**" in m.value
         for m in site.markdown
     )
-    every = next(d.value for d in site.dataframe if "all rows with" in d.value)
+    every = next(d for d in plain_tables(site) if "all rows with" in d)
     assert list(every["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
     assert list(every["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
-    reads = next(d.value for d in site.dataframe if "query read later" in d.value)
+    reads = next(d for d in plain_tables(site) if "query read later" in d)
     later = [STEP - 1] * n_prompt + [1, 0]  # the steps after the one that first ran a token
     assert not reads["query read later"].any()
     assert list(reads["key read later"]) == list(reads["value read later"]) == later
-    spoiled = next(d.value for d in site.dataframe if "spoiled" in d.value)
+    spoiled = next(d for d in plain_tables(site) if "spoiled" in d)
     said = list(spoiled["last context row"])
     assert said[:2] == ["unchanged, to the last bit"] * 2
     assert all(text.startswith("off by") for text in (said[2], said[4]))

@@ -10,7 +10,16 @@ from torch.nn import functional
 
 from attention_core import MultiHeadAttention
 from pages.learn.shapes.questions import questions
-from tests.helpers.apptest import FRAME, MAX_WORDS, ROOT, code, messages, open_page, words
+from tests.helpers.apptest import (
+    FRAME,
+    MAX_WORDS,
+    ROOT,
+    code,
+    messages,
+    open_page,
+    plain_tables,
+    words,
+)
 from tests.helpers.arithmetic import result
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import Drawn, drawings, drawn
@@ -253,7 +262,7 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     )
     # by hand: six pieces in memory, two of each token; head 0 gets The The cat, head 1 the rest
     tokens = ["The", "The", "cat", "cat", "sleeps", "sleeps"]
-    (table,) = [e.value for e in site.dataframe if "should hold" in e.value]
+    (table,) = [t for t in plain_tables(site) if "should hold" in t]
     assert table["holds"].tolist() == tokens
     assert table["should hold"].tolist() == ["The", "cat", "sleeps"] * 2
     assert table["mixed up"].tolist() == ["no", "yes", "yes", "yes", "yes", "no"]
@@ -468,9 +477,9 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
 def test_the_table_holds_what_is_drawn(site: AppTest):
     panels = open_step(site, 9, shapes_of=DECODER, shapes_head="4")
     context = panels["step 9: context"]
-    table = site.dataframe[-1].value
+    table = plain_tables(site)[-1]
     assert list(table.columns) == ["tensor", "batch", "head", "token", "column", "value"]
-    np.testing.assert_array_equal(table["value"], context.values.ravel())
+    assert table["value"].tolist() == [float(f"{v:.4f}") for v in context.values.ravel()]
     assert sorted(set(table["head"])) == [4, 5, 6]
 
 

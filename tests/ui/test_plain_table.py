@@ -1,0 +1,53 @@
+"""Plain tables show every cell as it is, numbers in the form asked for, whatever they hold."""
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import plain_tables
+from ui.widgets.plain_table import plain_table
+
+HOSTILE = '</td></table><img src=x onerror="alert(1)"> [a](http://b.c) $x$ `y` &amp;'
+
+
+def body(table: pd.DataFrame, **options: object) -> str:
+    def page(table, options):
+        from ui.widgets.plain_table import plain_table
+
+        plain_table(table, '"><img src=y>', **options)
+
+    site = AppTest.from_function(page, args=(table, options)).run()
+    assert not site.exception
+    [element] = site.get("html")
+    assert "<img" not in element.proto.body
+    [shown] = plain_tables(site)
+    assert list(shown.columns) == list(table.columns)
+    assert len(shown) == len(table)
+    assert [shown[name].tolist() for name in table.select_dtypes(exclude="number")] == [
+        table[name].tolist() for name in table.select_dtypes(exclude="number")
+    ]
+    return str(element.proto.body)
+
+
+def test_texts_are_shown_letter_by_letter():
+    body(pd.DataFrame({HOSTILE: [HOSTILE, "", "  two  spaces"], "n": [1, 2, 3]}))
+
+
+def test_numbers_are_written_in_the_form_asked_for():
+    table = pd.DataFrame(
+        {"id": [1306], "bytes": [46080], "difference": [-2.5e-6], "share": [1 / 3]}
+    )
+    written = body(table, formats={"id": "{}", "difference": "{:.1e}"})
+    cells = [f'<td class="number">{cell}</td>' for cell in ("1306", "46,080", "−2.5e−06", "0.3333")]
+    assert "".join(cells) in written
+    assert "max-height" not in written
+    assert "max-height: 250px" in body(table, most=250)
+
+
+def test_a_table_without_rows_has_its_headings():
+    assert "<tbody></tbody>" in body(pd.DataFrame({"a": [], "b": []}))
+
+
+def test_a_form_for_a_column_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match=r"no column \['c'\] in a table of \['a'\]"):
+        plain_table(pd.DataFrame({"a": [1]}), "numbers", {"c": "{}"})
