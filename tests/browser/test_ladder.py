@@ -116,7 +116,7 @@ def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site, path: str):
     expect(phone.locator("figure.panel canvas").first).to_be_visible()
     expect(phone.get_by_text("Predict, then look")).to_be_visible()
     settled(phone)
-    table = phone.get_by_test_id("stDataFrame").first
+    table = phone.locator(".table, [data-testid=stDataFrame]").filter(visible=True).first
     table.hover()  # what was touched stays hovered over
     toolbar = phone.get_by_test_id("stElementToolbar").filter(visible=True)
     expect(toolbar).to_have_count(0)  # it would lie over the text above the table

@@ -8,7 +8,7 @@ from pages.learn.tokens.questions import questions
 from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.tensors import tensors
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -60,7 +60,8 @@ if readings.by_method:
                 key=f"tokens_chips_{method}",
                 hint="Point at a token, or focus the text and use the arrow keys.",
             )
-            plain_table(reading.table, f"Tokens of {method}", {"id": "{}"}, most=213)
+            rows = tables.height(reading.table, 213)
+            st.dataframe(reading.table, hide_index=True, height=rows)
     with st.expander("The tokenizers compared"):
         st.table(readings.summary(text).set_index("tokenizer"))
 

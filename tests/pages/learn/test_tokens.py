@@ -13,7 +13,7 @@ from pages.learn.tokens import cuts, embeddings, tokenizers
 from pages.learn.tokens.chips import MAX_CHIPS, Chip, chips, pack
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
-from tests.helpers.apptest import messages, open_whole_page, plain_tables
+from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn
 
@@ -40,14 +40,14 @@ def panels(site: AppTest) -> dict[str, np.ndarray]:
 def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    table = plain_tables(site)[0]
+    table = site.dataframe[0].value
     assert table["id"].tolist() == [464, 1306, 1110, 318, 6016, 290, 27737]
     assert table["token"].tolist()[1] == "␣next"
     row = rows(site)["GPT-2 (BPE): 7 tokens"]
     assert [chip[0] for chip in row["chips"]] == table["token"].tolist()
     assert row["chips"][6][1] == "token 6: id 27737, characters 26 to 32, bytes 20 73 75 6e 6e 79"
     # MiniLM adds two of its own
-    assert plain_tables(site)[2]["token"].tolist()[::8] == ["[CLS]", "[SEP]"]
+    assert site.dataframe[2].value["token"].tolist()[::8] == ["[CLS]", "[SEP]"]
     assert site.table[0].value["of them added"].tolist() == [0, 0, 2]
 
 
@@ -62,12 +62,12 @@ def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
         gpt2.gpt2(),
         *(bundled(n).tokenizer for n in (DECODER, ENCODER)),
     ]
-    for frame, tokenizer in zip(plain_tables(site), own, strict=False):
+    for frame, tokenizer in zip(site.dataframe, own, strict=False):
         tokens = tokenizer.encode(text)
-        assert frame["id"].tolist() == list(tokens.ids)
-        spans = zip(frame["from"], frame["to"], strict=True)
+        assert frame.value["id"].tolist() == list(tokens.ids)
+        spans = zip(frame.value["from"], frame.value["to"], strict=True)
         assert list(spans) == list(tokens.spans)
-        data = [bytes.fromhex(cell) for cell in frame["bytes"]]
+        data = [bytes.fromhex(cell) for cell in frame.value["bytes"]]
         if tokens.raw:
             assert b"".join(data) == text.encode()
         else:
