@@ -285,7 +285,7 @@ def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page
 def test_definitions_stand_on_the_headings_of_the_table(page: Page, site: Site):
     visit(page, site)
     click(page.get_by_text("All heads in numbers"))
-    expect(page.get_by_test_id("stDataFrame").nth(1)).to_be_visible()
+    expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     help_of_order = page.get_by_test_id("stSelectbox").filter(has_text="Order")
     tooltip = page.get_by_test_id("stTooltipContent")
     definitions = [statistic.definition[:40] for statistic in statistics.definitions()]
