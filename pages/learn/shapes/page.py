@@ -104,7 +104,7 @@ if walk is not None:
 
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)
-        plain_table(table, "The numbers of this step", most=250)
+        st.dataframe(table, hide_index=True, height=tables.height(table, 250))
         name = f"shapes_step_{number}.csv"
         tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
 

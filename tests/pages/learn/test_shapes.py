@@ -477,9 +477,9 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
 def test_the_table_holds_what_is_drawn(site: AppTest):
     panels = open_step(site, 9, shapes_of=DECODER, shapes_head="4")
     context = panels["step 9: context"]
-    table = plain_tables(site)[-1]
+    table = site.dataframe[-1].value
     assert list(table.columns) == ["tensor", "batch", "head", "token", "column", "value"]
-    assert table["value"].tolist() == [float(f"{v:.4f}") for v in context.values.ravel()]
+    np.testing.assert_array_equal(table["value"], context.values.ravel())
     assert sorted(set(table["head"])) == [4, 5, 6]
 
 
