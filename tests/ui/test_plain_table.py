@@ -23,9 +23,8 @@ def body(table: pd.DataFrame, **options: object) -> str:
     [shown] = plain_tables(site)
     assert list(shown.columns) == list(table.columns)
     assert len(shown) == len(table)
-    assert [shown[name].tolist() for name in table.select_dtypes(exclude="number")] == [
-        table[name].tolist() for name in table.select_dtypes(exclude="number")
-    ]
+    for name, texts in table.select_dtypes(exclude="number").items():
+        assert shown[name].tolist() == texts.tolist()
     return str(element.proto.body)
 
 

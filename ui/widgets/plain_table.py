@@ -34,10 +34,10 @@ def plain_table(
 
 def _cells(heading: str, column: pd.Series, form: str | None) -> list[str]:
     """The cells of a column as HTML, the heading first; numbers stand at the right."""
-    kind, written = "", [str(value) for value in column]
+    kind, written = "", (str(value) for value in column)
     if pd.api.types.is_numeric_dtype(column):
         form = form or ("{:,}" if pd.api.types.is_integer_dtype(column) else "{:.4f}")
-        written = [form.format(number).replace("-", "−") for number in column.tolist()]
+        written = (form.format(number).replace("-", "−") for number in column.tolist())
         kind = ' class="number"'
     cells = (f"<td{kind}>{escape(text)}</td>" for text in written)
     return [f'<th scope="col"{kind}>{escape(heading)}</th>', *cells]

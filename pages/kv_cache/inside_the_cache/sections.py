@@ -88,7 +88,7 @@ def cropped(run: Run, layer: int, head: int) -> None:
     st.text(crop.sentence(after_crop))
     left, right = st.columns([3, 2], gap="large")
     with left:
-        st.table(crop.table(after_crop), border="horizontal", hide_index=True)
+        plain_table(crop.table(after_crop), "The cache before and after the crop")
     with right:
         st.markdown(
             "`crop` only sets the length back. The memory stays, and rows marked *old* keep their "
@@ -145,7 +145,7 @@ def _ways(run: Run, full_cache: Full, layer: int, head: int) -> None:
         f"{full_cache.room - full_cache.n_first}. Compare: what does it cost to lose "
         "the first token?"
     )
-    st.table(full.summary(run, full_cache), border="horizontal", hide_index=True)
+    plain_table(full.summary(run, full_cache), "What each way costs")
     past = min(run.n_steps, full_cache.room - run.n_prompt + 4)
     step_index = (
         stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step", keys=False)

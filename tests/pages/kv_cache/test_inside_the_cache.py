@@ -71,8 +71,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         formula
     )
     assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
-    steps, uncached = plain_tables(site)
-    cropped, summary = (element.value for element in site.table)
+    steps, uncached, cropped, summary = plain_tables(site)
     assert list(steps["written"]) == [
         f"rows 0 to {len(prompt) - 1}",
         *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
