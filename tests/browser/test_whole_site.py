@@ -72,7 +72,6 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
-GO = "(path) => { history.pushState({}, '', path); dispatchEvent(new PopStateEvent('popstate')); }"
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 IN_THEME = """
@@ -215,42 +214,29 @@ def test_a_jump_is_counted(own_page: Page):
     assert after("document.querySelector('h1').style.marginBottom = '300px'") > 0
 
 
-def test_nothing_sticks_out_on_a_phone(phone: Page, site: Site):
-    """In one visit: a page is reached as by the browser's own buttons, without loading the site."""
-    phone.goto(site.url)
-    sticking_out, late, long, seen = [], {}, {}, set()
-    for path in PATHS:
-        phone.evaluate(GO, path)
-        heading = phone.get_by_role("heading", level=1)
-        expect(phone.locator("[data-testid=stApp]")).to_be_visible()
-        for title in seen:
-            expect(heading).not_to_have_text(title)
-        settled(phone)
-        if path in ("/", "/side-by-side"):
-            expect(phone.locator("figure.heatmap canvas").first).to_be_visible()
-        elif path in ("/ladder", "/shapes", "/masking", "/block"):
-            expect(phone.locator("figure.panel canvas").first).to_be_visible()
-        seen = {heading.inner_text()}
-        late |= late_picture(phone, BY_ON_A_PHONE)
-        long |= too_long(phone, MOST_ON_A_PHONE)
-        if show_everything(phone):
-            settled(phone)
-        if not phone.evaluate(INSIDE):
-            sticking_out.append(path)
-    assert sticking_out == []
-    assert late == {}
-    assert long == {}
-
-
-def test_no_page_jumps_while_it_opens_on_a_phone(own_page: Page, site: Site):
+def test_every_page_on_a_phone(own_page: Page, site: Site):
+    """Nothing jumps while the page opens, its picture comes early, and nothing sticks out."""
     own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PHONE)
-    jumps: dict[str, float] = {}
+    sticking_out, late, long, jumps = [], {}, {}, {}
     for path in PATHS:
         own_page.goto(site.url + path)
         settled(own_page)
         jumps |= jumpy(own_page)
+        if path in ("/", "/side-by-side"):
+            expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+        elif path in ("/ladder", "/shapes", "/masking", "/block"):
+            expect(own_page.locator("figure.panel canvas").first).to_be_visible()
+        late |= late_picture(own_page, BY_ON_A_PHONE)
+        long |= too_long(own_page, MOST_ON_A_PHONE)
+        if show_everything(own_page):
+            settled(own_page)
+        if not own_page.evaluate(INSIDE):
+            sticking_out.append(path)
     assert jumps == {}
+    assert late == {}
+    assert long == {}
+    assert sticking_out == []
 
 
 def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
