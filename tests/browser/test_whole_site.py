@@ -140,12 +140,14 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins, how long the page is, and whether it jumped.
+    On the way, where the picture of each page begins, how long the page is, whether it jumped, and
+    whether all that it shows fits on a phone.
     """
     own_page.add_init_script(path=AXE)
     own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PROJECTOR)
     violations, met, late, long, jumps = {}, set(), {}, {}, {}
+    sticking_out = []
     for number, path in enumerate(PATHS):
         own_page.goto(site.url + path)
         settled(own_page)
@@ -174,6 +176,12 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
                 found = check(own_page, part="[data-testid=stPopoverBody]")["found"]
                 if found:
                     violations[f"{path}, settings {button}"] = found
+        own_page.set_viewport_size(PHONE)
+        settled(own_page)
+        if not own_page.evaluate(INSIDE):
+            sticking_out.append(path)
+        own_page.set_viewport_size(PROJECTOR)
+    assert sticking_out == []
     assert jumps == {}
     assert late == {}
     assert long == {}
@@ -229,14 +237,35 @@ def test_every_page_on_a_phone(own_page: Page, site: Site):
             expect(own_page.locator("figure.panel canvas").first).to_be_visible()
         late |= late_picture(own_page, BY_ON_A_PHONE)
         long |= too_long(own_page, MOST_ON_A_PHONE)
-        if show_everything(own_page):
-            settled(own_page)
         if not own_page.evaluate(INSIDE):
             sticking_out.append(path)
     assert jumps == {}
     assert late == {}
     assert long == {}
     assert sticking_out == []
+
+
+GO = """
+(path) => {
+  history.pushState({}, "", path);
+  dispatchEvent(new PopStateEvent("popstate"));
+}
+"""
+
+
+def test_every_page_is_reached_without_loading_the_site_again(page: Page, site: Site):
+    """As by the browser's back button, before the page on the way is complete."""
+    first, *others = PATHS
+    page.goto(site.url + first)
+    settled(page)
+    page.evaluate("window.loadedOnce = true")
+    heading = page.get_by_role("heading", level=1)
+    for path in others:
+        before = heading.inner_text()
+        page.evaluate(GO, path)
+        expect(heading).not_to_have_text(before)
+    settled(page)
+    assert page.evaluate("window.loadedOnce")
 
 
 def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):

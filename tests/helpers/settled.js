@@ -78,9 +78,9 @@
   window.settled = async (patience) => {
     const end = performance.now() + patience;
     for (let quiet = 0; quiet < QUIET_FRAMES; ) {
-      const before = changes;
-      await (over() ? frame() : moment());
-      quiet = over() && still() && changes === before ? quiet + 1 : 0;
+      const before = changes, wasOver = over();
+      await (wasOver ? frame() : moment());
+      quiet = wasOver && over() && still() && changes === before ? quiet + 1 : 0;
       if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)}`);
     }
   };
