@@ -56,11 +56,18 @@ def free_port() -> int:
 
 
 class Site:
-    """A server process and its address."""
+    """Where a server of the site answers: an address without a slash at its end."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class Server(Site):
+    """A site and the process that serves it."""
 
     def __init__(self, log: Path, script: str = "app.py", **environment: str) -> None:
         port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
+        super().__init__(f"http://127.0.0.1:{port}")
         self._log = log.open("wb")
         self._process = subprocess.Popen(
             [
@@ -99,7 +106,7 @@ class Site:
 def site(**environment: str) -> Iterator[str]:
     """The address of a server of one's own, with these variables in its environment."""
     with tempfile.TemporaryDirectory() as folder:
-        server = Site(Path(folder) / "log.txt", **environment)
+        server = Server(Path(folder) / "log.txt", **environment)
         try:
             server.wait_until_it_listens()
             yield server.url

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
-from benchmarks.browser import Site
+from benchmarks.browser import Server, Site
 from tests.helpers.browser import PHONE
+from tests.helpers.shared_server import shared_server
 from tests.helpers.visitors import PAINT_SECONDS, new_page, no_uncaught_errors, visitor
 
 WINDOW: ViewportSize = {"width": 1440, "height": 1000}
@@ -16,12 +19,24 @@ expect.set_options(timeout=PAINT_SECONDS * 1000)
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One server for all tests that do not need a fresh one."""
-    server = Site(tmp_path_factory.mktemp("server") / "log.txt")
-    server.wait_until_it_listens()
-    yield server
-    server.stop()
+def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The same folder in all processes of a run."""
+    own = tmp_path_factory.getbasetemp()
+    return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def site(folder_of_the_run: Path) -> Iterator[Site]:
+    """One server for all tests, of all processes, that do not need a fresh one."""
+    with shared_server(folder_of_the_run) as site:
+        yield site
+
+
+@pytest.fixture
+def alone_in_line(folder_of_the_run: Path) -> Iterator[None]:
+    """No test of another process generates on the shared server: they stand in one line."""
+    with FileLock(folder_of_the_run / "line.lock"):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -81,12 +96,12 @@ def another_visitor(browser: Browser) -> Iterator[Callable[[], Page]]:
 
 
 @pytest.fixture
-def fresh_site(tmp_path) -> Iterator[Callable[..., Site]]:
+def fresh_site(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Starts servers that nobody has visited, stopped at the end of the test."""
     with ExitStack() as stack:
 
-        def start(**environment: str) -> Site:
-            server = Site(tmp_path / "log.txt", **environment)
+        def start(**environment: str) -> Server:
+            server = Server(tmp_path / "log.txt", **environment)
             stack.callback(server.stop)
             server.wait_until_it_listens()
             return server

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from benchmarks.browser import Site
+from benchmarks.browser import Server, Site
 
 pytestmark = pytest.mark.browser
 
@@ -51,7 +51,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("lines")
     (folder / "page.py").write_text(SCRIPT, encoding="utf-8")
     (folder / "app.py").write_text(HOSTED.format(page=str(folder / "page.py")), encoding="utf-8")
-    server = Site(folder / "log.txt", script=str(folder / "app.py"))
+    server = Server(folder / "log.txt", script=str(folder / "app.py"))
     server.wait_until_it_listens()
     yield server
     server.stop()

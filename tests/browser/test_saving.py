@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from benchmarks.browser import Site
+from benchmarks.browser import Server, Site
 
 HOSTILE = "</text><script>alert(1)</script>"
 LABELS = ["[CLS]", "a&b", "<i>", "שלום", "x\x08y", "]]>", HOSTILE]
@@ -68,7 +68,7 @@ def map_of(size: int):
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("saving")
     (folder / "page.py").write_text(SCRIPT, encoding="utf-8")
-    server = Site(folder / "log.txt", script=str(folder / "page.py"))
+    server = Server(folder / "log.txt", script=str(folder / "page.py"))
     server.wait_until_it_listens()
     yield server
     server.stop()

@@ -17,6 +17,7 @@ def test_every_answer_carries_the_headers(site: Site, path: str):
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
 
 
+@pytest.mark.usefixtures("alone_in_line")
 def test_the_pages_work_under_the_policy(site: Site, another_visitor: Callable[[], Page]):
     page = another_visitor()
     refused: list[str] = []

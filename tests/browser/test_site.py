@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.browser import Site
+from benchmarks.browser import Server, Site
 from tests.helpers.browser import (
     PATHS,
     SENTENCE,
@@ -28,7 +28,7 @@ from tests.helpers.browser import (
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 from tests.helpers.visitors import Arrive, settled
 
-Start = Callable[..., Site]
+Start = Callable[..., Server]
 
 
 def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
@@ -110,18 +110,18 @@ def test_the_address_is_the_view(page: Page, site: Site, another_visitor: Arrive
 
 
 def test_generate_with_and_without_a_cache(page: Page, site: Site):
-    open_page(page, site, "/generate?generate_tokens=16", "Generate")
+    open_page(page, site, "/generate?generate_tokens=8", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
     click(page.get_by_role("button", name="Generate"))
-    expect(page.get_by_text("Done: 16 tokens.")).to_be_visible()
+    expect(page.get_by_text("Done: 8 tokens.")).to_be_visible()
     settled(page)
     outputs = page.locator("figure.race .text")
     expect(page.locator("figure.race .readout")).to_contain_text("times.")  # the replay is over
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
     assert texts[0].startswith(prompt)
-    assert len(texts[0]) > len(prompt) + 16
+    assert len(texts[0]) > len(prompt) + 8
     speed_up = metric_value(page, "Speed-up in total").inner_text()
     assert float(re.search(r"([\d.]+) ×", speed_up).group(1)) > 0  # type: ignore[union-attr]
     difference = metric_value(page, "Largest logit difference").inner_text()
@@ -202,6 +202,7 @@ def test_a_new_model_s_last_layer_is_in_the_address(
     expect(heatmap(other, title)).to_be_visible()
 
 
+@pytest.mark.usefixtures("alone_in_line")
 def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arrive):
     open_page(page, site, "/generate?generate_tokens=200", "Generate")
     click(page.get_by_role("button", name="Generate"))

@@ -20,8 +20,8 @@ from ui.widgets.parts import EVERYTHING
 PHONE: ViewportSize = {"width": 390, "height": 844}
 PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
 SENTENCE = "Seven small ships sailed past the old lighthouse"
-POINTING_ATTEMPTS = 3  # a picture may be painted anew, or moved, under the pointer
-POINTING_PATIENCE_MS = 2_000
+ATTEMPTS = 3  # a picture or a list may be painted anew, or moved, while it is used
+PATIENCE_MS = 2_000
 
 
 def open_page(page: Page, site: Site, path: str, heading: str) -> None:
@@ -60,13 +60,22 @@ def choose(box: Locator, typed: str = "") -> None:
 
     Enter takes the option that is marked; before one is, it would close the list and take none.
     """
-    press(box)
-    if typed:
-        box.fill(typed)
-    else:
-        box.press("ArrowDown")
-    expect(box).to_have_attribute("aria-activedescendant", re.compile("."))
-    box.press("Enter")
+    for _ in range(ATTEMPTS):
+        press(box)
+        if typed:
+            box.fill(typed)
+        else:
+            box.press("ArrowDown")
+        try:
+            expect(box).to_have_attribute(
+                "aria-activedescendant", re.compile("."), timeout=PATIENCE_MS
+            )
+        except AssertionError:  # what is painted anew closes the list
+            box.press("Escape")
+        else:
+            box.press("Enter")
+            return
+    raise AssertionError("no option is marked")
 
 
 def unfold(page: Page, title: str) -> None:
@@ -161,10 +170,10 @@ def point(
     of `target`. `names` is a regular expression.
     """
     settled(target.page)
-    for _ in range(POINTING_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         target.hover(position=place() if place else None)
         try:
-            expect(readout).to_have_text(re.compile(_marked(names)), timeout=POINTING_PATIENCE_MS)
+            expect(readout).to_have_text(re.compile(_marked(names)), timeout=PATIENCE_MS)
         except AssertionError:
             said = unmarked(readout)
             target.page.mouse.move(0, 0)

@@ -8,7 +8,9 @@ from playwright.sync_api import BrowserContext, Error, Page
 
 Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
 
-PAINT_SECONDS = 60  # for whatever is no claim about speed: the machine may be busy
+# For whatever is no claim about speed: the machine may be busy, and a job may wait in line behind
+# one of another test.
+PAINT_SECONDS = 120
 
 _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
