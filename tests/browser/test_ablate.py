@@ -13,7 +13,7 @@ from tests.helpers.browser import (
     click,
     expect_parameter,
     metric_value,
-    open_whole_page,
+    open_page,
     press,
     settings,
     type_text,
@@ -41,7 +41,7 @@ def strongest() -> list[str]:
 
 
 def test_the_main_path(page: Page, site: Site):
-    open_whole_page(page, site, "/ablate", "Ablate")
+    open_page(page, site, "/ablate", "Ablate")
     said = page.get_by_text("Likeliest with all heads on:")
     expect(said).to_contain_text("Rome")
     divergence = metric_value(page, "Divergence")
@@ -60,7 +60,7 @@ def test_the_main_path(page: Page, site: Site):
 def test_rank_and_switch_off_the_strongest(
     page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
-    open_whole_page(page, site, LINK, "Ablate")
+    open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
     # where the text below stands, counted from the title: a click may scroll the page
     distance = (
@@ -110,7 +110,7 @@ def test_rank_and_switch_off_the_strongest(
 
 
 def test_by_keyboard_alone(page: Page, site: Site):
-    open_whole_page(page, site, LINK, "Ablate")
+    open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
     choose(page.get_by_test_id("stMultiSelect").locator("input"), "L4H7")
     expect(page).to_have_url(re.compile("ablate_heads=L4H7"))

@@ -12,6 +12,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
     expect_parameter,
+    open_page,
     open_whole_page,
     press,
     read_by_keyboard,
@@ -32,7 +33,7 @@ def text(page: Page) -> Locator:
 
 
 def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
-    open_whole_page(page, site, ADDRESS, "Generated tokens")
+    open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each")).to_be_visible()
     expect(page.get_by_text("Step 5: ")).to_be_visible()
     settled(page)
@@ -84,7 +85,7 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 6)
-    open_whole_page(
+    open_page(
         page,
         site,
         f"/generated-tokens?generated_tokens_prompt={prompt}&generated_tokens_new=40",
@@ -100,7 +101,7 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
 def test_settings_wait_for_run_and_are_in_the_link(
     page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
-    open_whole_page(page, site, ADDRESS, "Generated tokens")
+    open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
     set_slider(page, "Temperature", 0, 3)

@@ -22,7 +22,7 @@ from tests.helpers.browser import (
     click_where_the_pointer_is,
     heatmap,
     last_number,
-    open_whole_page,
+    open_page,
     point,
     press,
     read_by_keyboard,
@@ -42,7 +42,7 @@ N_HEADS = {ENCODER: 12, DECODER: 9}
 def visit(page: Page, site: Site, **query: str) -> Locator:
     """The mosaic of a visit with these parameters, painted."""
     query = {"heads_text": SENTENCE, "heads_model": ENCODER, **query}
-    open_whole_page(page, site, f"/heads?{urllib.parse.urlencode(query)}", "Heads")
+    open_page(page, site, f"/heads?{urllib.parse.urlencode(query)}", "Heads")
     return painted(page)
 
 

@@ -10,6 +10,7 @@ from tests.helpers.browser import (
     click,
     expect_parameter,
     heatmap,
+    open_page,
     open_whole_page,
     press,
     read_by_keyboard,
@@ -101,7 +102,7 @@ def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
 
 def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     prompt = quote("A long story about a very small ship on a very large sea " * 4)
-    open_whole_page(
+    open_page(
         page,
         site,
         f"/inside-the-cache?inside_the_cache_prompt={prompt}&inside_the_cache_tokens=40",

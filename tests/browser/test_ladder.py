@@ -43,7 +43,7 @@ def test_a_score_is_read_and_computed_by_hand(page: Page, site: Site):
 
 def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site):
     """Six tokens of three columns; two heads of two columns each."""
-    open_whole_page(page, site, "/ladder?ladder_rung=splits&ladder_d_out=4", "Ladder")
+    open_page(page, site, "/ladder?ladder_rung=splits&ladder_d_out=4", "Ladder")
     shapes: dict[str, tuple[int, ...]] = {
         "x": (6, 3), "W_query": (4, 3), "W_key": (4, 3), "k": (2, 6, 2), "v": (2, 6, 2),
         "weights": (2, 6, 6), "context": (2, 6, 2), "out_proj.weight": (4, 4),
@@ -72,7 +72,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
 def test_the_table_writes_the_text_and_the_link_fills_the_table(
     page: Page, site: Site, another_visitor: Callable[[], Page]
 ):
-    open_whole_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
+    open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
     text = page.get_by_role("textbox", name=MATRIX)
     expect(text).to_have_value("1 0 0; 0 2 0; 1 1 0; 0 0 -1")
     expect(panel(page, "x")).to_be_visible()

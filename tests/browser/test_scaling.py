@@ -13,6 +13,7 @@ from tests.helpers.browser import (
     click,
     heatmap,
     last_number,
+    open_page,
     open_whole_page,
     read_cell,
     set_slider,
@@ -65,7 +66,7 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
 
 
 def test_scores_that_are_none_are_refused(page: Page, site: Site):
-    open_whole_page(page, site, "/scaling", "Scaling")
+    open_page(page, site, "/scaling", "Scaling")
     box = page.get_by_label("Scores (logits)")
     settled(page)
     box.fill("20 <b>two</b>")

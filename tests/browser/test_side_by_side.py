@@ -13,7 +13,7 @@ from tests.helpers.browser import (
     click,
     heatmap,
     last_number,
-    open_whole_page,
+    open_page,
     press,
     read_by_keyboard,
     read_cell,
@@ -37,7 +37,7 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
 
 
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
-    open_whole_page(page, site, LINK, "Side by side")
+    open_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
     first, tokens = attention(ENCODER, TEXT, 3, 1)
     second, others = attention(DECODER, TEXT, 3, 1)
@@ -66,7 +66,7 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
 
 
 def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
-    open_whole_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
+    open_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
     expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))
@@ -81,7 +81,7 @@ def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
 
 
 def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
-    open_whole_page(page, site, LINK, "Side by side")
+    open_page(page, site, LINK, "Side by side")
     _, right, difference = maps(page)
     with page.expect_download() as download:
         click(difference.get_by_role("button", name="Save this picture as SVG"))

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from pretrained.tokenization import gpt2
-from tests.helpers.browser import open_whole_page, point, press, set_slider, type_text
+from tests.helpers.browser import open_page, open_whole_page, point, press, set_slider, type_text
 from tests.helpers.visitors import settled
 
 
@@ -16,7 +16,7 @@ def row(page: Page, title: str) -> Locator:
 
 
 def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
-    open_whole_page(page, site, "/tokens", "Tokens")
+    open_page(page, site, "/tokens", "Tokens")
     expect(row(page, "GPT-2 (BPE): 7 tokens")).to_be_visible()
     text = "<b>Zwölf</b> שלום 👍"
     type_text(page, "Text", text)
@@ -40,7 +40,7 @@ def test_a_text_of_one_s_own_is_cut_and_read(page: Page, site: Site):
 
 
 def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
-    open_whole_page(page, site, "/tokens", "Tokens")
+    open_page(page, site, "/tokens", "Tokens")
     figure = row(page, "GPT-2 (BPE): 7 tokens")
     press(figure.locator(".row"))
     for key, expected in (

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import (
     expect_parameter,
+    open_page,
     open_whole_page,
     press,
     read_by_keyboard,
@@ -94,7 +95,7 @@ def test_the_number_of_tokens_waits_for_run(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
-    open_whole_page(page, site, link, "What is recomputed")
+    open_page(page, site, link, "What is recomputed")
     expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
     set_slider(page, "New tokens", 0, -1)
     settled(page)

@@ -9,7 +9,15 @@ from torch import nn
 
 from attention_core.experiments.learn.why_attention import word_vectors
 from benchmarks.browser import Site
-from tests.helpers.browser import SENTENCE, click, open_whole_page, set_slider, settings, type_text
+from tests.helpers.browser import (
+    SENTENCE,
+    click,
+    open_page,
+    open_whole_page,
+    set_slider,
+    settings,
+    type_text,
+)
 from tests.helpers.visitors import settled
 
 
@@ -60,7 +68,7 @@ def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
 
 
 def test_the_notebook_s_sentence(page: Page, site: Site):
-    open_whole_page(page, site, "/why-attention", "Why attention")
+    open_page(page, site, "/why-attention", "Why attention")
     with settings(page):
         click(page.get_by_text("The notebook's six words"))
     expect(metric(page, "The sentence: 6 × 3 numbers")).to_contain_text("18")

@@ -12,6 +12,7 @@ from tests.helpers.browser import (
     click,
     heatmap,
     metric_value,
+    open_page,
     open_whole_page,
     press,
     type_text,
@@ -36,7 +37,7 @@ def largest(query: str, key: str) -> float:
 
 
 def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: Site):
-    open_whole_page(page, site, "/word-pairs", "Word pairs")
+    open_page(page, site, "/word-pairs", "Word pairs")
     expect(page.get_by_text("The code that computed these numbers")).to_be_visible()
     choose_example(page, "woman: brush or portrait?")
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
@@ -51,7 +52,7 @@ def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: S
 
 
 def test_a_sentence_of_one_s_own_and_a_word_by_the_keyboard(page: Page, site: Site):
-    open_whole_page(page, site, "/word-pairs", "Word pairs")
+    open_page(page, site, "/word-pairs", "Word pairs")
     type_text(page, "Sentence", ARTIST)
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     box = page.get_by_role("combobox", name="Word A (key)")
@@ -75,7 +76,7 @@ def test_a_find_opens_as_a_head(page: Page, site: Site):
 
 
 def test_a_find_of_a_sentence_of_one_s_own_opens_its_pair(page: Page, site: Site):
-    open_whole_page(page, site, f"/word-pairs?word_pairs_text={quote(ARTIST)}", "Word pairs")
+    open_page(page, site, f"/word-pairs?word_pairs_text={quote(ARTIST)}", "Word pairs")
     link = page.get_by_test_id("stPageLink").get_by_role("link", name=re.compile("L[0-9]H[0-9]"))
     click(link.first)
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
