@@ -41,7 +41,7 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
                 job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(question, kind)
     if ranked is None and job is not None and job.live:
-        job_view.follow(job, partial(_running, heads), live=True, every=0.25)
+        job_view.follow(job, partial(_running, heads), live=True, every=0.5)
         return
     with job_view.place_of_a_job():
         _over(question, heads, kind, job, ranked)

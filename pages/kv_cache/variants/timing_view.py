@@ -45,7 +45,7 @@ def show(text: str, n_heads: int) -> None:
     if job is not None and (job.setting, job.round) != (setting, round_):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
     if job is not None and job.live:
-        job_view.follow(job, partial(_running, setting, round_), live=True, every=0.25)
+        job_view.follow(job, partial(_running, setting, round_), live=True, every=0.5)
     else:  # a click on the button must run all of this again, not a fragment alone
         times = timing.kept(setting, round_)
         button = partial(_measure_button, setting, round_, times)

@@ -21,25 +21,6 @@ VIEW = "pages/learn/block/page.py"
 TEXT = "Nine grey geese fly over the frozen lake"
 
 
-KEPT = (
-    originals.untrained_layer,
-    runs.forward,
-    orders.reordered,
-    parameters.counts,
-    prediction.lens,
-    prediction.next_token,
-)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_kept():
-    for kept in KEPT:
-        kept.clear()
-    yield
-    for kept in KEPT:
-        kept.clear()
-
-
 def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Description and values of every panel of the first picture, as the browser gets them."""
     return [(tensor.panel, tensor.values) for tensor in pictures(site)[0]]
@@ -294,6 +275,7 @@ def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, s
 
 
 def test_what_is_kept_is_bounded():
+    runs.forward.clear()
     done = stream.run(ENCODER, TEXT)
     assert stream.run(ENCODER, TEXT).run is done.run
     assert runs.forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
