@@ -1,16 +1,12 @@
 """The parts of `benchmarks.heads` on a tiny model; no browser is started, no time is asserted."""
 
-import hashlib
-import io
-import subprocess
-import tarfile
-
 import pytest
 import torch
 
 import pretrained
 from benchmarks import heads
-from benchmarks.heads import Measured, Peer
+from benchmarks.bertviz_views import Peer
+from benchmarks.heads import Measured
 
 
 @pytest.fixture(scope="module")
@@ -62,42 +58,3 @@ def test_a_missed_target_is_the_exit_status(capsys):
         assert heads._judge([measured(*missed)]) == 1
         assert capsys.readouterr().out.count("not reached") == 1
     assert heads._judge([measured(9.0, 9.0, 9_000_000, n_tokens=256)]) == 0  # no target there
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """An npm whose packages hold these bytes."""
-    contents = {name: b"of " + package.encode() for package, name, _ in heads.LIBRARIES.values()}
-
-    def pack(command, cwd, **_):
-        for package in command[3:]:
-            name = next(file for known, file, _ in heads.LIBRARIES.values() if known == package)
-            with tarfile.open(cwd / f"{package.replace('@', '-')}.tgz", "w:gz") as archive:
-                member = tarfile.TarInfo(name)
-                member.size = len(contents[name])
-                archive.addfile(member, io.BytesIO(contents[name]))
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(heads.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(heads.subprocess, "run", pack)
-    return contents
-
-
-def test_libraries_are_checked_against_their_checksums(registry, monkeypatch, tmp_path):
-    with pytest.raises(RuntimeError, match=r"package/require\.js of requirejs@2\.3\.6 has another"):
-        heads.libraries(tmp_path)
-    known = {
-        address: (package, name, hashlib.sha256(registry[name]).hexdigest())
-        for address, (package, name, _) in heads.LIBRARIES.items()
-    }
-    monkeypatch.setattr(heads, "LIBRARIES", known)
-    files = heads.libraries(tmp_path)
-    assert {address: file.read_bytes() for address, file in files.items()} == {
-        address: registry[name] for address, (_, name, _) in known.items()
-    }
-
-
-def test_without_npm_the_message_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(heads.shutil, "which", lambda name: None)
-    with pytest.raises(RuntimeError, match="npm is not installed"):
-        heads.libraries(tmp_path)

