@@ -10,17 +10,20 @@ start would say "Page not found".
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
 
+from serving.limits import SWITCH_SECONDS
 from ui.frame.first_answer import FirstAnswer
 from ui.frame.security_headers import SecurityHeaders
 
 # GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
 # other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+sys.setswitchinterval(SWITCH_SECONDS)
 
 FRAME = Path(__file__).parent / "ui" / "frame" / "frame.py"
 

@@ -16,6 +16,13 @@ MAX_SEED = 99_999  # five digits are enough to choose from
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # of the table that a visitor fills: it fits a screen
 MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or a 1
 
+# ---- visitors beside each other
+
+# torch gives Python's interpreter away during every operation of a model and then waits for it, up
+# to this long for each thread that is busy with another visitor's page. With Python's own 5 ms one
+# such thread makes a run of a small model many times slower: `python -m benchmarks.busy_threads`.
+SWITCH_SECONDS = 0.0001
+
 # ---- tokens of a text: a picture grows with their square
 
 MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2

@@ -1,13 +1,15 @@
 """The benchmark programs run through on tiny sizes; no time is asserted."""
 
 import dataclasses
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
-from benchmarks import decode, kv_cache, one_row, repaint
+from benchmarks import busy_threads, decode, kv_cache, one_row, repaint
 from benchmarks.repaint import Control, Move, Row
 
 PROMPT = (1, 5, 9)
@@ -119,6 +121,19 @@ def test_one_row_prints_a_line_a_shape(capsys):
     assert "\n32 x 48 " in printed
     assert "\n48 x 32 " in printed
     assert "project/F.linear" in printed
+
+
+def test_busy_threads_prints_a_line_a_setting_and_leaves_no_thread(tiny, capsys):
+    before = sys.getswitchinterval(), threading.active_count()
+    status = busy_threads.main(["--repeats", "1", "--busy", "1"], config=tiny)
+    assert (sys.getswitchinterval(), threading.active_count()) == before
+    *_, alone, slow, quick = capsys.readouterr().out.splitlines()
+    assert status == 0
+    assert [line.split()[:2] for line in (alone, slow, quick)] == [
+        ["0", "5"],
+        ["1", "5"],
+        ["1", "0.1"],
+    ]
 
 
 def row(*milliseconds: float, jump: float = 0.0) -> Row:

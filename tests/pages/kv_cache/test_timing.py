@@ -144,6 +144,7 @@ def run_job(site: AppTest) -> TimingJob:
     return job
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_the_page_shows_what_the_job_measured_and_compares(
     site: AppTest, capsys: pytest.CaptureFixture[str]
 ):
@@ -195,6 +196,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert archive.name.endswith(".zip")
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
@@ -242,6 +244,7 @@ def test_a_run_is_stored_and_read_again():
         assert again.series[name].cached == series.cached
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_bad_input_is_a_message_and_stays(site: AppTest):
     open_whole_page(site, VIEW, timing_model=TINY, timing_prompt=" ", timing_tokens="16")
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
