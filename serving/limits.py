@@ -27,6 +27,7 @@ SWITCH_SECONDS = 0.0001
 
 MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2
 MAX_LESSON_TOKENS = 128  # of lessons that draw more than a map of each head
+MAX_ONE_PASS_TOKENS = 64  # of the picture of a whole pass: 1.5 MB
 MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
@@ -71,6 +72,8 @@ EMBEDDING_CACHE_BYTES = 32 * MIB  # parts of the input of layer 0
 CHART_CACHE_BYTES = 32 * MIB  # descriptions of charts with their rows
 PAIR_CACHE_BYTES = 16 * MIB  # the largest weight between every two words
 DRIFT_CACHE_BYTES = 16 * MIB  # differences of pooled models, token by token
+ONE_PASS_CACHE_BYTES = 16 * MIB  # what such a picture shows beside its run
+OPENED_CACHE_BYTES = 32 * MIB  # layers and heads that were opened in it
 STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head
 SMALL_CACHE_BYTES = 4 * MIB  # tables and numbers, a few kilobytes each
 

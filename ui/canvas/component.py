@@ -53,16 +53,18 @@ class Canvas:
     """A drawing whose html, css and js lie in `ui/canvas/<name>/<name>.*`, declared to Streamlit.
 
     `html`, `css` and `js` are the texts that the browser gets. Streamlit sends them with every
-    drawing, so `js` goes without its indents and without comments that fill lines.
+    drawing, so `js` goes without its indents and without comments that fill lines. `parts` are
+    further scripts of the folder, which stand before its own.
     """
 
-    def __init__(self, name: str) -> None:
-        def text(ending: str) -> str:
-            return (_FOLDER / name / f"{name}.{ending}").read_text(encoding="utf-8")
+    def __init__(self, name: str, *parts: str) -> None:
+        def text(ending: str, file: str = name) -> str:
+            return (_FOLDER / name / f"{file}.{ending}").read_text(encoding="utf-8")
 
         self.html = text("html").replace("<!-- save -->", _shared("html"))
         self.css = _shared("css") + text("css")
-        self.js = _NOT_SENT.sub("", _shared("js") + text("js"))
+        scripts = [_shared("js"), *(text("js", part) for part in parts), text("js")]
+        self.js = _NOT_SENT.sub("", "".join(scripts))
         self._mount = st.components.v2.component(
             f"attention_{name}", html=self.html, css=self.css, js=self.js
         )
@@ -70,6 +72,12 @@ class Canvas:
     def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
         """Draw `data` at this place of the page, with functions named `on_<value>_change`."""
         self._mount(data=described(data, about()), key=key, height="content", **callbacks)
+
+
+def script(folder: str, name: str) -> str:
+    """A script of a folder behind the shared ones, for a component that draws nothing."""
+    own = (_FOLDER / folder / f"{name}.js").read_text(encoding="utf-8")
+    return _NOT_SENT.sub("", _shared("js") + own)
 
 
 def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 # heading in the navigation -> (folder in pages/, title, icon)
 SECTIONS = {
-    "": [("start/home", "Attention Lab", "home")],
+    "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
     "Learn": [
         ("learn/why_attention", "Why attention", "conversion_path"),
         ("learn/ladder", "Ladder", "stairs"),

@@ -75,3 +75,21 @@ function wrap(context, text, room) {
  * @type {(text: string) => string}
  */
 const isolated = (text) => `\u2068${text}\u2069`;
+
+/**
+ * The header's fields, float32 arrays as `numbers` by their names (the header's `arrays` says which
+ * shapes they have, in the order of the body), and what comes behind them as `body`.
+ * @type {(data: Uint8Array) => any}
+ */
+function unpackNumbers(data) {
+  const { body, arrays, ...header } = unpack(data);
+  /** @type {Record<string, { shape: number[], values: Float32Array }>} */
+  const numbers = {};
+  let start = 0;
+  for (const [name, shape] of /** @type {[string, number[]][]} */ (arrays)) {
+    const end = start + 4 * shape.reduce((product, size) => product * size, 1);
+    numbers[name] = { shape, values: new Float32Array(body.slice(start, end).buffer) };
+    start = end;
+  }
+  return { ...header, numbers, body: body.slice(start) };
+}

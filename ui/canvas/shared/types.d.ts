@@ -67,6 +67,8 @@ interface Picture extends Drawing {
 interface Window {
     /** The arrangements of mosaics by their keys, also of those that are not drawn yet. */
     attentionLabArrangements?: Map<string, object>;
+    /** What is opened in pictures of one pass, by their names. */
+    attentionLabOpened?: Map<string, any>;
 }
 
 /** What may be set on an SvgContext, as on a canvas's own context; a setter keeps each. */

@@ -1,0 +1,214 @@
+"""The story of one pass: captions in plain words, each with its place in the picture and a lesson.
+
+Every number in a caption comes from the tensors that the picture shows at that place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pretrained import ModelSpec
+from serving.one_pass import OnePass, OpenHead, OpenLayer
+
+
+@dataclass(frozen=True)
+class Caption:
+    """One stop of the story.
+
+    level, matrix: how far the picture is walked into there, and which step of the head is read at
+    [row, column]. lesson: the page that teaches it, as its folder in pages/.
+    """
+
+    title: str
+    text: str
+    level: str
+    lesson: str
+    matrix: str = "weights"
+    row: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the story is about: a pass, and the layer, head and pair of tokens that it looks at."""
+
+    spec: ModelSpec
+    passed: OnePass
+    layer: OpenLayer
+    head: OpenHead
+    query: int
+    key: int
+
+    def label(self, token: int) -> str:
+        """A token in quotation marks."""
+        return f"“{self.passed.run.tokens.labels[token]}”"
+
+
+def captions(told: Told) -> list[Caption]:
+    """The story from the text to the next token; of an encoder, to a vector a token."""
+    return [*_into_the_model(told), *_through_a_head(told), *_out_of_the_model(told)]
+
+
+def _into_the_model(told: Told) -> list[Caption]:
+    passed, spec = told.passed, told.spec
+    n_tokens, width = len(passed.run.tokens), passed.run.tensors.states.shape[-1]
+    place = (
+        " A second vector, for the place in the text, is added to it."
+        if passed.position is not None
+        else " Where a token stands is told later, inside attention."
+    )
+    norms = passed.state_norms[:, told.query]
+    return [
+        Caption(
+            "Your text becomes tokens",
+            f"A model reads no letters. Your text was cut into {n_tokens} tokens, each an entry of "
+            "a fixed vocabulary. Every row of this picture is one of them.",
+            "whole",
+            "learn/tokens",
+        ),
+        Caption(
+            "A token becomes a vector",
+            f"For each token the model looks up a row of {width} numbers, learned in training. The "
+            f"strip shows the first 16 of them.{place}",
+            "whole",
+            "learn/block",
+        ),
+        Caption(
+            "The vector travels through all layers",
+            f"Each layer adds something to the vector and wipes nothing out; the ribbon is as wide "
+            f"as the vector is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
+            f"out {norms[-1]:.3g} long, after {spec.n_layers} layers.",
+            "whole",
+            "learn/block",
+        ),
+        Caption(
+            "Inside a layer, tokens read from each other",
+            f"This is layer {told.layer.layer}. Its {spec.n_heads} heads are {spec.n_heads} ways to "
+            "look back at the text at the same time; each tile shows who looks at whom.",
+            "layer",
+            "compare/heads",
+        ),
+    ]
+
+
+def _through_a_head(told: Told) -> list[Caption]:
+    head, query, key = told.head, told.query, told.key
+    size = head.q.shape[1]
+    seen = int(np.isfinite(head.scaled[query]).sum())
+    asks, offers = told.label(query), told.label(key)
+    hidden = (
+        f" {asks} may see {seen} of the tokens; what comes later gets minus infinity."
+        if told.passed.run.causal
+        else " Nothing is hidden here: this model may look both ways."
+    )
+    return [
+        Caption(
+            "A question, an offer, something to hand over",
+            f"From each vector a head makes three short ones of {size} numbers: a query (what am I "
+            "looking for?), a key (what do I offer?) and a value (what do I hand over?).",
+            "head",
+            "learn/ladder",
+            "q",
+            query,
+        ),
+        Caption(
+            "How well do they fit?",
+            f"The query of {asks} times the key of {offers}, number by number, added up: "
+            f"{head.scores[query, key]:.3g}. Every pair of tokens gets such a score.",
+            "matrix",
+            "learn/ladder",
+            "scores",
+            query,
+            key,
+        ),
+        Caption(
+            "Divided, and masked",
+            f"Scores are divided by √{size}, so that they do not grow with the size of the head: "
+            f"{head.scaled[query, key]:.3g}.{hidden}",
+            "matrix",
+            "learn/scaling",
+            "scaled",
+            query,
+            key,
+        ),
+        Caption(
+            "Scores become shares",
+            "The softmax makes all numbers of a row positive and lets them add up to 1. "
+            f"{asks} gives {head.weights[query, key]:.1%} of its attention to {offers}.",
+            "matrix",
+            "learn/masking",
+            "weights",
+            query,
+            key,
+        ),
+        Caption(
+            "Values are mixed",
+            f"With these shares the values are added up: what {asks} takes home is mostly what the "
+            "tokens with large weights hand over.",
+            "matrix",
+            "learn/shapes",
+            "context",
+            query,
+        ),
+        Caption(
+            "The result is added to the vector",
+            f"W_O turns the {size} numbers back into a long vector. This head adds one of length "
+            f"{head.added_norms[query]:.3g} to {asks}; all heads together add "
+            f"{told.layer.norms['attention'][query]:.3g}.",
+            "matrix",
+            "learn/shapes",
+            "added",
+            query,
+        ),
+    ]
+
+
+def _out_of_the_model(told: Told) -> list[Caption]:
+    passed, spec, query = told.passed, told.spec, told.query
+    strongest = int(told.layer.neurons[query, 0])
+    feed_forward = Caption(
+        "Then each token works on its own",
+        f"The feed-forward network reads one vector at a time. At {told.label(query)} it adds a "
+        f"vector of length {told.layer.norms['mlp_output'][query]:.3g}; neuron {strongest} writes "
+        "most of it.",
+        "layer",
+        "learn/block",
+    )
+    if passed.next_token is None:
+        return [
+            feed_forward,
+            Caption(
+                "A vector for every token",
+                f"After {spec.n_layers} layers every token has a vector that knows its sentence. "
+                "This model predicts nothing: its vectors are compared, searched and sorted.",
+                "whole",
+                "compare/word_pairs",
+            ),
+        ]
+    probability = float(passed.guess_probabilities[-1])
+    return [
+        feed_forward,
+        Caption(
+            f"The same, {spec.n_layers} times",
+            "Every layer has weights of its own. Under each of them stands what the model would "
+            "say if it had to stop there.",
+            "whole",
+            "learn/block",
+        ),
+        Caption(
+            "The last row speaks",
+            "The last token's vector is compared with every token of the vocabulary. The likeliest "
+            f"to come next is “{passed.guesses[-1]}”, with a probability of {probability:.1%}.",
+            "whole",
+            "learn/block",
+        ),
+        Caption(
+            "And again",
+            "That token is written behind the text, and everything begins anew with one row more. "
+            "Keys and values of the old rows need not be made again: that is the KV cache.",
+            "whole",
+            "kv_cache/what_is_recomputed",
+        ),
+    ]

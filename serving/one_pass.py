@@ -1,0 +1,246 @@
+"""One whole pass of a model over a text: what one picture of it shows at once, and what it opens.
+
+Dimension letters: L layers, H query heads, T tokens, S = T keys, D head size, C width, F width
+inside the feed-forward network. Every array is float32 and comes from the recorded tensors of one
+`Run`. Of a vector of C numbers the picture shows the first `N_STRIP`, and its length is that of all C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from serving import models, token_text, turns
+from serving.cache import kept
+from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
+from serving.runs import Run, run
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.model.transformer import Transformer
+
+N_STRIP = 16  # numbers of a vector that are drawn
+N_NEXT = 50  # likeliest next tokens, of which a temperature and a top-k choose
+N_NEURONS = 8  # of a token, in the feed-forward network of a layer
+# For these temperatures the sum over the whole vocabulary is known: 0.1, 0.2, ..., 2.0
+TEMPERATURES = tuple(round(0.1 * step, 1) for step in range(1, 21))
+
+
+@dataclass(frozen=True, eq=False)
+class NextToken:
+    """What a decoder says behind the text.
+
+    tokens, logits: the likeliest tokens, likeliest first. log_sums: for each of `TEMPERATURES` the
+    logarithm of the sum of exp(logit / temperature) over the whole vocabulary, so that
+    exp(logit / temperature - log_sum) is a token's probability.
+    """
+
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    logits: np.ndarray
+    log_sums: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class OnePass:
+    """What the picture shows before anything in it is opened.
+
+    token, position, entering: the first numbers of the token table's rows, of the position vectors
+    (None where a model rotates queries and keys instead) and of what enters layer 0, (T, N_STRIP).
+    state_norms: lengths of the residual stream before the first and after each layer, (L + 1, T).
+    guesses: the likeliest next token after as many layers (logit lens), and its probability; empty
+    for a model without an output matrix. leaving: the first numbers of what leaves the last norm.
+    """
+
+    run: Run
+    token: np.ndarray
+    position: np.ndarray | None
+    entering: np.ndarray
+    leaving: np.ndarray
+    state_norms: np.ndarray
+    guesses: tuple[str, ...]
+    guess_probabilities: np.ndarray
+    next_token: NextToken | None
+
+
+@dataclass(frozen=True, eq=False)
+class OpenLayer:
+    """A layer, opened: the vectors on their way through it.
+
+    strips: by the name of the tensor as in `LayerRecord`, its first numbers (T, N_STRIP). norms: by
+    the same names, the lengths (T,). neurons: the numbers of the strongest neurons of each token
+    (T, N_NEURONS), by the length of what they write. activations, written: their values behind the
+    activation, and those lengths.
+    """
+
+    layer: int
+    strips: dict[str, np.ndarray]
+    norms: dict[str, np.ndarray]
+    neurons: np.ndarray
+    activations: np.ndarray
+    written: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class OpenHead:
+    """A head, opened: every step from q and k to what it adds to the residual stream.
+
+    q, k, v, context (T, D); scores q . k, scaled (masked and multiplied with `scale`) and weights (T, S). out_weight:
+    of the rows of W_O that belong to the head the first columns, (D, N_STRIP). added: the first
+    numbers of context @ W_O, (T, N_STRIP); added_norms: the lengths of these vectors of C, (T,).
+    """
+
+    layer: int
+    head: int
+    scale: float
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    scores: np.ndarray
+    scaled: np.ndarray
+    weights: np.ndarray
+    context: np.ndarray
+    out_weight: np.ndarray
+    added: np.ndarray
+    added_norms: np.ndarray
+
+
+# The tensors of a layer that are drawn as strips, in the order of a pre-norm layer.
+STRIPS = ("input", "attention_reads", "attention", "attention_sum", "mlp_reads", "mlp_output", "output")
+
+
+def _text_key(name: str, text: str) -> tuple[str, ...]:
+    return (*models.key(name), text)
+
+
+@kept(ONE_PASS_CACHE_BYTES, key=_text_key)
+def one_pass(name: str, text: str) -> OnePass:
+    """A model's pass over a text of at most `MAX_ONE_PASS_TOKENS`; kept for all visitors.
+
+    Raises: OverLimit, ValueError for a text without a token, and what loading a model raises.
+    """
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import token_norms
+
+    finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
+    model, tensors = models.get(name), finished.tensors
+    core = model.core
+    with turns.turn(), torch.inference_mode():
+        ids = torch.tensor([finished.tokens.ids], device=model.device)
+        parts = core.embed(ids, torch.arange(ids.shape[1], device=ids.device))
+        last = finished.state(core.config.n_layers)
+        leaving = last if core.final_norm is None else core.final_norm(last)
+        guesses, probabilities, next_token = _said(finished, core)
+    return OnePass(
+        run=finished,
+        token=_strip(parts.token[0]),
+        position=None if parts.position is None else _strip(parts.position),
+        entering=_strip(parts.entering[0]),
+        leaving=_strip(leaving[0]),
+        state_norms=_array(token_norms(tensors.states)),
+        guesses=guesses,
+        guess_probabilities=probabilities,
+        next_token=next_token,
+    )
+
+
+def _said(
+    finished: Run, core: Transformer
+) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
+    """What the last position says after as many layers, and in the end; nothing for an encoder."""
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import logit_lens
+
+    if not core.config.causal or core.unembedding is None:
+        return (), np.zeros(0, np.float32), None
+    tokenizer = models.get(finished.model).tokenizer
+    states = finished.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
+    logits = logit_lens(core, states).float()  # (L + 1, V)
+    likeliest, ids = logits.softmax(dim=-1).max(dim=-1)
+    top = logits[-1].topk(min(N_NEXT, logits.shape[-1]))
+    temperatures = torch.tensor(TEMPERATURES, device=logits.device)
+    log_sums = (logits[-1] / temperatures[:, None]).logsumexp(dim=-1)
+    next_ids = tuple(top.indices.tolist())
+    return (
+        token_text.pieces(tokenizer, ids.tolist()),
+        _array(likeliest),
+        NextToken(
+            tokens=token_text.pieces(tokenizer, next_ids),
+            ids=next_ids,
+            logits=_array(top.values),
+            log_sums=_array(log_sums),
+        ),
+    )
+
+
+@kept(OPENED_CACHE_BYTES, key=lambda finished, layer: (*finished.key, layer))
+def open_layer(finished: Run, layer: int) -> OpenLayer:
+    """A layer of a run, which runs again from its recorded input."""
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import token_norms
+
+    record = finished.layer(layer)
+    down = models.get(finished.model).core.blocks[layer].mlp.down.weight  # (F, C)
+    with torch.inference_mode():
+        tensors = {
+            name: (record.attention.output if name == "attention" else getattr(record, name))[0]
+            for name in STRIPS
+        }
+        hidden = record.mlp_hidden[0]
+        written = hidden.abs() * torch.linalg.vector_norm(down, dim=1)  # (T, F)
+        strongest = written.topk(min(N_NEURONS, written.shape[1]), dim=-1)
+        activations = hidden.gather(-1, strongest.indices)
+    return OpenLayer(
+        layer=layer,
+        strips={name: _strip(tensor) for name, tensor in tensors.items()},
+        norms={name: _array(token_norms(tensor)) for name, tensor in tensors.items()},
+        neurons=strongest.indices.cpu().numpy(),
+        activations=_array(activations),
+        written=_array(strongest.values),
+    )
+
+
+@kept(OPENED_CACHE_BYTES, key=lambda finished, layer, head: (*finished.key, layer, head))
+def open_head(finished: Run, layer: int, head: int) -> OpenHead:
+    """Every step of one head of a run."""
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import token_norms
+
+    record = finished.head(layer, head)
+    core = models.get(finished.model).core
+    size = record.context.shape[-1]
+    with torch.inference_mode():
+        out_weight = core.out_weight(layer)[head * size : (head + 1) * size]  # (D, C)
+        added = record.context.to(out_weight) @ out_weight  # (T, D) -> (T, C)
+    return OpenHead(
+        layer=layer,
+        head=head,
+        scale=record.scale,
+        q=_array(record.q),
+        k=_array(record.k),
+        v=_array(record.v),
+        scores=_array(record.scores),
+        scaled=_array(record.scaled_scores),
+        weights=_array(record.weights),
+        context=_array(record.context),
+        out_weight=_strip(out_weight),
+        added=_strip(added),
+        added_norms=_array(token_norms(added)),
+    )
+
+
+def _strip(vectors: Tensor) -> np.ndarray:
+    """The first numbers of each vector: (T, C) -> (T, N_STRIP)."""
+    return _array(vectors[..., :N_STRIP])
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().float().cpu().numpy()
+    return array

@@ -1,0 +1,115 @@
+"""One pass in one picture: everything it shows against the model's own record and the reference."""
+
+import numpy as np
+import pytest
+import torch
+
+from serving import models
+from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit
+from serving.one_pass import (
+    N_NEURONS,
+    N_NEXT,
+    N_STRIP,
+    STRIPS,
+    TEMPERATURES,
+    one_pass,
+    open_head,
+    open_layer,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER
+
+TEXT = "Nine grey geese fly"
+
+
+def recorded(name: str):
+    """The model's whole record of a pass over the text."""
+    passed = one_pass(name, TEXT)
+    with torch.inference_mode():
+        return models.get(name).core(torch.tensor([passed.run.tokens.ids]), record=True)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_vectors_are_those_of_the_record(name: str):
+    passed, output = one_pass(name, TEXT), recorded(name)
+    assert output.embedding is not None
+    for part in ("token", "position", "entering"):
+        shown, tensor = getattr(passed, part), getattr(output.embedding, part)
+        assert (shown is None) == (tensor is None)
+        if shown is not None:
+            np.testing.assert_array_equal(shown, tensor.reshape(-1, tensor.shape[-1])[:, :N_STRIP])
+    np.testing.assert_allclose(passed.leaving, output.hidden[0, :, :N_STRIP], rtol=1e-6)
+    norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
+    np.testing.assert_allclose(passed.state_norms, norms, rtol=1e-6)
+
+
+def test_what_a_decoder_would_say_after_each_layer_is_what_transformers_says():
+    passed, model = one_pass(DECODER, TEXT), models.get(DECODER)
+    reference = model.reference
+    with torch.inference_mode():
+        output = reference(torch.tensor([passed.run.tokens.ids]), output_hidden_states=True)
+        states = torch.cat(output.hidden_states)[:-1, -1]  # the last of them is normed already
+        logits = reference.lm_head(reference.model.norm(states))
+        logits = torch.cat([logits, output.logits[:, -1]])
+    probabilities, ids = logits.softmax(dim=-1).max(dim=-1)
+    np.testing.assert_allclose(passed.guess_probabilities, probabilities, rtol=1e-3)
+    assert len(passed.guesses) == len(ids)
+    assert passed.next_token is not None
+    assert passed.next_token.ids[0] == int(ids[-1])
+    for place, temperature in ((0, 0.1), (9, 1.0), (19, 2.0)):
+        assert TEMPERATURES[place] == temperature
+        expected = (logits[-1] / temperature).softmax(dim=-1)[list(passed.next_token.ids)]
+        shown = np.exp(passed.next_token.logits / temperature - passed.next_token.log_sums[place])
+        np.testing.assert_allclose(shown, expected, rtol=1e-2, atol=1e-6)
+    assert len(passed.next_token.tokens) == len(passed.next_token.logits) == N_NEXT
+
+
+def test_an_encoder_says_no_next_token():
+    passed = one_pass(ENCODER, TEXT)
+    assert passed.guesses == ()
+    assert passed.guess_probabilities.shape == (0,)
+    assert passed.next_token is None
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_an_open_layer_is_the_recorded_one(name: str):
+    passed, output = one_pass(name, TEXT), recorded(name)
+    opened, record = open_layer(passed.run, 4), output.layers[4]
+    for strip in STRIPS:
+        tensor = record.attention.output if strip == "attention" else getattr(record, strip)
+        np.testing.assert_allclose(opened.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
+        np.testing.assert_allclose(opened.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
+    down = models.get(name).core.blocks[4].mlp.down.weight.detach()
+    for token in (0, 2):
+        hidden = record.mlp_hidden[0, token]
+        written = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]
+        strongest = np.argsort(written)[::-1][:N_NEURONS]
+        np.testing.assert_array_equal(opened.neurons[token], strongest)
+        np.testing.assert_allclose(opened.activations[token], hidden[strongest.copy()], atol=1e-5)
+        np.testing.assert_allclose(opened.written[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
+    passed, output = one_pass(name, TEXT), recorded(name)
+    n_heads = passed.run.weights.shape[1]
+    heads = [open_head(passed.run, 3, head) for head in range(n_heads)]
+    bias = models.get(name).core.blocks[3].attention.out.bias
+    added = sum(head.added for head in heads)
+    if bias is not None:
+        added = added + bias.detach().numpy()[:N_STRIP]
+    attention = output.records[3].output
+    assert attention is not None
+    np.testing.assert_allclose(added, attention[0, :, :N_STRIP], atol=1e-5)
+    one = heads[5]
+    np.testing.assert_allclose(one.added, one.context @ one.out_weight, atol=1e-5)
+    np.testing.assert_allclose(one.scores, one.q @ one.k.T, rtol=1e-4, atol=1e-4)
+    seen = np.isfinite(one.scaled)
+    np.testing.assert_allclose(one.scaled[seen], one.scores[seen] * one.scale, rtol=1e-6)
+    assert seen.all() == (not passed.run.causal)
+    np.testing.assert_allclose(one.context, one.weights @ one.v, atol=1e-5)
+    np.testing.assert_array_equal(one.weights, passed.run.weights[3, 5])
+
+
+def test_a_text_that_is_too_long_is_refused():
+    with pytest.raises(OverLimit, match=f"over the limit of {MAX_ONE_PASS_TOKENS}"):
+        one_pass(ENCODER, "word " * (MAX_ONE_PASS_TOKENS + 1))

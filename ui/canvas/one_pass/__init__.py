@@ -1,0 +1,44 @@
+"""One whole pass of a model as one picture that one can walk into, drawn in the browser.
+
+Two components: `one_pass` carries what the picture shows at once, and `opened` the numbers of the
+layer and head that were opened in it. They meet in the browser by the picture's name, so that to
+open a head sends that head alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from ui.canvas.component import Canvas, script
+from ui.canvas.component import pack as pack_arrays
+
+canvas = Canvas("one_pass", "layout", "paint", "story")
+_opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
+
+
+def one_pass(
+    header: Mapping[str, Any],
+    numbers: Mapping[str, np.ndarray],
+    codes: bytes,
+    *,
+    key: str,
+    on_open: Callable[[], None],
+) -> None:
+    """Draw a pass. `codes`: the deflated weights of all heads, as `serving.codes` packs them."""
+    canvas.draw(packed(header, numbers, codes), key=key, on_opened_change=on_open)
+
+
+def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key: str) -> None:
+    """Hand an opened layer and head to the picture that its header names."""
+    _opened(data=packed(header, numbers), key=key)
+
+
+def packed(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], codes: bytes = b"") -> bytes:
+    """A header, float32 arrays by their names, and bytes behind them."""
+    shapes = [[name, list(array.shape)] for name, array in numbers.items()]
+    body = b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in numbers.values())
+    return pack_arrays({**header, "arrays": shapes}, body + codes)

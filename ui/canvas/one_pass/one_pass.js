@@ -1,0 +1,400 @@
+// @ts-check
+// One whole pass of a model on one canvas that one can walk into: the whole, a layer, a head, a
+// matrix, a cell. All text reaches the page through textContent or fillText.
+
+const WALK_MS = 320,
+  TERMS = 4;
+
+/**
+ * What pages/start/one_pass packs: the header's fields, and `numbers` by the tensors' names.
+ * @typedef {{
+ *   title: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
+ *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
+ *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
+ *   largestAdded: number,
+ * }} PassData
+ */
+/** @typedef {{ picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
+
+/** @param {Uint8Array<ArrayBuffer>} deflated */
+async function inflate(deflated) {
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** @param {StreamlitComponent & { key?: string }} component */
+export default function (component) {
+  const { data, parentElement, setTriggerValue } = component;
+  const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"),
+    holder = find(".scroll"),
+    readout = find(".readout"),
+    { listen, forget } = hearing();
+  /** @type {PassData} */
+  const map = unpackNumbers(data);
+  map.largestAdded = Math.max(
+    ...["attention_norms", "mlp_norms"].map((tensor) => extent(map.numbers[tensor].values)),
+  );
+  const tokens = map.labels.length,
+    perHead = map.causal ? (tokens * (tokens + 1)) / 2 : tokens * tokens;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  /** @type {Map<string, HTMLCanvasElement>} pictures of matrices, as large as their cells */
+  const images = new Map();
+  /** @type {Uint8Array} the weights of all heads in steps; none before they are inflated */
+  let codes = new Uint8Array();
+  /** @type {Opened | null} */
+  let opened = null;
+  /** @type {Place} */
+  let place = {
+    level: "whole",
+    layer: Math.floor(map.layers / 2),
+    head: 0,
+    matrix: "weights",
+    token: tokens - 1,
+    row: tokens - 1,
+    column: 0,
+  };
+  /** @type {Size} */
+  let size;
+  /** @type {Map<string, Item>} what is painted now, and where the walk began and goes */
+  let items = new Map(),
+    /** @type {Map<string, Item>} */ from = new Map(),
+    /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
+  let began = 0,
+    frame = 0;
+
+  // ---- numbers
+
+  /** @type {Scene["weight"]} a weight as the picture of all heads holds it */
+  function weight(layer, head, row, column) {
+    const at = layer * map.heads + head;
+    const cell = map.causal ? (row * (row + 1)) / 2 + column : row * tokens + column;
+    return map.largest[at] * (codes[at * perHead + cell] / map.levels) ** 2;
+  }
+
+  /** @type {Scene["image"]} */
+  function image(name, numbers, tone) {
+    const key = `${name} ${dark()}`,
+      kept = images.get(key);
+    if (kept) return kept;
+    const tile = name.match(/^tile (\d+) (\d+)$/);
+    const [rows, columns] = numbers.shape;
+    const picture = document.createElement("canvas");
+    picture.width = columns;
+    picture.height = rows;
+    const pixels = new ImageData(columns, rows);
+    for (let at = 0; at < rows * columns; at++) {
+      const row = Math.floor(at / columns),
+        column = at % columns;
+      if (tile && map.causal && column > row) continue;
+      const value = tile ? weight(+tile[1], +tile[2], row, column) : numbers.values[at];
+      if (value === -Infinity) continue;
+      const shown = tile ? Math.sqrt(value / map.largest[+tile[1] * map.heads + +tile[2]]) : value;
+      pixels.data.set([...tone(shown), 255], 4 * at);
+    }
+    pen(picture).putImageData(pixels, 0, 0);
+    images.set(key, picture);
+    return picture;
+  }
+
+  const dark = () => bright(rgb(getComputedStyle(canvas).color));
+
+  // ---- drawing and walking
+
+  /** @type {() => Scene} */
+  const sceneNow = () => ({
+    ...{ map, opened, place, size, items, weight, image, dark: dark() },
+    ink: getComputedStyle(canvas).color,
+    frames: frames(),
+    probabilities: probabilities(),
+  });
+
+  function probabilities() {
+    if (!map.next) return [];
+    const logSum = map.numbers.log_sums.values[9]; // of temperature 1
+    return Array.from(map.numbers.next_logits.values.slice(0, BARS), (logit) => Math.exp(logit - logSum));
+  }
+
+  function draw() {
+    if (!size) return;
+    const ratio = window.devicePixelRatio || 1;
+    if (canvas.width !== Math.round(size.width * ratio) || canvas.height !== Math.round(size.height * ratio)) {
+      canvas.width = Math.round(size.width * ratio);
+      canvas.height = Math.round(size.height * ratio);
+      canvas.style.width = `${size.width}px`;
+      canvas.style.height = `${size.height}px`;
+    }
+    const context = pen(canvas);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, size.width, size.height);
+    paint(context, sceneNow());
+  }
+
+  /** Lay everything out for the place, and go there. */
+  function walk(animated = true) {
+    to = new Map(scene(map, opened, place, size).map((item) => [item.name, item]));
+    from = new Map(items);
+    for (const [name, item] of to) {
+      if (from.has(name)) continue;
+      const origin = from.get(item.origin ?? "") ?? item;
+      from.set(name, { ...item, x: origin.x, y: origin.y, w: origin.w, h: origin.h, alpha: 0 });
+    }
+    began = performance.now();
+    if (!animated || still || !items.size) {
+      items = new Map(to);
+      draw();
+    } else if (!frame) frame = requestAnimationFrame(step);
+    tell();
+  }
+
+  /** @param {number} now */
+  function step(now) {
+    const share = Math.min((now - began) / WALK_MS, 1),
+      eased = share * share * (3 - 2 * share);
+    const between = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * eased;
+    items = new Map();
+    for (const [name, start] of from) {
+      const end = to.get(name) ?? { ...start, alpha: 0 };
+      if (share === 1 && !to.has(name)) continue;
+      items.set(name, {
+        ...end,
+        x: between(start.x, end.x),
+        y: between(start.y, end.y),
+        w: between(start.w, end.w),
+        h: between(start.h, end.h),
+        alpha: between(start.alpha, end.alpha),
+      });
+    }
+    frame = share < 1 ? requestAnimationFrame(step) : 0;
+    draw();
+    canvas.toggleAttribute("data-walking", share < 1);
+  }
+
+  /** @param {Partial<Place>} change */
+  function go(change) {
+    const before = place;
+    place = { ...place, ...change };
+    const asks = place.level !== "whole" && (before.level === "whole" || before.layer !== place.layer || before.head !== place.head);
+    if (asks && !(opened?.layer === place.layer && opened.head === place.head))
+      setTriggerValue("opened", `${place.layer} ${place.head}`);
+    walk();
+  }
+
+  const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
+  const deeper = () => go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
+  const outwards = () => go({ level: LEVELS[Math.max(LEVELS.indexOf(place.level) - 1, 0)] });
+
+  // ---- reading
+
+  /** @type {() => Scene["frames"]} the cell that is read, and what it was computed from */
+  function frames() {
+    if (place.level !== "matrix" && place.level !== "head") return [];
+    const { matrix, row, column } = place;
+    const numbers = opened?.numbers;
+    if (!numbers) return [];
+    /** @type {Record<string, Scene["frames"]>} */
+    const read = {
+      scores: [
+        ["q", row, 0, 1, map.headSize],
+        ["k", column, 0, 1, map.headSize],
+      ],
+      scaled: [["scores", row, column, 1, 1]],
+      weights: [["scaled", row, 0, 1, tokens]],
+      context: [
+        ["weights", row, 0, 1, tokens],
+        ["v", 0, column, tokens, 1],
+      ],
+      added: [["context", row, 0, 1, map.headSize]],
+    };
+    return [[matrix, row, column, 1, 1], ...(read[matrix] ?? [])];
+  }
+
+  /** @type {(tensor: string, row: number, column: number) => number} */
+  function value(tensor, row, column) {
+    const numbers = opened?.numbers[tensor];
+    return numbers ? numbers.values[row * numbers.shape[1] + column] : NaN;
+  }
+
+  /** @type {(pairs: [number, number][]) => string} */
+  function sum(pairs) {
+    const terms = pairs.slice(0, TERMS).map(([a, b]) => `${number(a, 3)}·${number(b, 3)}`);
+    return `${terms.join(" + ")}${pairs.length > TERMS ? ` + … (${pairs.length} products)` : ""}`;
+  }
+
+  /** How the number that is read was computed, in digits. */
+  function arithmetic() {
+    const { matrix, row, column } = place,
+      size = map.headSize;
+    const over = (/** @type {number} */ count) => [...Array(count).keys()];
+    if (matrix === "scores")
+      return sum(over(size).map((d) => [value("q", row, d), value("k", column, d)]));
+    if (matrix === "scaled")
+      return map.causal && column > row
+        ? "−∞: the query may not look ahead"
+        : `${number(value("scores", row, column), 4)} · ${number(opened?.scale ?? 0, 4)}`;
+    if (matrix === "weights") {
+      const all = over(tokens).map((key) => value("scaled", row, key));
+      const total = all.reduce((sum, score) => sum + Math.exp(score - Math.max(...all)), 0);
+      return `e^${number(all[column], 4)} ÷ the sum of e^score over the row; less the largest, ${number(Math.exp(all[column] - Math.max(...all)), 3)} ÷ ${number(total, 3)}`;
+    }
+    if (matrix === "context")
+      return sum(over(tokens).map((key) => [value("weights", row, key), value("v", key, column)]));
+    if (matrix === "added")
+      return sum(over(size).map((d) => [value("context", row, d), value("out_weight", d, column)]));
+    return "";
+  }
+
+  const named = (/** @type {number} */ token) => `${token} “${isolated(map.labels[token] ?? "")}”`;
+
+  function said() {
+    const { level, layer, head, token, matrix, row, column } = place;
+    if (level === "matrix" || level === "head") {
+      const numbers = opened?.numbers[matrix];
+      if (!numbers) return "The head is on its way.";
+      const exact = value(matrix, row, column);
+      const across = ["scores", "scaled", "weights"].includes(matrix)
+        ? `key ${named(column)}`
+        : `number ${column}`;
+      const how = arithmetic();
+      return `${matrix}, L${layer}H${head}, [${row}, ${column}]: token ${named(row)}, ${across}: ${number(exact, 6)}${how ? ` = ${how}` : ""}`;
+    }
+    const at = layer * tokens + token,
+      { attention_norms, mlp_norms, state_norms } = map.numbers;
+    const text =
+      `Layer ${layer}, token ${named(token)}: the vector comes in ${number(state_norms.values[at], 4)} long, ` +
+      `attention adds ${number(attention_norms.values[at], 4)}, the feed-forward network ${number(mlp_norms.values[at], 4)}.`;
+    const guess = map.guesses[layer + 1];
+    return guess === undefined
+      ? text
+      : `${text} The last token would now be followed by “${isolated(guess)}”, probability ${number(map.numbers.guess_probabilities.values[layer + 1], 3)}.`;
+  }
+
+  function tell() {
+    readout.textContent = said();
+    const { level, layer, head, matrix } = place;
+    const steps = ["The whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
+    find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");
+    /** @type {HTMLButtonElement} */ (find(".out")).disabled = level === "whole";
+    canvas.dataset.place = `${level} ${layer} ${head} ${matrix} ${place.row} ${place.column} ${place.token}`;
+  }
+
+  // ---- pointing, and the keyboard
+
+  /** @type {(event: PointerEvent) => { item: Item, row: number, column: number } | null} */
+  function under(event) {
+    const bounds = canvas.getBoundingClientRect(),
+      px = event.clientX - bounds.left,
+      py = event.clientY - bounds.top;
+    const hits = [...items.values()].filter(
+      ({ x, y, w, h, alpha }) => alpha > 0.5 && px >= x && px < x + w && py >= y && py < y + h,
+    );
+    const item = hits.sort((a, b) => b.rank - a.rank)[0];
+    if (!item) return null;
+    const shape = opened?.numbers[item.tensor ?? ""]?.shape ?? [tokens, 1];
+    return {
+      item,
+      row: Math.floor(((py - item.y) / item.h) * shape[0]),
+      column: Math.floor(((px - item.x) / item.w) * shape[1]),
+    };
+  }
+
+  /** @param {PointerEvent} event */
+  function onMove(event) {
+    const hit = under(event);
+    if (!hit) return;
+    const { item, row, column } = hit;
+    const token = Math.floor((event.offsetY - size.top) / size.rowHeight);
+    if (item.kind === "matrix") place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
+    else if (token >= 0 && token < tokens) place = { ...place, token, ...(item.kind === "slab" && place.level === "whole" ? { layer: item.layer } : {}) };
+    draw();
+    tell();
+  }
+
+  /** @param {PointerEvent} event */
+  function onClick(event) {
+    const hit = under(event);
+    if (!hit) return;
+    const { item, row, column } = hit;
+    if (item.kind === "slab") go({ level: "layer", layer: item.layer });
+    if (item.kind === "tile")
+      go({ head: item.head, level: item.head === place.head ? "head" : "layer" });
+    if (item.kind === "matrix") go({ level: "matrix", matrix: item.tensor, row, column });
+  }
+
+  /** @type {Record<string, [number, number]>} */
+  const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    const clamp = (/** @type {number} */ value, /** @type {number} */ count) => Math.min(Math.max(value, 0), count - 1);
+    if (event.key === "Enter") deeper();
+    else if (event.key === "Escape" && place.level !== "whole") outwards();
+    else if (event.key in ARROWS) {
+      const [down, right] = ARROWS[event.key];
+      if (place.level === "whole")
+        go({ token: clamp(place.token + down, tokens), layer: clamp(place.layer + right, map.layers) });
+      else if (place.level === "layer")
+        go({ token: clamp(place.token + down, tokens), head: clamp(place.head + right, map.heads) });
+      else {
+        const shape = opened?.numbers[place.matrix]?.shape ?? [1, 1];
+        if (place.level === "matrix")
+          go({ row: clamp(place.row + down, shape[0]), column: clamp(place.column + right, shape[1]) });
+        else {
+          const at = STEPS.findIndex(({ tensor }) => tensor === place.matrix);
+          go({ matrix: STEPS[clamp(at + right + 5 * down, STEPS.length)].tensor, row: 0, column: 0 });
+        }
+      }
+    } else return;
+    event.preventDefault();
+  }
+
+  function receive() {
+    opened = window.attentionLabOpened?.get(map.picture) ?? null;
+    for (const name of images.keys()) if (name.startsWith("step ")) images.delete(name);
+    if (size) walk();
+    if (opened) story.retell(opened.captions);
+  }
+
+  function measure() {
+    size = sizeOf(tokens, Math.max(holder.clientWidth, 300));
+    walk(false);
+  }
+
+  const story = teller(parentElement, find(".tale"), listen, go);
+  listen(canvas, "pointermove", onMove);
+  listen(canvas, "click", onClick);
+  listen(canvas, "keydown", onKey);
+  listen(canvas, "transitionend", draw); // the theme changed
+  listen(find(".out"), "click", outwards);
+  listen(window, "attention-lab-opened", receive);
+  const stopWatching = onNewWidth(holder, measure);
+  offerToSave(
+    parentElement,
+    listen,
+    () =>
+      size && {
+        draw: (context) => paint(context, sceneNow()),
+        ...{ width: size.width, height: size.height, element: canvas },
+        ...{ title: map.title, says: map.says, about: map.about, name: "one-pass" },
+      },
+    (text) => {
+      readout.textContent = text;
+    },
+  );
+  find(".title").textContent = map.title;
+  canvas.setAttribute("aria-label", `${map.title}. Arrows go to the next, Enter goes in, Escape out.`);
+  opened = window.attentionLabOpened?.get(map.picture) ?? null;
+  inflate(map.body).then((inflated) => {
+    codes = inflated;
+    measure();
+    canvas.dataset.painted = "true";
+    if (opened) story.retell(opened.captions);
+    hasItsHeight(parentElement);
+  });
+
+  return () => {
+    cancelAnimationFrame(frame);
+    stopWatching();
+    forget();
+  };
+}

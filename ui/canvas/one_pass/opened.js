@@ -1,0 +1,10 @@
+// @ts-check
+// Hands an opened layer and head to the picture of that key: at once, and to one drawn later.
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  hasItsHeight(component.parentElement);
+  const opened = unpackNumbers(component.data);
+  window.attentionLabOpened ??= new Map();
+  window.attentionLabOpened.set(opened.picture, opened);
+  window.dispatchEvent(new CustomEvent("attention-lab-opened", { detail: opened.picture }));
+}

@@ -1,0 +1,49 @@
+// @ts-check
+// The captions of the story of one pass, and the buttons that lead from one to the next.
+
+/**
+ * As pages/start/one_pass/story.py writes it; `href`: the address of its lesson.
+ * @typedef {Partial<Place> & { title: string, text: string, href: string }} Caption
+ */
+
+/**
+ * The teller: `retell` takes new captions and goes on where the story was. `go` takes the picture to
+ * the place of a caption; `kept` is the element that remembers which one is told, -1 for none.
+ * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>) => void) =>
+ *         { retell: (captions: Caption[]) => void }}
+ */
+function teller(root, kept, listen, go) {
+  const story = element(root, ".story"),
+    begin = element(root, ".begin"),
+    find = (/** @type {string} */ selector) => element(story, selector);
+  /** @type {Caption[]} */
+  let captions = [];
+  const at = () => Number(kept.dataset.told ?? -1);
+
+  function show(/** @type {number} */ number) {
+    const told = Math.min(Math.max(number, -1), captions.length - 1);
+    kept.dataset.told = String(told);
+    story.hidden = told < 0;
+    begin.hidden = told >= 0;
+    if (told < 0) return;
+    const { title, text, href, ...place } = captions[told];
+    find(".caption-title").textContent = title;
+    find(".caption-text").textContent = text;
+    find(".count").textContent = `${told + 1} of ${captions.length}`;
+    find(".before").toggleAttribute("disabled", told === 0);
+    find(".after").toggleAttribute("disabled", told === captions.length - 1);
+    find(".learn").setAttribute("href", href);
+    go(place);
+  }
+
+  listen(begin, "click", () => show(0));
+  listen(find(".before"), "click", () => show(at() - 1));
+  listen(find(".after"), "click", () => show(at() + 1));
+  listen(find(".end"), "click", () => show(-1));
+  return {
+    retell: (told) => {
+      captions = told;
+      if (at() >= 0) show(at());
+    },
+  };
+}
