@@ -29,7 +29,8 @@ const TOP = 58,
   STATION_GAP = 14,
   PREDICTIONS = 176,
   BARS = 10,
-  OPEN_SHARE = 0.62;
+  LABELS = 84, // beside the first matrix of a row
+  OPEN_SHARE = 0.78;
 
 // The matrices of an open head in the order of the computation: name, what it is called, and what
 // it was made of.
@@ -113,8 +114,8 @@ function tileGrid(heads, x, y, w, h) {
 function matrixGrid(size) {
   const across = size.phone ? 2 : 5;
   const down = Math.ceil((STEPS.length + (size.phone ? 0 : 1)) / across);
-  const left = size.phone ? 0 : Math.min(Math.max(size.width * 0.11, 56), 120) + STATION_GAP;
-  const w = (size.width - left) / across,
+  const left = size.phone ? 0 : LABELS,
+    w = (size.width - left) / across,
     h = (size.height - 20) / down;
   const places = new Map();
   STEPS.forEach(({ tensor }, step) => {
@@ -152,7 +153,7 @@ function stationItems(map, place, size, alpha) {
   const rows = size.rowHeight * map.labels.length;
   /** @type {Item[]} */
   const items = map.labels.map((text, token) => ({
-    ...{ name: `chip ${token}`, kind: "chip", token, text, alpha: 1, rank: 3 },
+    ...{ name: `chip ${token}`, kind: "chip", token, text, alpha, rank: 3 },
     ...{ x: at.tokens[0], y: size.top + token * size.rowHeight },
     ...{ w: at.tokens[1], h: size.rowHeight },
   }));
@@ -237,13 +238,13 @@ function headItems(map, opened, place, size) {
     const input = read.indexOf(item.tensor ?? "");
     if (item.tensor === place.matrix) {
       const y = size.phone && read.length ? 170 : 24;
-      const x = size.phone ? 0 : side + 100;
-      return [{ ...item, x, y, w: size.width - x - 8, h: size.height - y - 24, rank: 5 }];
+      const x = size.phone ? 0 : (read.length ? side + 24 : 0) + LABELS;
+      return [{ ...item, x, y: y + 16, w: size.width - x - 8, h: size.height - y - 44, rank: 5 }];
     }
     if (input < 0) return [];
     const w = size.phone ? (size.width - 12) / read.length : side;
     const h = size.phone ? 110 : (size.height - 60) / read.length - 30;
-    const x = size.phone ? input * (w + 12) : 74;
+    const x = size.phone ? input * (w + 12) : 0;
     return [{ ...item, x, y: size.phone ? 24 : 24 + input * (h + 44), w, h }];
   });
 }

@@ -86,7 +86,7 @@ export default function (component) {
     for (let at = 0; at < rows * columns; at++) {
       const row = Math.floor(at / columns),
         column = at % columns;
-      if (tile && map.causal && column > row) continue;
+      if ((tile || name === "step weights") && map.causal && column > row) continue;
       const value = tile ? weight(+tile[1], +tile[2], row, column) : numbers.values[at];
       if (value === -Infinity) continue;
       const shown = tile ? Math.sqrt(value / map.largest[+tile[1] * map.heads + +tile[2]]) : value;
@@ -360,7 +360,7 @@ export default function (component) {
     walk(false);
   }
 
-  const story = teller(parentElement, find(".tale"), listen, go);
+  const story = teller(parentElement, find(".one-pass"), listen, go);
   listen(canvas, "pointermove", onMove);
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);

@@ -268,19 +268,46 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   context.strokeStyle = scene.ink;
   context.lineWidth = 0.5;
   context.strokeRect(x, y, w, h);
-  const [rows, columns] = numbers.shape;
-  heading(context, scene, `${text} (${rows}, ${columns})`, x + w / 2, y - 9, w + 30);
+  const [rows, columns] = numbers.shape,
+    read = scene.place.level === "matrix" && tensor === scene.place.matrix;
+  if (read || (scene.place.level === "head" && ["q", "v"].includes(tensor)))
+    paintTokens(context, scene, { x, y, w, h }, read && columns === rows);
+  const above = read && columns === rows ? 26 : 9;
+  heading(context, scene, `${text} (${rows}, ${columns})`, x + w / 2, y - above, w + 30);
   const from = STEPS.find((step) => step.tensor === tensor)?.from ?? "";
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
   if (w / columns < LEAST_DIGITS || h / rows < 12) return;
   context.font = SMALL;
+  context.textAlign = "center";
   numbers.values.forEach((value, at) => {
-    context.fillStyle = readable(value === -Infinity ? [128, 128, 128] : tone(value));
+    const masked = scene.map.causal && tensor === "weights" && at % columns > Math.floor(at / columns);
+    if (masked || value === -Infinity) return;
+    context.fillStyle = readable(tone(value));
     context.fillText(
       number(value, 2),
       x + ((at % columns) + 0.5) * (w / columns),
       y + (Math.floor(at / columns) + 0.5) * (h / rows),
     );
+  });
+}
+
+// The tokens beside the rows of a matrix, and above its columns where these are tokens too.
+/** @type {(context: Pen, scene: Scene, box: { x: number, y: number, w: number, h: number }, across: boolean) => void} */
+function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across) {
+  if (size.phone) return;
+  const tokens = map.labels.length;
+  context.fillStyle = ink;
+  map.labels.forEach((label, token) => {
+    if (h / tokens >= LEAST_LETTERS || token === place.row) {
+      context.font = token === place.row ? STRONG : SMALL;
+      context.textAlign = "right";
+      context.fillText(shorten(context, label, LABELS - 10), x - 5, y + ((token + 0.5) * h) / tokens);
+    }
+    if (across && w / tokens >= LEAST_DIGITS) {
+      context.font = token === place.column ? STRONG : SMALL;
+      context.textAlign = "center";
+      context.fillText(shorten(context, label, w / tokens - 4), x + ((token + 0.5) * w) / tokens, y - 9);
+    }
   });
 }
 
