@@ -18,7 +18,14 @@
  *   numbers?: Numbers, tensor?: string, rank: number,
  * }} Item
  */
-/** @typedef {{ width: number, height: number, rowHeight: number, top: number, phone: boolean }} Size */
+/**
+ * The picture's size in CSS pixels. On a desk layers go to the right and tokens lie below each other;
+ * on a phone layers go down and tokens lie beside each other. `pitch`: from one token to the next;
+ * `first`: where the first begins; `along`: how far it is from the text to the next token.
+ * @typedef {{
+ *   width: number, height: number, phone: boolean, pitch: number, first: number, along: number,
+ * }} Size
+ */
 
 const TOP = 58,
   ROWS_HEIGHT = 372,
@@ -30,6 +37,9 @@ const TOP = 58,
   PREDICTIONS = 176,
   BARS = 10,
   LABELS = 84, // beside the first matrix of a row
+  PHONE_BELOW = 600,
+  BARS_ON_A_PHONE = 5,
+  BESIDE = 84, // the slabs of a phone: what the model would say after each
   OPEN_SHARE = 0.78;
 
 // The matrices of an open head in the order of the computation: name, what it is called, and what
@@ -45,35 +55,51 @@ const STEPS = [
   { tensor: "added", title: "added to the stream", from: "context · W_O" },
 ];
 
-/** @type {(tokens: number, width: number) => Size} */
-function sizeOf(tokens, width) {
-  const rowHeight = Math.min(Math.max(ROWS_HEIGHT / tokens, LOWEST_ROW), HIGHEST_ROW);
-  const rows = Math.max(rowHeight * tokens, 180);
-  return { width, rowHeight, top: TOP, height: TOP + rows + BELOW, phone: width < 600 };
+/** @type {(map: PassData, width: number) => Size} */
+function sizeOf(map, width) {
+  const tokens = map.labels.length;
+  if (width < PHONE_BELOW) {
+    const layers = Math.min(Math.max(map.layers * 13, 200), 420),
+      along = 64 + 2 * STATION_GAP + embeddingParts(map).length * (16 * STRIP_CELL + 4) + layers;
+    const height = along + STATION_GAP + (map.next ? BARS_ON_A_PHONE * 26 : 16 * STRIP_CELL) + 8;
+    return { width, height, phone: true, pitch: (width - BESIDE) / tokens, first: 2, along };
+  }
+  const pitch = Math.min(Math.max(ROWS_HEIGHT / tokens, LOWEST_ROW), HIGHEST_ROW);
+  const rows = Math.max(pitch * tokens, 180);
+  return { width, height: TOP + rows + BELOW, phone: false, pitch, first: TOP, along: width };
 }
 
-/** @type {(size: Size, token: number) => number} the middle of a token's row */
-const rowMiddle = (size, token) => size.top + (token + 0.5) * size.rowHeight;
+/**
+ * A box that lies `from` and `long` in the direction of the layers, and `at` and `wide` across.
+ * @type {(size: Size, from: number, long: number, at: number, wide: number) =>
+ *         { x: number, y: number, w: number, h: number }}
+ */
+const box = ({ phone }, from, long, at, wide) =>
+  phone ? { x: at, y: from, w: wide, h: long } : { x: from, y: at, w: long, h: wide };
+
+/** @type {(size: Size, token: number) => number} the middle of a token's row, or column */
+const middleOf = (size, token) => size.first + (token + 0.5) * size.pitch;
 
 /**
  * Where the stations lie: tokens, embedding, layers, what comes next.
  * @type {(size: Size, strips: number, predicts: boolean) => Record<string, [number, number]>}
  */
 function stations(size, strips, predicts) {
-  const chips = Math.min(Math.max(size.width * 0.11, 56), 120);
+  const chips = size.phone ? 64 : Math.min(Math.max(size.width * 0.11, 56), 120);
   const embedding = strips * (16 * STRIP_CELL + 4);
-  const right = predicts ? Math.min(PREDICTIONS, size.width * 0.2) : 16 * STRIP_CELL + 4;
   const first = chips + STATION_GAP + embedding + STATION_GAP;
+  const last = predicts ? Math.min(PREDICTIONS, size.width * 0.2) : 16 * STRIP_CELL + 4;
+  const end = size.phone ? size.along + STATION_GAP : size.along - last;
   return {
     tokens: [0, chips],
     embedding: [chips + STATION_GAP, embedding],
-    layers: [first, size.width - right - STATION_GAP - first],
-    end: [size.width - right, right],
+    layers: [first, end - STATION_GAP - first],
+    end: [end, last],
   };
 }
 
 /**
- * Left edge and width of each layer's slab; an open one takes most of the room.
+ * Where each layer's slab begins, and how long it is; an open one takes most of the room.
  * @type {(place: Place, layers: number, station: [number, number]) => [number, number][]}
  */
 function slabs(place, layers, [left, width]) {
@@ -149,73 +175,81 @@ function scene(map, opened, place, size) {
 /** @type {(map: PassData, place: Place, size: Size, alpha: number) => Item[]} */
 function stationItems(map, place, size, alpha) {
   const parts = embeddingParts(map),
-    at = stations(size, parts.length, !!map.next);
-  const rows = size.rowHeight * map.labels.length;
+    at = stations(size, parts.length, !!map.next),
+    rows = size.pitch * map.labels.length,
+    strip = 16 * STRIP_CELL;
   /** @type {Item[]} */
   const items = map.labels.map((text, token) => ({
     ...{ name: `chip ${token}`, kind: "chip", token, text, alpha, rank: 3 },
-    ...{ x: at.tokens[0], y: size.top + token * size.rowHeight },
-    ...{ w: at.tokens[1], h: size.rowHeight },
+    ...box(size, ...at.tokens, size.first + token * size.pitch, size.pitch),
   }));
-  const strip = 16 * STRIP_CELL;
   parts.forEach(({ tensor, title }, part) =>
     items.push({
       ...{ name: tensor, kind: "strip", tensor, text: title, alpha, rank: 2 },
-      ...{ x: at.embedding[0] + part * (strip + 4), y: size.top, w: strip, h: rows },
+      ...box(size, at.embedding[0] + part * (strip + 4), strip, size.first, rows),
     }),
   );
-  if (!map.next) {
-    items.push({
-      ...{ name: "leaving", kind: "strip", tensor: "leaving", text: "out", alpha, rank: 2 },
-      ...{ x: at.end[0], y: size.top, w: strip, h: rows },
-    });
-    return items;
-  }
-  const row = Math.min((size.height - size.top - 8) / BARS, 34);
-  map.next.slice(0, BARS).forEach((text, choice) =>
-    items.push({
-      ...{ name: `bar ${choice}`, kind: "bar", share: choice, text, alpha, rank: 2 },
-      ...{ x: at.end[0] + 10, y: size.top + choice * row, w: at.end[1] - 10, h: row - 4 },
-    }),
-  );
+  if (map.next) return [...items, ...nextItems(map, size, at.end, alpha)];
+  items.push({
+    ...{ name: "leaving", kind: "strip", tensor: "leaving", text: "out", alpha, rank: 2 },
+    ...box(size, at.end[0], strip, size.first, rows),
+  });
   return items;
+}
+
+/** @type {(map: PassData, size: Size, station: [number, number], alpha: number) => Item[]} */
+function nextItems(map, size, [from, long], alpha) {
+  const bars = size.phone ? BARS_ON_A_PHONE : BARS;
+  const high = size.phone ? 26 : Math.min((size.height - size.first - 8) / bars, 34);
+  return (map.next ?? []).slice(0, bars).map((text, choice) => ({
+    ...{ name: `bar ${choice}`, kind: "bar", share: choice, text, alpha, rank: 2 },
+    ...(size.phone
+      ? { x: 4, y: from + choice * high, w: size.width - 8, h: high - 3 }
+      : { x: from + 10, y: size.first + choice * high, w: long - 10, h: high - 4 }),
+  }));
 }
 
 /** @type {(map: PassData, place: Place, size: Size, alpha: number) => Item[]} */
 function slabItems(map, place, size, alpha) {
-  const at = stations(size, embeddingParts(map).length, !!map.next);
-  const rows = size.rowHeight * map.labels.length;
-  return slabs(place, map.layers, at.layers).flatMap(([x, w], layer) => {
-    const slab = { name: `slab ${layer}`, kind: "slab", layer, x, w, y: size.top, h: rows };
-    const guess = { name: `guess ${layer}`, kind: "guess", layer, x, w, y: size.top + rows };
+  const at = stations(size, embeddingParts(map).length, !!map.next),
+    rows = size.pitch * map.labels.length;
+  return slabs(place, map.layers, at.layers).flatMap(([from, long], layer) => {
+    const guess = {
+      ...{ name: `guess ${layer}`, kind: "guess", layer, text: map.guesses[layer + 1], rank: 3 },
+      alpha: map.guesses.length ? alpha : 0,
+    };
     return [
-      { ...slab, alpha, rank: 1 },
-      { ...guess, h: BELOW, text: map.guesses[layer + 1], alpha: map.guesses.length ? alpha : 0, rank: 3 },
+      {
+        ...{ name: `slab ${layer}`, kind: "slab", layer, alpha, rank: 1 },
+        ...box(size, from, long, size.first, rows),
+      },
+      { ...guess, ...box(size, from, long, size.first + rows, size.phone ? BESIDE : BELOW) },
     ];
   });
 }
 
 /** @type {(map: PassData, opened: Opened | null, place: Place, size: Size) => Item[]} */
 function layerItems(map, opened, place, size) {
-  const at = stations(size, embeddingParts(map).length, !!map.next);
-  const [x, w] = slabs(place, map.layers, at.layers)[place.layer];
-  const rows = size.rowHeight * map.labels.length,
+  const at = stations(size, embeddingParts(map).length, !!map.next),
+    [from, long] = slabs(place, map.layers, at.layers)[place.layer],
+    rows = size.pitch * map.labels.length,
     origin = `slab ${place.layer}`;
-  const card = { x: x + w * 0.3, w: w * 0.44 };
-  const tiles = tileGrid(map.heads, card.x, size.top + 4, card.w, rows - 8);
+  const card = box(size, from + long * 0.3, long * 0.44, size.first + 4, rows - 8);
+  const tiles = tileGrid(map.heads, card.x, card.y, card.w, card.h);
+  const tile = { kind: "tile", layer: place.layer, alpha: 1, rank: 4, origin };
   /** @type {(Item & { origin?: string })[]} */
-  const items = tiles.map(([left, top, tile], head) => ({
-    ...{ name: `tile ${place.layer} ${head}`, kind: "tile", layer: place.layer, head, alpha: 1, rank: 4 },
-    ...{ x: left, y: top, w: tile, h: tile, origin },
+  const items = tiles.map(([x, y, side], head) => ({
+    ...{ ...tile, name: `tile ${place.layer} ${head}`, head, x, y, w: side, h: side },
   }));
+  const part = { layer: place.layer, head: place.head, alpha: 1, rank: 2, origin };
   items.push({
-    ...{ name: `arcs ${place.layer}`, kind: "arcs", layer: place.layer, head: place.head, alpha: 1, rank: 2 },
-    ...{ x: x + 6, y: size.top, w: w * 0.3 - 16, h: rows, origin },
+    ...{ ...part, name: `arcs ${place.layer}`, kind: "arcs" },
+    ...box(size, from + 6, long * 0.3 - 16, size.first, rows),
   });
   if (opened?.layer === place.layer) {
     items.push({
-      ...{ name: `neurons ${place.layer}`, kind: "neurons", layer: place.layer, alpha: 1, rank: 2 },
-      ...{ x: x + w * 0.76, y: size.top, w: w * 0.24 - 8, h: rows, origin },
+      ...{ ...part, name: `neurons ${place.layer}`, kind: "neurons" },
+      ...box(size, from + long * 0.76, long * 0.24 - 8, size.first, rows),
     });
   }
   return items;

@@ -303,7 +303,8 @@ export default function (component) {
     const hit = under(event);
     if (!hit) return;
     const { item, row, column } = hit;
-    const token = Math.floor((event.offsetY - size.top) / size.rowHeight);
+    const across = size.phone ? event.offsetX : event.offsetY,
+      token = Math.floor((across - size.first) / size.pitch);
     if (item.kind === "matrix") place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
     else if (token >= 0 && token < tokens) place = { ...place, token, ...(item.kind === "slab" && place.level === "whole" ? { layer: item.layer } : {}) };
     draw();
@@ -356,7 +357,7 @@ export default function (component) {
   }
 
   function measure() {
-    size = sizeOf(tokens, Math.max(holder.clientWidth, 300));
+    size = sizeOf(map, Math.max(holder.clientWidth, 300));
     walk(false);
   }
 

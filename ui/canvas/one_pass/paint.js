@@ -56,24 +56,46 @@ function paintChip(context, { place, size, ink }, { x, y, w, h, token = 0, text 
   if (chosen) {
     context.fillStyle = OKABE_ITO.sky;
     context.globalAlpha *= 0.35;
-    context.fillRect(x, y + 0.5, w, h - 1);
+    context.fillRect(x, y, w, h);
     context.globalAlpha /= 0.35;
   }
-  if (size.rowHeight < LEAST_LETTERS && !chosen) return;
+  if (size.pitch < LEAST_LETTERS && !chosen) return;
   context.font = chosen ? STRONG : SMALL;
   context.fillStyle = ink;
   context.textAlign = "right";
-  context.fillText(shorten(context, text, w - 6), x + w - 4, y + h / 2);
+  context.save();
+  context.translate(x + w - 4, y + h / 2);
+  if (size.phone) {
+    context.translate(4 - w / 2, h / 2 - 4);
+    context.rotate(Math.PI / 2);
+  }
+  context.fillText(shorten(context, text, (size.phone ? h : w) - 6), 0, 0);
+  context.restore();
 }
 
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintStrip(context, scene, { x, y, w, h, tensor = "", text = "" }) {
-  const numbers = scene.map.numbers[tensor];
-  const largest = extent(numbers.values);
-  const tone = (/** @type {number} */ value) => divergingNumbers(value / largest, scene.dark);
+  const numbers = scene.map.numbers[tensor],
+    largest = extent(numbers.values),
+    tone = (/** @type {number} */ value) => divergingNumbers(value / largest, scene.dark);
   context.imageSmoothingEnabled = false;
-  context.drawImage(scene.image(tensor, numbers, tone), x, y, w, h);
-  heading(context, scene, text, x + w / 2, y - 30, w + 20);
+  context.save();
+  context.translate(x, y);
+  // on a phone a token is a column
+  if (scene.size.phone) context.transform(0, 1, 1, 0, 0, 0);
+  const [long, high] = scene.size.phone ? [h, w] : [w, h];
+  context.drawImage(scene.image(tensor, numbers, tone), 0, 0, long, high);
+  context.restore();
+  if (scene.size.phone) beside(context, scene, text, x + w + 6, y + h / 2);
+  else heading(context, scene, text, x + w / 2, y - 30, w + 20);
+}
+
+/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number) => void} */
+function beside(context, { ink }, text, x, y) {
+  context.font = SMALL;
+  context.fillStyle = ink;
+  context.textAlign = "left";
+  context.fillText(shorten(context, text, BESIDE - 8), x, y);
 }
 
 /** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number) => void} */
@@ -84,36 +106,42 @@ function heading(context, { ink }, text, x, y, room) {
   context.fillText(shorten(context, text, room), x, y);
 }
 
-// A layer: a tint for every token, left by what attention adds, right by what the feed-forward adds.
+// A layer: a tint for every token, first what attention adds, then what the feed-forward adds.
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintSlab(context, scene, item) {
   const { map, place, size, ink } = scene,
     { x, y, w, h, alpha, layer = 0 } = item;
   if (alpha <= 0) return;
   const open = place.level === "layer" && layer === place.layer,
-    gap = w > 12 ? 2 : 0.5;
-  for (const [tensor, hue, from] of /** @type {const} */ ([
+    [from, long] = size.phone ? [y, h] : [x, w],
+    gap = long > 12 ? 2 : 0.5;
+  const fill = (/** @type {[number, number, number, number]} */ ...place) => {
+    const { x, y, w, h } = box(size, ...place);
+    context.fillRect(x, y, w, h);
+  };
+  for (const [tensor, hue, part] of /** @type {const} */ ([
     ["attention_norms", ATTENTION_HUE, 0],
     ["mlp_norms", FEED_FORWARD_HUE, 0.5],
   ])) {
     const { values } = map.numbers[tensor],
-      left = x + gap / 2 + from * (w - gap),
-      wide = (w - gap) / 2;
+      begin = from + gap / 2 + part * (long - gap),
+      half = (long - gap) / 2;
     context.fillStyle = css(hue);
     for (let token = 0; token < map.labels.length; token++) {
       const share = added(scene, values[layer * map.labels.length + token]);
       context.globalAlpha = alpha * (open ? 0.05 + 0.1 * share : 0.08 + 0.72 * share);
-      context.fillRect(left, y + token * size.rowHeight, wide, size.rowHeight - 0.5);
+      fill(begin, half, size.first + token * size.pitch, size.pitch - 0.5);
     }
     context.globalAlpha = alpha * 0.9;
-    context.fillRect(left, y - 16, wide, 5);
+    if (!size.phone) fill(begin, half, size.first - 16, 5);
   }
   context.globalAlpha = alpha;
-  if (w > 15 || layer % 5 === 0) heading(context, scene, String(layer), x + w / 2, y - 26, 40);
+  if (!size.phone && (w > 15 || layer % 5 === 0))
+    heading(context, scene, String(layer), x + w / 2, y - 26, 40);
   if (layer === place.layer && alpha > 0.5) {
     context.strokeStyle = ink;
     context.lineWidth = 1;
-    context.strokeRect(x + 0.5, y - 18, w - 1, h + 20);
+    context.strokeRect(x + 0.5, y - (size.phone ? 0 : 18), w - 1, h + (size.phone ? 0 : 20));
   }
   context.globalAlpha = 1;
 }
@@ -134,27 +162,34 @@ function paintRibbons(context, scene) {
     alpha = slab(0).alpha;
   if (alpha <= 0) return;
   const norms = map.numbers.state_norms.values,
-    top = Math.log1p(extent(norms));
+    longest = Math.log1p(extent(norms));
   const wide = (/** @type {number} */ state, /** @type {number} */ token) => {
-    const share = Math.log1p(norms[state * tokens + token]) / top;
-    return THINNEST + share * share * (size.rowHeight * 0.62 - THINNEST);
+    const share = Math.log1p(norms[state * tokens + token]) / longest;
+    return THINNEST + share * share * (size.pitch * 0.62 - THINNEST);
+  };
+  const go = (/** @type {boolean} */ first, /** @type {number} */ along, /** @type {number} */ across) => {
+    const [x, y] = size.phone ? [across, along] : [along, across];
+    if (first) context.moveTo(x, y);
+    else context.lineTo(x, y);
   };
   for (let token = 0; token < tokens; token++) {
-    const middle = rowMiddle(size, token);
+    const middle = middleOf(size, token);
     /** @type {[number, number][]} */
-    const points = [[slab(0).x - STATION_GAP, wide(0, token)]];
+    const points = [];
     for (let layer = 0; layer < map.layers; layer++) {
-      const { x, w } = slab(layer);
-      points.push([x, wide(layer, token)], [x + w, wide(layer + 1, token)]);
+      const { x, y, w, h } = slab(layer),
+        [from, long] = size.phone ? [y, h] : [x, w];
+      if (!layer) points.push([from - STATION_GAP, wide(0, token)]);
+      points.push([from, wide(layer, token)], [from + long, wide(layer + 1, token)]);
     }
-    points.push([points[points.length - 1][0] + STATION_GAP, points[points.length - 1][1]]);
-    context.fillStyle = token === place.token ? OKABE_ITO.sky : ink;
-    context.globalAlpha = alpha * (token === place.token ? 0.95 : 0.3);
+    const [end, last] = points[points.length - 1];
+    points.push([end + STATION_GAP, last]);
+    const chosen = token === place.token;
+    context.fillStyle = chosen ? OKABE_ITO.sky : ink;
+    context.globalAlpha = alpha * (chosen ? 0.95 : 0.3);
     context.beginPath();
-    points.forEach(([x, size], i) =>
-      i ? context.lineTo(x, middle - size / 2) : context.moveTo(x, middle - size / 2),
-    );
-    for (const [x, size] of points.reverse()) context.lineTo(x, middle + size / 2);
+    points.forEach(([along, width], i) => go(!i, along, middle - width / 2));
+    for (const [along, width] of points.reverse()) go(false, along, middle + width / 2);
     context.closePath();
     context.fill();
   }
@@ -162,9 +197,15 @@ function paintRibbons(context, scene) {
 }
 
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
-function paintGuess(context, { map, ink }, { x, y, w, layer = 0, text = "" }) {
-  if (w < 9 && layer % 2) return;
+function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
+  const { map, ink, size } = scene,
+    long = size.phone ? h : w;
+  if (long < 11 && layer % Math.ceil(11 / long)) return;
   const sure = map.numbers.guess_probabilities.values[layer + 1];
+  if (size.phone) {
+    context.globalAlpha *= 0.45 + 0.55 * sure;
+    return beside(context, scene, text, x + 6, y + h / 2);
+  }
   context.save();
   context.translate(x + w / 2, y + 6);
   context.rotate(Math.PI / 3);
@@ -206,12 +247,15 @@ function paintTile(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   context.strokeRect(x, y, w, h);
 }
 
-// The weights of the chosen head as arcs from the token looked at (left) to the one that looks.
+// The weights of the chosen head as arcs from the token looked at to the one that looks.
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
-function paintArcs(context, scene, { x, w, layer = 0, head = 0 }) {
+function paintArcs(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   const { map, place, size } = scene,
     tokens = map.labels.length,
-    strength = context.globalAlpha;
+    strength = context.globalAlpha,
+    [begin, long] = size.phone ? [y, h] : [x, w];
+  const at = (/** @type {number} */ along, /** @type {number} */ across) =>
+    /** @type {[number, number]} */ (size.phone ? [across, along] : [along, across]);
   context.strokeStyle = headColour(head);
   for (let row = 0; row < tokens; row++) {
     for (let column = 0; column < (map.causal ? row + 1 : tokens); column++) {
@@ -220,10 +264,14 @@ function paintArcs(context, scene, { x, w, layer = 0, head = 0 }) {
       const own = row === place.token;
       context.globalAlpha = strength * weight * (own ? 1 : 0.35);
       context.lineWidth = own ? 2.5 : 1;
-      const [from, to] = [rowMiddle(size, column), rowMiddle(size, row)];
+      const [from, to] = [middleOf(size, column), middleOf(size, row)];
       context.beginPath();
-      context.moveTo(x, from);
-      context.bezierCurveTo(x + w * 0.6, from, x + w * 0.4, to, x + w, to);
+      context.moveTo(...at(begin, from));
+      context.bezierCurveTo(
+        ...at(begin + long * 0.6, from),
+        ...at(begin + long * 0.4, to),
+        ...at(begin + long, to),
+      );
       context.stroke();
     }
   }
@@ -231,23 +279,19 @@ function paintArcs(context, scene, { x, w, layer = 0, head = 0 }) {
 
 // The strongest neurons of each token: a cell each, by what they write.
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
-function paintNeurons(context, scene, { x, y, w }) {
-  const { opened, size } = scene;
+function paintNeurons(context, { opened, size, dark }, { x, y, w, h }) {
   if (!opened) return;
   const { written, activations } = opened.numbers,
     largest = extent(written.values),
-    each = w / written.shape[1];
+    [begin, long] = size.phone ? [y, h] : [x, w],
+    each = long / written.shape[1];
   written.values.forEach((value, at) => {
     const token = Math.floor(at / written.shape[1]),
-      place = at % written.shape[1];
-    const sign = activations.values[at] < 0 ? -1 : 1;
-    context.fillStyle = diverging((sign * Math.log1p(value)) / Math.log1p(largest), scene.dark);
-    context.fillRect(
-      x + place * each,
-      y + token * size.rowHeight + 1,
-      each - 1.5,
-      size.rowHeight - 2,
-    );
+      number = at % written.shape[1],
+      sign = activations.values[at] < 0 ? -1 : 1;
+    context.fillStyle = diverging((sign * Math.log1p(value)) / Math.log1p(largest), dark);
+    const cell = box(size, begin + number * each, each - 1.5, size.first + token * size.pitch + 1, size.pitch - 2);
+    context.fillRect(cell.x, cell.y, cell.w, cell.h);
   });
 }
 
