@@ -1,0 +1,95 @@
+"""A pass of a model in which parts are switched off, with every tensor of it kept.
+
+Dimension letters: B batch, T new tokens, S all keys, H query heads, C width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.model.block import Block, LayerRecord
+from attention_core.model.forward_pass import Hooks
+from attention_core.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Switched:
+    """What is switched off: heads as (layer, head), feed-forward networks by their layer.
+
+    mask: whether a causal model hides later tokens. scale: whether scores are divided by the root
+    of the head size.
+    """
+
+    heads: frozenset[tuple[int, int]] = frozenset()
+    feed_forwards: frozenset[int] = frozenset()
+    mask: bool = True
+    scale: bool = True
+
+    def check(self, n_layers: int, n_heads: int) -> None:
+        """Raise ValueError for a layer or head that a model of these sizes does not have."""
+        layers = {layer for layer, _ in self.heads} | self.feed_forwards
+        if wrong := sorted(layer for layer in layers if not 0 <= layer < n_layers):
+            raise ValueError(f"layers must be 0 to {n_layers - 1}, got {wrong}")
+        if wrong := sorted(head for _, head in self.heads if not 0 <= head < n_heads):
+            raise ValueError(f"heads must be 0 to {n_heads - 1}, got {wrong}")
+
+
+NOTHING_OFF = Switched()
+
+
+def switched_pass(
+    model: Transformer, token_ids: Tensor, switched: Switched = NOTHING_OFF
+) -> tuple[Tensor, tuple[LayerRecord, ...]]:
+    """Run (B, T) tokens with parts switched off: the last norm's output (B, T, C), and each layer.
+
+    A head that is off hands over zeros; a feed-forward network that is off adds nothing.
+    Raises: ValueError for a layer or head that the model does not have.
+    """
+    switched.check(model.config.n_layers, model.config.n_heads)
+    positions = torch.arange(token_ids.shape[1], device=token_ids.device)
+    x = model.embed(token_ids, positions).entering
+    edits = Hooks(edit_heads=lambda layer, record: _edited(switched, layer, record))
+    forward_pass = model.new_pass(x, positions, hooks=edits)
+    if not switched.mask:
+        forward_pass = replace(forward_pass, mask=None)
+    layers = []
+    for number, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
+        record = block(x, forward_pass)
+        if number in switched.feed_forwards:
+            record = _without_feed_forward(block, record)
+        layers.append(record)
+        x = record.output
+    return (x if model.final_norm is None else model.final_norm(x)), tuple(layers)
+
+
+def _edited(switched: Switched, layer: int, record: AttentionRecord) -> AttentionRecord:
+    """The heads of a layer, without division where that is off, and zeros where a head is off."""
+    if not switched.scale:
+        mask = torch.isfinite(record.masked_scores)
+        record = attend(record.q, record.k, record.v, mask=mask, scale=1.0)
+    return _without_heads(record, [head for at, head in switched.heads if at == layer])
+
+
+def _without_heads(record: AttentionRecord, heads: Collection[int]) -> AttentionRecord:
+    if not heads:
+        return record
+    context = record.context.clone()
+    context[:, list(heads)] = 0.0
+    return replace(record, context=context)
+
+
+def _without_feed_forward(block: Block, record: LayerRecord) -> LayerRecord:
+    """The layer as if its feed-forward network had returned zeros."""
+    unchanged = record.attention_sum if block.pre_norm else record.mlp_reads
+    return replace(
+        record,
+        mlp_output=torch.zeros_like(record.mlp_output),
+        mlp_sum=unchanged,
+        output=unchanged if block.pre_norm else block.mlp_norm(unchanged),
+    )
