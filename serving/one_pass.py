@@ -2,7 +2,7 @@
 
 Dimension letters: L layers, H query heads, T tokens, S = T keys, D head size, C width, F width
 inside the feed-forward network. Every array is float32 and comes from the recorded tensors of one
-`Run`. Of a vector of C numbers the picture shows the first `N_STRIP`, and its length is that of all C.
+`Run`. Of a vector of C numbers the picture shows the first `N_STRIP`; its length is that of all C.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ class OpenLayer:
 class OpenHead:
     """A head, opened: every step from q and k to what it adds to the residual stream.
 
-    q, k, v, context (T, D); scores q . k, scaled (masked and multiplied with `scale`) and weights (T, S). out_weight:
-    of the rows of W_O that belong to the head the first columns, (D, N_STRIP). added: the first
-    numbers of context @ W_O, (T, N_STRIP); added_norms: the lengths of these vectors of C, (T,).
+    q, k, v, context (T, D); scores q . k, scaled (masked and multiplied with `scale`) and weights
+    (T, S). out_weight: the first columns of the rows of W_O that belong to the head, (D, N_STRIP).
+    added: the first numbers of context @ W_O, (T, N_STRIP); added_norms: the lengths of these
+    vectors of C numbers, (T,).
     """
 
     layer: int
@@ -109,7 +110,15 @@ class OpenHead:
 
 
 # The tensors of a layer that are drawn as strips, in the order of a pre-norm layer.
-STRIPS = ("input", "attention_reads", "attention", "attention_sum", "mlp_reads", "mlp_output", "output")
+STRIPS = (
+    "input",
+    "attention_reads",
+    "attention",
+    "attention_sum",
+    "mlp_reads",
+    "mlp_output",
+    "output",
+)
 
 
 def _text_key(name: str, text: str) -> tuple[str, ...]:
@@ -148,9 +157,7 @@ def one_pass(name: str, text: str) -> OnePass:
     )
 
 
-def _said(
-    finished: Run, core: Transformer
-) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
+def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
     """What the last position says after as many layers, and in the end; nothing for an encoder."""
     import torch
 
@@ -184,12 +191,16 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import token_norms
+    from attention_core.model.block import Block
 
-    record = finished.layer(layer)
-    down = models.get(finished.model).core.blocks[layer].mlp.down.weight  # (F, C)
+    record, block = finished.layer(layer), models.get(finished.model).core.blocks[layer]
+    assert isinstance(block, Block)
+    down = block.mlp.down.weight  # (F, C)
+    attention = record.attention.output
+    assert attention is not None  # a layer's record has it
     with torch.inference_mode():
         tensors = {
-            name: (record.attention.output if name == "attention" else getattr(record, name))[0]
+            name: (attention if name == "attention" else getattr(record, name))[0]
             for name in STRIPS
         }
         hidden = record.mlp_hidden[0]

@@ -85,7 +85,9 @@ def test_an_open_layer_is_the_recorded_one(name: str):
         strongest = np.argsort(written)[::-1][:N_NEURONS]
         np.testing.assert_array_equal(opened.neurons[token], strongest)
         np.testing.assert_allclose(opened.activations[token], hidden[strongest.copy()], atol=1e-5)
-        np.testing.assert_allclose(opened.written[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4)
+        np.testing.assert_allclose(
+            opened.written[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.start.one_pass import picture
 from pages.start.one_pass.story import Told
-from serving import models, one_pass, visit
+from serving import models, one_pass
 from ui.frame import sections
 from ui.widgets import controls, head_picture, messages
 
@@ -62,9 +62,7 @@ def pictures() -> None:
 
 def links(layer: int, head: int) -> dict[str, str]:
     """The addresses of the lessons, with what the story is about."""
-    return {
-        folder: "/" + folder.rpartition("/")[2].replace("_", "-") for folder in sections.ICONS
-    }
+    return {folder: "/" + folder.rpartition("/")[2].replace("_", "-") for folder in sections.ICONS}
 
 
 pictures()

@@ -37,7 +37,9 @@ def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key:
     _opened(data=packed(header, numbers), key=key)
 
 
-def packed(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], codes: bytes = b"") -> bytes:
+def packed(
+    header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], codes: bytes = b""
+) -> bytes:
     """A header, float32 arrays by their names, and bytes behind them."""
     shapes = [[name, list(array.shape)] for name, array in numbers.items()]
     body = b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in numbers.values())

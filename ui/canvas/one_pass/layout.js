@@ -11,6 +11,16 @@
  */
 /** @typedef {{ shape: number[], values: Float32Array }} Numbers */
 /**
+ * What pages/start/one_pass packs: the header's fields, and `numbers` by the tensors' names.
+ * @typedef {{
+ *   title: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
+ *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
+ *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
+ *   largestAdded: number,
+ * }} PassData
+ */
+/** @typedef {{ picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
+/**
  * An item of the picture. `alpha`: 0 is not there. `rank`: what is drawn later lies above.
  * @typedef {{
  *   name: string, kind: string, x: number, y: number, w: number, h: number, alpha: number,

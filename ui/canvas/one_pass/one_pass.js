@@ -5,17 +5,6 @@
 const WALK_MS = 320,
   TERMS = 4;
 
-/**
- * What pages/start/one_pass packs: the header's fields, and `numbers` by the tensors' names.
- * @typedef {{
- *   title: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
- *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
- *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
- *   largestAdded: number,
- * }} PassData
- */
-/** @typedef {{ picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
-
 /** @param {Uint8Array<ArrayBuffer>} deflated */
 async function inflate(deflated) {
   const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
@@ -112,13 +101,18 @@ export default function (component) {
   function probabilities() {
     if (!map.next) return [];
     const logSum = map.numbers.log_sums.values[9]; // of temperature 1
-    return Array.from(map.numbers.next_logits.values.slice(0, BARS), (logit) => Math.exp(logit - logSum));
+    return Array.from(map.numbers.next_logits.values.slice(0, BARS), (logit) =>
+      Math.exp(logit - logSum),
+    );
   }
 
   function draw() {
     if (!size) return;
     const ratio = window.devicePixelRatio || 1;
-    if (canvas.width !== Math.round(size.width * ratio) || canvas.height !== Math.round(size.height * ratio)) {
+    if (
+      canvas.width !== Math.round(size.width * ratio) ||
+      canvas.height !== Math.round(size.height * ratio)
+    ) {
       canvas.width = Math.round(size.width * ratio);
       canvas.height = Math.round(size.height * ratio);
       canvas.style.width = `${size.width}px`;
@@ -174,7 +168,9 @@ export default function (component) {
   function go(change) {
     const before = place;
     place = { ...place, ...change };
-    const asks = place.level !== "whole" && (before.level === "whole" || before.layer !== place.layer || before.head !== place.head);
+    const asks =
+      place.level !== "whole" &&
+      (before.level === "whole" || before.layer !== place.layer || before.head !== place.head);
     if (asks && !(opened?.layer === place.layer && opened.head === place.head))
       setTriggerValue("opened", `${place.layer} ${place.head}`);
     walk();
@@ -305,8 +301,14 @@ export default function (component) {
     const { item, row, column } = hit;
     const across = size.phone ? event.offsetX : event.offsetY,
       token = Math.floor((across - size.first) / size.pitch);
-    if (item.kind === "matrix") place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
-    else if (token >= 0 && token < tokens) place = { ...place, token, ...(item.kind === "slab" && place.level === "whole" ? { layer: item.layer } : {}) };
+    if (item.kind === "matrix")
+      place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
+    else if (token >= 0 && token < tokens)
+      place = {
+        ...place,
+        token,
+        ...(item.kind === "slab" && place.level === "whole" ? { layer: item.layer } : {}),
+      };
     draw();
     tell();
   }
@@ -327,22 +329,36 @@ export default function (component) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const clamp = (/** @type {number} */ value, /** @type {number} */ count) => Math.min(Math.max(value, 0), count - 1);
+    const clamp = (/** @type {number} */ value, /** @type {number} */ count) =>
+      Math.min(Math.max(value, 0), count - 1);
     if (event.key === "Enter") deeper();
     else if (event.key === "Escape" && place.level !== "whole") outwards();
     else if (event.key in ARROWS) {
       const [down, right] = ARROWS[event.key];
       if (place.level === "whole")
-        go({ token: clamp(place.token + down, tokens), layer: clamp(place.layer + right, map.layers) });
+        go({
+          token: clamp(place.token + down, tokens),
+          layer: clamp(place.layer + right, map.layers),
+        });
       else if (place.level === "layer")
-        go({ token: clamp(place.token + down, tokens), head: clamp(place.head + right, map.heads) });
+        go({
+          token: clamp(place.token + down, tokens),
+          head: clamp(place.head + right, map.heads),
+        });
       else {
         const shape = opened?.numbers[place.matrix]?.shape ?? [1, 1];
         if (place.level === "matrix")
-          go({ row: clamp(place.row + down, shape[0]), column: clamp(place.column + right, shape[1]) });
+          go({
+            row: clamp(place.row + down, shape[0]),
+            column: clamp(place.column + right, shape[1]),
+          });
         else {
           const at = STEPS.findIndex(({ tensor }) => tensor === place.matrix);
-          go({ matrix: STEPS[clamp(at + right + 5 * down, STEPS.length)].tensor, row: 0, column: 0 });
+          go({
+            matrix: STEPS[clamp(at + right + 5 * down, STEPS.length)].tensor,
+            row: 0,
+            column: 0,
+          });
         }
       }
     } else return;
@@ -383,7 +399,10 @@ export default function (component) {
     },
   );
   find(".title").textContent = map.title;
-  canvas.setAttribute("aria-label", `${map.title}. Arrows go to the next, Enter goes in, Escape out.`);
+  canvas.setAttribute(
+    "aria-label",
+    `${map.title}. Arrows go to the next, Enter goes in, Escape out.`,
+  );
   opened = window.attentionLabOpened?.get(map.picture) ?? null;
   inflate(map.body).then((inflated) => {
     codes = inflated;

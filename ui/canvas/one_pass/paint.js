@@ -167,7 +167,11 @@ function paintRibbons(context, scene) {
     const share = Math.log1p(norms[state * tokens + token]) / longest;
     return THINNEST + share * share * (size.pitch * 0.62 - THINNEST);
   };
-  const go = (/** @type {boolean} */ first, /** @type {number} */ along, /** @type {number} */ across) => {
+  const go = (
+    /** @type {boolean} */ first,
+    /** @type {number} */ along,
+    /** @type {number} */ across,
+  ) => {
     const [x, y] = size.phone ? [across, along] : [along, across];
     if (first) context.moveTo(x, y);
     else context.lineTo(x, y);
@@ -290,7 +294,13 @@ function paintNeurons(context, { opened, size, dark }, { x, y, w, h }) {
       number = at % written.shape[1],
       sign = activations.values[at] < 0 ? -1 : 1;
     context.fillStyle = diverging((sign * Math.log1p(value)) / Math.log1p(largest), dark);
-    const cell = box(size, begin + number * each, each - 1.5, size.first + token * size.pitch + 1, size.pitch - 2);
+    const cell = box(
+      size,
+      begin + number * each,
+      each - 1.5,
+      size.first + token * size.pitch + 1,
+      size.pitch - 2,
+    );
     context.fillRect(cell.x, cell.y, cell.w, cell.h);
   });
 }
@@ -324,7 +334,8 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   context.font = SMALL;
   context.textAlign = "center";
   numbers.values.forEach((value, at) => {
-    const masked = scene.map.causal && tensor === "weights" && at % columns > Math.floor(at / columns);
+    const masked =
+      scene.map.causal && tensor === "weights" && at % columns > Math.floor(at / columns);
     if (masked || value === -Infinity) return;
     context.fillStyle = readable(tone(value));
     context.fillText(
@@ -345,12 +356,20 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
     if (h / tokens >= LEAST_LETTERS || token === place.row) {
       context.font = token === place.row ? STRONG : SMALL;
       context.textAlign = "right";
-      context.fillText(shorten(context, label, LABELS - 10), x - 5, y + ((token + 0.5) * h) / tokens);
+      context.fillText(
+        shorten(context, label, LABELS - 10),
+        x - 5,
+        y + ((token + 0.5) * h) / tokens,
+      );
     }
     if (across && w / tokens >= LEAST_DIGITS) {
       context.font = token === place.column ? STRONG : SMALL;
       context.textAlign = "center";
-      context.fillText(shorten(context, label, w / tokens - 4), x + ((token + 0.5) * w) / tokens, y - 9);
+      context.fillText(
+        shorten(context, label, w / tokens - 4),
+        x + ((token + 0.5) * w) / tokens,
+        y - 9,
+      );
     }
   });
 }
@@ -377,6 +396,7 @@ function paintFrames(context, scene) {
 /** @type {(values: Float32Array) => number} the largest size of a finite number, at least a little */
 function extent(values) {
   let largest = 1e-12;
-  for (const value of values) if (Number.isFinite(value)) largest = Math.max(largest, Math.abs(value));
+  for (const value of values)
+    if (Number.isFinite(value)) largest = Math.max(largest, Math.abs(value));
   return largest;
 }
