@@ -10,8 +10,8 @@ from ui.widgets import controls, head_picture, messages
 
 st.title("One pass")
 st.markdown(
-    "A text goes in at the left, every layer adds to it, and at the right the model says what comes "
-    "next. **Click a layer to walk in**; Escape leads out again."
+    "A text goes in, every layer adds to it, and in the end the model says what comes next. "
+    "**Click a layer to walk in**; Escape leads out again."
 )
 
 if not models.ready():

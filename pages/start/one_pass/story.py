@@ -77,7 +77,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "The vector travels through all layers",
-            f"Each layer adds something to the vector and wipes nothing out; the ribbon is as wide "
+            "Each layer adds something to the vector and wipes nothing out; the ribbon is as wide "
             f"as the vector is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
             f"out {norms[-1]:.3g} long, after {spec.n_layers} layers.",
             "whole",
@@ -85,8 +85,8 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "Inside a layer, tokens read from each other",
-            f"This is layer {told.layer.layer}. Its {spec.n_heads} heads are {spec.n_heads} ways to "
-            "look back at the text at the same time; each tile shows who looks at whom.",
+            f"This is layer {told.layer.layer}. Its {spec.n_heads} heads look at the text in "
+            f"{spec.n_heads} ways at the same time; each tile shows who looks at whom.",
             "layer",
             "compare/heads",
         ),
