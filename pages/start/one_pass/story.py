@@ -77,8 +77,8 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "The vector travels through all layers",
-            "Each layer adds something to the vector and wipes nothing out; the ribbon is as wide "
-            f"as the vector is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
+            "Each layer adds something to the vector and wipes nothing out; its ribbon is as wide "
+            f"as it is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
             f"out {norms[-1]:.3g} long, after {spec.n_layers} layers.",
             "whole",
             "learn/block",
