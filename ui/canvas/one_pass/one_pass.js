@@ -15,6 +15,8 @@ async function inflate(deflated) {
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const input = (/** @type {string} */ selector) =>
+    /** @type {HTMLInputElement} */ (find(selector));
   const canvas = canvasElement(parentElement, ".scroll canvas"),
     holder = find(".scroll"),
     readout = find(".readout"),
@@ -95,15 +97,36 @@ export default function (component) {
     ...{ map, opened, place, size, items, weight, image, dark: dark() },
     ink: getComputedStyle(canvas).color,
     frames: frames(),
-    probabilities: probabilities(),
+    probabilities: probabilitiesAt(temperature(), topK()),
+    ghosts: probabilitiesAt(1, Infinity),
   });
 
-  function probabilities() {
+  /** @type {(temperature: number, topK: number) => number[]} of the likeliest next tokens */
+  function probabilitiesAt(temperature, topK) {
     if (!map.next) return [];
-    const logSum = map.numbers.log_sums.values[9]; // of temperature 1
-    return Array.from(map.numbers.next_logits.values.slice(0, BARS), (logit) =>
-      Math.exp(logit - logSum),
+    // the sum over the whole vocabulary is known for each tenth of a degree
+    const logSum = map.numbers.log_sums.values[Math.round(10 * temperature) - 1];
+    const all = Array.from(map.numbers.next_logits.values, (logit) =>
+      Math.exp(logit / temperature - logSum),
     );
+    if (topK >= all.length) return all;
+    const left = all.slice(0, topK).reduce((sum, share) => sum + share, 0);
+    return all.map((share, choice) => (choice < topK ? share / left : 0));
+  }
+
+  const temperature = () => Number(input(".temperature").value) / 10,
+    topK = () => Number(input(".top-k").value);
+
+  /** Say what the controls of the next token are at. */
+  function tellNext() {
+    const all = map.next?.length ?? 0;
+    const say = (/** @type {string} */ selector, /** @type {string} */ text) => {
+      const said = input(selector).nextElementSibling;
+      if (said) said.textContent = text;
+    };
+    say(".temperature", temperature().toFixed(1));
+    say(".top-k", topK() < all ? String(topK()) : "off");
+    draw();
   }
 
   function draw() {
@@ -383,6 +406,8 @@ export default function (component) {
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(find(".out"), "click", outwards);
+  listen(find(".temperature"), "input", tellNext);
+  listen(find(".top-k"), "input", tellNext);
   listen(window, "attention-lab-opened", receive);
   const stopWatching = onNewWidth(holder, measure);
   offerToSave(
@@ -399,6 +424,11 @@ export default function (component) {
     },
   );
   find(".title").textContent = map.title;
+  find(".next").hidden = !map.next;
+  if (map.next) {
+    input(".top-k").max = String(map.next.length);
+    tellNext();
+  }
   canvas.setAttribute(
     "aria-label",
     `${map.title}. Arrows go to the next, Enter goes in, Escape out.`,

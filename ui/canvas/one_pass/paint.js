@@ -18,7 +18,7 @@ const ATTENTION_HUE = rgb(OKABE_ITO.blue),
  *   items: Map<string, Item>, frames: [string, number, number, number, number][],
  *   weight: (layer: number, head: number, row: number, column: number) => number,
  *   image: (name: string, numbers: Numbers, tone: Tone) => HTMLCanvasElement,
- *   probabilities: number[],
+ *   probabilities: number[], ghosts: number[],
  * }} Scene
  */
 /** @typedef {(value: number) => Rgb} Tone */
@@ -223,9 +223,15 @@ function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
 
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = "" }) {
-  const probability = scene.probabilities[choice] ?? 0;
+  const probability = scene.probabilities[choice] ?? 0,
+    ghost = scene.ghosts[choice] ?? 0;
   context.fillStyle = OKABE_ITO.blue;
   context.fillRect(x, y + h - 7, Math.max(w * probability, 1), 5);
+  if (Math.abs(ghost - probability) > 0.001) {
+    // where the bar ends without temperature and top-k
+    context.fillStyle = scene.ink;
+    context.fillRect(x + w * ghost - 1, y + h - 9, 2, 9);
+  }
   context.font = choice ? SMALL : STRONG;
   context.fillStyle = scene.ink;
   context.textAlign = "left";
