@@ -7,7 +7,8 @@ inside the feed-forward network. Every array is float32 and comes from the recor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +16,17 @@ import numpy as np
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
-from serving.runs import Run, run
+from serving.runs import Run, recorded, run
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from attention_core import AttentionRecord
+    from attention_core.experiments.start.one_pass import Switched
+    from attention_core.model.block import LayerRecord
     from attention_core.model.transformer import Transformer
 
+_HEAD, _FEED_FORWARD = re.compile(r"L(\d{1,3})H(\d{1,3})"), re.compile(r"F(\d{1,3})")
 N_STRIP = 16  # numbers of a vector that are drawn
 N_NEXT = 50  # likeliest next tokens, of which a temperature and a top-k choose
 N_NEURONS = 8  # of a token, in the feed-forward network of a layer
@@ -121,21 +126,25 @@ STRIPS = (
 )
 
 
-def _text_key(name: str, text: str) -> tuple[str, ...]:
-    return (*models.key(name), text)
+def _text_key(name: str, text: str, off: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return (*models.key(name), text, *off)
 
 
 @kept(ONE_PASS_CACHE_BYTES, key=_text_key)
-def one_pass(name: str, text: str) -> OnePass:
+def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
     """A model's pass over a text of at most `MAX_ONE_PASS_TOKENS`; kept for all visitors.
 
-    Raises: OverLimit, ValueError for a text without a token, and what loading a model raises.
+    off: what is switched off, as `switched_off` gives it.
+    Raises: OverLimit, ValueError for a text without a token and for a part that the model does not
+    have, and what loading a model raises.
     """
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
     finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
+    if off:
+        finished = _switched_run(finished, off)
     model, tensors = models.get(name), finished.tensors
     core = model.core
     with turns.turn(), torch.inference_mode():
@@ -154,6 +163,89 @@ def one_pass(name: str, text: str) -> OnePass:
         guesses=guesses,
         guess_probabilities=probabilities,
         next_token=next_token,
+    )
+
+
+def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
+    """The parts that a text names, sorted and without repetition.
+
+    A part is a head (`L3H1`), the feed-forward network of a layer (`F3`), `mask` or `scale`; blanks
+    stand between them.
+    Raises: ValueError for a part that is none, or that a model of these sizes does not have.
+    """
+    parts = tuple(sorted(set(text.split())))
+    _switched(parts).check(n_layers, n_heads)
+    return parts
+
+
+def _switched(parts: tuple[str, ...]) -> Switched:
+    """The same for the core."""
+    from attention_core.experiments.start.one_pass import Switched
+
+    heads, feed_forwards = set(), set()
+    for part in parts:
+        if head := _HEAD.fullmatch(part):
+            heads.add((int(head[1]), int(head[2])))
+        elif feed_forward := _FEED_FORWARD.fullmatch(part):
+            feed_forwards.add(int(feed_forward[1]))
+        elif part not in ("mask", "scale"):
+            raise ValueError(
+                f"nothing is called {part[:20]!r}; a part is a head such as L3H1, a feed-forward "
+                "network such as F3, mask or scale"
+            )
+    return Switched(
+        heads=frozenset(heads),
+        feed_forwards=frozenset(feed_forwards),
+        mask="mask" not in parts,
+        scale="scale" not in parts,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchedRun(Run):
+    """A run with parts switched off; `causal` is False where the mask is."""
+
+    switched: Switched
+
+    def head(self, layer: int, head: int) -> AttentionRecord:
+        """Attention of one head, every step of it; zeros if the head is off."""
+        record = super().head(layer, head)
+        if (layer, head) not in self.switched.heads:
+            return record
+        return replace(record, context=record.context * 0.0)
+
+    def layer(self, number: int) -> LayerRecord:
+        """Every tensor of one layer, which runs again from its recorded input."""
+        import torch
+
+        from attention_core.experiments.start.one_pass import switched_layer
+
+        with torch.inference_mode():
+            return switched_layer(
+                models.get(self.model).core, number, self.state(number), self.switched
+            )
+
+
+def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
+    """The same text through the same model with parts switched off."""
+    import torch
+
+    from attention_core.experiments.start.one_pass import switched_pass
+
+    model, switched = models.get(finished.model), _switched(off)
+    with turns.turn(), torch.inference_mode():
+        ids = torch.tensor([finished.tokens.ids], device=model.device)
+        _, layers = switched_pass(model.core, ids, switched)
+        states = [layer.input for layer in layers] + [layers[-1].output]
+        tensors = recorded(model.core, states, layers)
+    return SwitchedRun(
+        key=(*finished.key, *off),
+        title=finished.title,
+        tokens=finished.tokens,
+        tensors=tensors,
+        scale=finished.scale if switched.scale else 1.0,
+        causal=finished.causal and switched.mask,
+        switched=switched,
     )
 
 

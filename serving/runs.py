@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from attention_core import AttentionRecord
     from attention_core.model.block import LayerRecord
+    from attention_core.model.transformer import Transformer
 
 RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
 
@@ -160,35 +161,41 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
     """One recorded forward pass, in a turn of its own."""
     import torch
 
-    from attention_core.experiments.compare.contributions import value_norms
-    from attention_core.experiments.learn.block.residual_stream import token_norms
-
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([tokens.ids], device=model.device)
         # nobody reads the logits of all positions, a third of the work for a large vocabulary
         output = model.core(ids, record=True, last_only=True)
-        records = output.records
-        norms = [
-            value_norms(record.v, model.core.out_weight(layer))[0]
-            for layer, record in enumerate(records)
-        ]
-    tensors = RunTensors(
-        weights=_stacked([record.weights[0] for record in records]),
-        q=_stacked([record.q[0] for record in records]),
-        k=_stacked([record.k[0] for record in records]),
-        v=_stacked([record.v[0] for record in records]),
-        value_norms=_stacked(norms),
-        states=_stacked([state[0] for state in output.hidden_states]),
-        attention_norms=_stacked([token_norms(record.output[0]) for record in records]),
-        mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in output.layers]),
-    )
+        tensors = recorded(model.core, output.hidden_states, output.layers)
     return Run(
         key=key,
         title=model.spec.title,
         tokens=tokens,
         tensors=tensors,
-        scale=records[0].scale,
+        scale=output.records[0].scale,
         causal=model.core.config.causal,
+    )
+
+
+def recorded(
+    core: Transformer, states: Sequence[Tensor], layers: Sequence[LayerRecord]
+) -> RunTensors:
+    """What is kept of a pass: `states` (1, T, C) before the first layer and after each."""
+    from attention_core.experiments.compare.contributions import value_norms
+    from attention_core.experiments.learn.block.residual_stream import token_norms
+
+    records = [layer.attention for layer in layers]
+    norms = [
+        value_norms(record.v, core.out_weight(layer))[0] for layer, record in enumerate(records)
+    ]
+    return RunTensors(
+        weights=_stacked([record.weights[0] for record in records]),
+        q=_stacked([record.q[0] for record in records]),
+        k=_stacked([record.k[0] for record in records]),
+        v=_stacked([record.v[0] for record in records]),
+        value_norms=_stacked(norms),
+        states=_stacked([state[0] for state in states]),
+        attention_norms=_stacked([token_norms(record.output[0]) for record in records]),
+        mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in layers]),
     )
 
 

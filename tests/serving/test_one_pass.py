@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from attention_core.experiments.start.one_pass import Switched, switched_pass
 from serving import models
 from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit
 from serving.one_pass import (
@@ -15,6 +16,7 @@ from serving.one_pass import (
     one_pass,
     open_head,
     open_layer,
+    switched_off,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER
 
@@ -115,3 +117,50 @@ def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
 def test_a_text_that_is_too_long_is_refused():
     with pytest.raises(OverLimit, match=f"over the limit of {MAX_ONE_PASS_TOKENS}"):
         one_pass(ENCODER, "word " * (MAX_ONE_PASS_TOKENS + 1))
+
+
+def test_parts_are_read_from_a_text():
+    assert switched_off(" L3H1 mask  F2 L3H1 ", 4, 2) == ("F2", "L3H1", "mask")
+    assert switched_off("", 4, 2) == ()
+    for text, message in (
+        ("L4H0", r"layers must be 0 to 3, got \[4\]"),
+        ("L0H2", r"heads must be 0 to 1, got \[2\]"),
+        ("<b>", "nothing is called '<b>'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            switched_off(text, 4, 2)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+@pytest.mark.parametrize("part", ["L3H5", "F3", "mask", "scale"])
+def test_a_pass_with_a_part_off_is_that_of_the_edited_model(name: str, part: str):
+    off, whole = one_pass(name, TEXT, (part,)), one_pass(name, TEXT)
+    core = models.get(name).core
+    ids = torch.tensor([off.run.tokens.ids])
+    with torch.inference_mode():
+        hidden, layers = switched_pass(core, ids, SWITCHED[part])
+    np.testing.assert_allclose(off.leaving, hidden[0, :, :N_STRIP], rtol=1e-4, atol=1e-5)
+    opened, head = open_layer(off.run, 3), open_head(off.run, 3, 5)
+    record = layers[3]
+    np.testing.assert_allclose(opened.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
+    np.testing.assert_allclose(head.weights, record.attention.weights[0, 5], atol=1e-5)
+    np.testing.assert_allclose(head.context, record.attention.context[0, 5], atol=1e-4)
+    np.testing.assert_allclose(
+        opened.norms["attention"], off.run.tensors.attention_norms[3], rtol=1e-4
+    )
+    assert off.run.key != whole.run.key
+    changes = not (part == "mask" and name == ENCODER)  # an encoder has none
+    assert np.allclose(off.leaving, whole.leaving, atol=1e-3) != changes
+    if part == "L3H5":
+        assert not head.added.any()
+    if part == "F3":
+        assert not opened.written.any()
+        assert not opened.norms["mlp_output"].any()
+
+
+SWITCHED = {
+    "L3H5": Switched(heads=frozenset({(3, 5)})),
+    "F3": Switched(feed_forwards=frozenset({3})),
+    "mask": Switched(mask=False),
+    "scale": Switched(scale=False),
+}

@@ -50,22 +50,32 @@ def switched_pass(
     A head that is off hands over zeros; a feed-forward network that is off adds nothing.
     Raises: ValueError for a layer or head that the model does not have.
     """
-    switched.check(model.config.n_layers, model.config.n_heads)
     positions = torch.arange(token_ids.shape[1], device=token_ids.device)
     x = model.embed(token_ids, positions).entering
+    layers = []
+    for number in range(model.config.n_layers):
+        layers.append(switched_layer(model, number, x, switched))
+        x = layers[-1].output
+    return (x if model.final_norm is None else model.final_norm(x)), tuple(layers)
+
+
+def switched_layer(
+    model: Transformer, number: int, x: Tensor, switched: Switched = NOTHING_OFF
+) -> LayerRecord:
+    """One layer on its input `x` (B, T, C) of a whole text, with its parts switched off.
+
+    Raises: ValueError for a layer or head that the model does not have.
+    """
+    switched.check(model.config.n_layers, model.config.n_heads)
+    block = model.blocks[number]
+    assert isinstance(block, Block)
+    positions = torch.arange(x.shape[1], device=x.device)
     edits = Hooks(edit_heads=lambda layer, record: _edited(switched, layer, record))
     forward_pass = model.new_pass(x, positions, hooks=edits)
     if not switched.mask:
         forward_pass = replace(forward_pass, mask=None)
-    layers = []
-    for number, block in enumerate(model.blocks):
-        assert isinstance(block, Block)
-        record = block(x, forward_pass)
-        if number in switched.feed_forwards:
-            record = _without_feed_forward(block, record)
-        layers.append(record)
-        x = record.output
-    return (x if model.final_norm is None else model.final_norm(x)), tuple(layers)
+    record = block(x, forward_pass)
+    return _without_feed_forward(block, record) if number in switched.feed_forwards else record
 
 
 def _edited(switched: Switched, layer: int, record: AttentionRecord) -> AttentionRecord:
@@ -89,6 +99,7 @@ def _without_feed_forward(block: Block, record: LayerRecord) -> LayerRecord:
     unchanged = record.attention_sum if block.pre_norm else record.mlp_reads
     return replace(
         record,
+        mlp_hidden=torch.zeros_like(record.mlp_hidden),
         mlp_output=torch.zeros_like(record.mlp_output),
         mlp_sum=unchanged,
         output=unchanged if block.pre_norm else block.mlp_norm(unchanged),

@@ -7,6 +7,8 @@ from pages.start.one_pass.story import Told
 from serving import models, one_pass
 from ui.frame import sections
 from ui.widgets import controls, head_picture, messages
+from ui.widgets.linked import linked
+from ui.widgets.settings import settings
 
 st.title("One pass")
 st.markdown(
@@ -23,9 +25,23 @@ with left:
     text = controls.text("Text", "one_pass_text", controls.ANIMAL)
 with right:
     entry = controls.model("one_pass_model", None, prefer="decoder")
+with right, settings():
+    switched = linked(
+        st.text_input,
+        "Switched off",
+        "",
+        key="one_pass_off",
+        max_chars=200,
+        help="Heads (L3H1), feed-forward networks (F3), mask, scale. The picture has buttons for it.",
+    )
+try:
+    off = one_pass.switched_off(switched, entry.spec.n_layers, entry.spec.n_heads)
+except ValueError as error:
+    messages.problem(error)
+    off = ()
 try:
     with st.spinner("Running the model …", show_time=True):
-        passed = one_pass.one_pass(entry.spec.name, text)
+        passed = one_pass.one_pass(entry.spec.name, text, off)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
@@ -41,10 +57,19 @@ def remember() -> None:
         st.session_state["one_pass_opened"] = int(layer), int(head)
 
 
+def switch() -> None:
+    """What was switched in the picture stands in the settings and in the address."""
+    asked = str(st.session_state[PICTURE].get("switched") or "")
+    st.session_state["one_pass_off"] = "" if asked == "nothing" else asked
+    st.session_state["one_pass_was_switched"] = True
+
+
 @st.fragment
 def pictures() -> None:
     """To open a layer or a head runs this part alone."""
-    picture.draw(passed, key=PICTURE, on_open=remember)
+    if st.session_state.pop("one_pass_was_switched", False):
+        st.rerun()  # the whole page: the model runs again
+    picture.draw(passed, off, key=PICTURE, on_open=remember, on_switch=switch)
     layer, head = st.session_state.get("one_pass_opened", (entry.spec.n_layers // 2, 0))
     if layer < entry.spec.n_layers and head < entry.spec.n_heads:
         run = passed.run

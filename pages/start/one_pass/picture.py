@@ -20,8 +20,15 @@ SAYS = (
 )
 
 
-def draw(passed: OnePass, *, key: str, on_open: Callable[[], None]) -> None:
-    """Draw the whole pass."""
+def draw(
+    passed: OnePass,
+    off: tuple[str, ...],
+    *,
+    key: str,
+    on_open: Callable[[], None],
+    on_switch: Callable[[], None],
+) -> None:
+    """Draw the whole pass. `off`: what is switched off in it."""
     run, next_token = passed.run, passed.next_token
     weights = codes(passed)
     n_layers, n_heads = run.weights.shape[:2]
@@ -34,12 +41,21 @@ def draw(passed: OnePass, *, key: str, on_open: Callable[[], None]) -> None:
         "heads": n_heads,
         "headSize": run.q.shape[-1],
         "causal": run.causal,
+        "decoder": passed.next_token is not None,
+        "off": list(off),
         "guesses": list(passed.guesses),
         "next": None if next_token is None else list(next_token.tokens),
         "levels": weights.levels,
         "largest": list(weights.largest),
     }
-    one_pass.one_pass(header, _numbers(passed), weights.deflated, key=key, on_open=on_open)
+    one_pass.one_pass(
+        header,
+        _numbers(passed),
+        weights.deflated,
+        key=key,
+        on_opened_change=on_open,
+        on_switched_change=on_switch,
+    )
 
 
 @kept(PACKED_CACHE_BYTES, key=lambda passed: passed.run.key)

@@ -26,10 +26,14 @@ def one_pass(
     codes: bytes,
     *,
     key: str,
-    on_open: Callable[[], None],
+    **callbacks: Callable[[], None],
 ) -> None:
-    """Draw a pass. `codes`: the deflated weights of all heads, as `serving.codes` packs them."""
-    canvas.draw(packed(header, numbers, codes), key=key, on_opened_change=on_open)
+    """Draw a pass. `codes`: the deflated weights of all heads, as `serving.codes` packs them.
+
+    callbacks: `on_opened_change`, when a layer or head is walked into ("12 3"), and
+    `on_switched_change`, when a part is switched ("F3 L3H1", or "nothing" when all are on).
+    """
+    canvas.draw(packed(header, numbers, codes), key=key, **callbacks)
 
 
 def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key: str) -> None:

@@ -11,6 +11,20 @@ async function inflate(deflated) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/** @typedef {{ map: PassData, place: Place, ghost: PassData | null }} Before what was drawn last */
+
+/** @type {(one: PassData, other: PassData) => boolean} whether one can move into the other */
+const sameKind = (one, other) =>
+  one.title === other.title && one.labels.length === other.labels.length;
+
+/** @type {(before: Before | null, map: PassData) => PassData | null} what new numbers are held against */
+function ghostOf(before, map) {
+  if (!before) return null;
+  if (map.off.length) return before.map.off.length ? before.ghost : before.map;
+  const sameText = before.map.labels.join("\n") === map.labels.join("\n");
+  return before.map.off.length || sameText ? null : before.map;
+}
+
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
@@ -35,8 +49,11 @@ export default function (component) {
   let codes = new Uint8Array();
   /** @type {Opened | null} */
   let opened = null;
+  // Streamlit calls this function anew with new data; what the visitor had come to stays.
+  const figure = /** @type {HTMLElement & { before?: Before }} */ (find(".one-pass"));
+  const before = figure.before && sameKind(figure.before.map, map) ? figure.before : null;
   /** @type {Place} */
-  let place = {
+  let place = before?.place ?? {
     level: "whole",
     layer: Math.floor(map.layers / 2),
     head: 0,
@@ -45,6 +62,7 @@ export default function (component) {
     row: tokens - 1,
     column: 0,
   };
+  const ghost = ghostOf(before, map);
   /** @type {Size} */
   let size;
   /** @type {Map<string, Item>} what is painted now, and where the walk began and goes */
@@ -52,7 +70,8 @@ export default function (component) {
     /** @type {Map<string, Item>} */ from = new Map(),
     /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
   let began = 0,
-    frame = 0;
+    frame = 0,
+    flow = before ? 0 : 1; // how far the ribbons have come from their old widths
 
   // ---- numbers
 
@@ -97,8 +116,10 @@ export default function (component) {
     ...{ map, opened, place, size, items, weight, image, dark: dark() },
     ink: getComputedStyle(canvas).color,
     frames: frames(),
+    norms: normsNow(),
+    ghostNorms: ghost?.numbers.state_norms.values ?? null,
     probabilities: probabilitiesAt(temperature(), topK()),
-    ghosts: probabilitiesAt(1, Infinity),
+    ghosts: ghosts(),
   });
 
   /** @type {(temperature: number, topK: number) => number[]} of the likeliest next tokens */
@@ -112,6 +133,23 @@ export default function (component) {
     if (topK >= all.length) return all;
     const left = all.slice(0, topK).reduce((sum, share) => sum + share, 0);
     return all.map((share, choice) => (choice < topK ? share / left : 0));
+  }
+
+  /** The probabilities of the same tokens before something was changed. */
+  function ghosts() {
+    if (!ghost) return probabilitiesAt(1, Infinity);
+    const { next_logits, log_sums } = ghost.numbers;
+    return (map.next ?? []).map((text) => {
+      const choice = ghost.next?.indexOf(text) ?? -1;
+      return choice < 0 ? 0 : Math.exp(next_logits.values[choice] - log_sums.values[9]);
+    });
+  }
+
+  /** The lengths of the residual stream, on their way from what was drawn before. */
+  function normsNow() {
+    const now = map.numbers.state_norms.values,
+      then = flow < 1 ? before?.map.numbers.state_norms.values : null;
+    return then ? now.map((norm, at) => then[at] + (norm - then[at]) * flow) : now;
   }
 
   const temperature = () => Number(input(".temperature").value) / 10,
@@ -147,9 +185,12 @@ export default function (component) {
     paint(context, sceneNow());
   }
 
+  /** @type {() => Map<string, Item & { origin?: string }>} everything where it lies in the end */
+  const placed = () => new Map(scene(map, opened, place, size).map((item) => [item.name, item]));
+
   /** Lay everything out for the place, and go there. */
   function walk(animated = true) {
-    to = new Map(scene(map, opened, place, size).map((item) => [item.name, item]));
+    to = placed();
     from = new Map(items);
     for (const [name, item] of to) {
       if (from.has(name)) continue;
@@ -159,6 +200,7 @@ export default function (component) {
     began = performance.now();
     if (!animated || still || !items.size) {
       items = new Map(to);
+      flow = 1;
       draw();
     } else if (!frame) frame = requestAnimationFrame(step);
     tell();
@@ -182,6 +224,7 @@ export default function (component) {
         alpha: between(start.alpha, end.alpha),
       });
     }
+    flow = Math.max(flow, eased);
     frame = share < 1 ? requestAnimationFrame(step) : 0;
     draw();
     canvas.toggleAttribute("data-walking", share < 1);
@@ -288,7 +331,43 @@ export default function (component) {
       : `${text} The last token would now be followed by “${isolated(guess)}”, probability ${number(map.numbers.guess_probabilities.values[layer + 1], 3)}.`;
   }
 
+  // ---- switching parts off
+
+  const button = (/** @type {string} */ selector) =>
+    /** @type {HTMLButtonElement} */ (find(selector));
+
+  /** The part that a button switches at this place: a head, a feed-forward network, or none. */
+  function partHere() {
+    if (place.level === "whole") return "";
+    return place.level === "layer" ? `F${place.layer}` : `L${place.layer}H${place.head}`;
+  }
+
+  /** @param {string} part */
+  function toggle(part) {
+    const off = new Set(map.off);
+    if (!off.delete(part)) off.add(part);
+    setTriggerValue("switched", [...off].sort().join(" ") || "nothing");
+  }
+
+  function tellSwitches() {
+    const part = partHere(),
+      isOff = (/** @type {string} */ name) => map.off.includes(name);
+    const inHead = place.level === "head" || place.level === "matrix",
+      what = inHead ? "this head" : "the feed-forward network";
+    const show = (/** @type {string} */ selector, /** @type {boolean} */ there, text = "") => {
+      button(selector).hidden = !there;
+      if (text) button(selector).textContent = text;
+    };
+    show(".switch-part", !!part, `Switch ${what} ${isOff(part) ? "on" : "off"}`);
+    const mask = isOff("mask") ? "Put the mask back" : "Take the mask away";
+    show(".switch-mask", inHead && map.decoder, mask);
+    show(".switch-scale", inHead, isOff("scale") ? "Divide by √d again" : "Do not divide by √d");
+    show(".all-on", map.off.length > 0);
+  }
+
   function tell() {
+    figure.before = { map, place, ghost };
+    tellSwitches();
     readout.textContent = said();
     const { level, layer, head, matrix } = place;
     const steps = ["The whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
@@ -397,7 +476,8 @@ export default function (component) {
 
   function measure() {
     size = sizeOf(map, Math.max(holder.clientWidth, 300));
-    walk(false);
+    if (flow < 1) items = placed();
+    walk(flow < 1);
   }
 
   const story = teller(parentElement, find(".one-pass"), listen, go);
@@ -406,6 +486,10 @@ export default function (component) {
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(find(".out"), "click", outwards);
+  listen(find(".switch-part"), "click", () => toggle(partHere()));
+  listen(find(".switch-mask"), "click", () => toggle("mask"));
+  listen(find(".switch-scale"), "click", () => toggle("scale"));
+  listen(find(".all-on"), "click", () => setTriggerValue("switched", "nothing"));
   listen(find(".temperature"), "input", tellNext);
   listen(find(".top-k"), "input", tellNext);
   listen(window, "attention-lab-opened", receive);

@@ -18,7 +18,7 @@ const ATTENTION_HUE = rgb(OKABE_ITO.blue),
  *   items: Map<string, Item>, frames: [string, number, number, number, number][],
  *   weight: (layer: number, head: number, row: number, column: number) => number,
  *   image: (name: string, numbers: Numbers, tone: Tone) => HTMLCanvasElement,
- *   probabilities: number[], ghosts: number[],
+ *   probabilities: number[], ghosts: number[], norms: Float32Array, ghostNorms: Float32Array | null,
  * }} Scene
  */
 /** @typedef {(value: number) => Rgb} Tone */
@@ -161,10 +161,14 @@ function paintRibbons(context, scene) {
   const tokens = map.labels.length,
     alpha = slab(0).alpha;
   if (alpha <= 0) return;
-  const norms = map.numbers.state_norms.values,
-    longest = Math.log1p(extent(norms));
-  const wide = (/** @type {number} */ state, /** @type {number} */ token) => {
-    const share = Math.log1p(norms[state * tokens + token]) / longest;
+  const { norms, ghostNorms } = scene,
+    longest = Math.log1p(Math.max(extent(norms), ghostNorms ? extent(ghostNorms) : 0));
+  const wide = (
+    /** @type {number} */ state,
+    /** @type {number} */ token,
+    lengths = norms,
+  ) => {
+    const share = Math.log1p(lengths[state * tokens + token]) / longest;
     return THINNEST + share * share * (size.pitch * 0.62 - THINNEST);
   };
   const go = (
@@ -176,26 +180,37 @@ function paintRibbons(context, scene) {
     if (first) context.moveTo(x, y);
     else context.lineTo(x, y);
   };
-  for (let token = 0; token < tokens; token++) {
+  const trace = (/** @type {number} */ token, lengths = norms) => {
     const middle = middleOf(size, token);
     /** @type {[number, number][]} */
     const points = [];
     for (let layer = 0; layer < map.layers; layer++) {
       const { x, y, w, h } = slab(layer),
         [from, long] = size.phone ? [y, h] : [x, w];
-      if (!layer) points.push([from - STATION_GAP, wide(0, token)]);
-      points.push([from, wide(layer, token)], [from + long, wide(layer + 1, token)]);
+      if (!layer) points.push([from - STATION_GAP, wide(0, token, lengths)]);
+      points.push([from, wide(layer, token, lengths)]);
+      points.push([from + long, wide(layer + 1, token, lengths)]);
     }
     const [end, last] = points[points.length - 1];
     points.push([end + STATION_GAP, last]);
-    const chosen = token === place.token;
-    context.fillStyle = chosen ? OKABE_ITO.sky : ink;
-    context.globalAlpha = alpha * (chosen ? 0.95 : 0.3);
     context.beginPath();
     points.forEach(([along, width], i) => go(!i, along, middle - width / 2));
     for (const [along, width] of points.reverse()) go(false, along, middle + width / 2);
     context.closePath();
+  };
+  for (let token = 0; token < tokens; token++) {
+    const chosen = token === place.token;
+    context.fillStyle = chosen ? OKABE_ITO.sky : ink;
+    context.globalAlpha = alpha * (chosen ? 0.95 : 0.3);
+    trace(token);
     context.fill();
+    if (!ghostNorms) continue;
+    // the ribbon as it was before something was changed
+    context.strokeStyle = OKABE_ITO.vermillion;
+    context.lineWidth = 1;
+    context.globalAlpha = alpha * (chosen ? 0.9 : 0.5);
+    trace(token, ghostNorms);
+    context.stroke();
   }
   context.globalAlpha = 1;
 }
