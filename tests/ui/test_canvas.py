@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pages.compare.generated_tokens import shaded
-from pages.compare.heads import mosaic
+from pages.compare.heads import lines, mosaic
 from pages.generate.generate import race
 from pages.learn.tokens import chips
-from ui.canvas import component, heatmap, lines, tensors
+from ui.canvas import component, heatmap, one_pass, tensors
 from ui.canvas.component import Canvas, described, pack
 from ui.charts import style
 
@@ -22,6 +22,7 @@ CANVASES: dict[str, Canvas] = {
     "heatmap": heatmap.canvas,
     "lines": lines.canvas,
     "mosaic": mosaic.canvas,
+    "one_pass": one_pass.canvas,
     "race": race._canvas,
     "shaded": shaded._canvas,
     "tensors": tensors._canvas,
@@ -38,7 +39,9 @@ def test_every_folder_of_a_drawing_is_tested_here():
 @pytest.mark.parametrize("name", CANVASES)
 def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
     canvas = CANVASES[name]
-    own = (FOLDER / name / f"{name}.js").read_text(encoding="utf-8")
+    own = "".join(
+        (FOLDER / name / f"{part}.js").read_text(encoding="utf-8") for part in (*canvas.parts, name)
+    )
     shared = "".join(
         file.read_text(encoding="utf-8") for file in sorted((FOLDER / "shared").glob("*.js"))
     )

@@ -7,11 +7,11 @@ import streamlit as st
 
 from pages.compare.heads import stages, values
 from pages.compare.heads.choices import Drawing
+from pages.compare.heads.lines import lines
 from pages.compare.heads.values import Reading
 from serving.heads import HeadId, all_heads
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
-from ui.canvas.lines import lines
 from ui.canvas.tensors import Made, Panel, computed, tensors
 from ui.widgets import head_picture
 from ui.widgets.controls import HeadChoice

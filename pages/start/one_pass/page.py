@@ -4,8 +4,8 @@ import streamlit as st
 
 from pages.start.one_pass import picture
 from pages.start.one_pass.story import Told
-from serving import models, one_pass
-from ui.frame import sections
+from serving import models, one_pass, visit
+from serving.limits import MAX_SWITCHED_CHARACTERS
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
@@ -26,13 +26,17 @@ with left:
 with right:
     entry = controls.model("one_pass_model", None, prefer="decoder")
 with right, settings():
+    layer = controls.number(
+        "Layer", "one_pass_layer", entry.spec.n_layers, entry.spec.n_layers // 2, part=visit.LAYER
+    )
+    head = controls.number("Head", "one_pass_head", entry.spec.n_heads, 0, part=visit.HEAD)
     switched = linked(
         st.text_input,
         "Switched off",
         "",
         key="one_pass_off",
-        max_chars=200,
-        help="Heads (L3H1), feed-forward networks (F3), mask, scale. The picture has buttons for it.",
+        max_chars=MAX_SWITCHED_CHARACTERS,
+        help="Heads (L3H1), feed-forward networks (F3), mask, scale; the picture has buttons.",
     )
 try:
     off = one_pass.switched_off(switched, entry.spec.n_layers, entry.spec.n_heads)
@@ -42,6 +46,8 @@ except ValueError as error:
 try:
     with st.spinner("Running the model …", show_time=True):
         passed = one_pass.one_pass(entry.spec.name, text, off)
+        opened_layer = one_pass.open_layer(passed.run, layer)
+        opened_head = one_pass.open_head(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
@@ -49,45 +55,23 @@ except models.LOAD_ERRORS as error:
 PICTURE = "one_pass_picture"
 
 
-def remember() -> None:
-    """The head that was opened is the visit's."""
-    asked = str(st.session_state[PICTURE].get("opened") or "")
-    layer, _, head = asked.partition(" ")
-    if layer.isdigit() and head.isdigit():
-        st.session_state["one_pass_opened"] = int(layer), int(head)
+def walk() -> None:
+    """Where the visitor has walked to stands in the settings and in the address."""
+    place = picture.place_of(str(st.session_state[PICTURE].get("place") or ""))
+    if place is not None:
+        st.session_state["one_pass_layer"] = place["layer"]
+        st.session_state["one_pass_head"] = place["head"]
+        st.query_params[picture.PLACE] = picture.written(place)
 
 
 def switch() -> None:
     """What was switched in the picture stands in the settings and in the address."""
     asked = str(st.session_state[PICTURE].get("switched") or "")
     st.session_state["one_pass_off"] = "" if asked == "nothing" else asked
-    st.session_state["one_pass_was_switched"] = True
 
 
-@st.fragment
-def pictures() -> None:
-    """To open a layer or a head runs this part alone."""
-    if st.session_state.pop("one_pass_was_switched", False):
-        st.rerun()  # the whole page: the model runs again
-    picture.draw(passed, off, key=PICTURE, on_open=remember, on_switch=switch)
-    layer, head = st.session_state.get("one_pass_opened", (entry.spec.n_layers // 2, 0))
-    if layer < entry.spec.n_layers and head < entry.spec.n_heads:
-        run = passed.run
-        query, key = head_picture.strongest(run, controls.HeadChoice(entry, layer, head))
-        told = Told(
-            entry.spec,
-            passed,
-            one_pass.open_layer(run, layer),
-            one_pass.open_head(run, layer, head),
-            query,
-            key,
-        )
-        picture.open_in(PICTURE, told, links(layer, head))
-
-
-def links(layer: int, head: int) -> dict[str, str]:
-    """The addresses of the lessons, with what the story is about."""
-    return {folder: "/" + folder.rpartition("/")[2].replace("_", "-") for folder in sections.ICONS}
-
-
-pictures()
+place = picture.place_of(st.query_params.get(picture.PLACE, ""))
+picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
+query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
+told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
+picture.open_in(PICTURE, told, text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from pages.start.one_pass.lessons import Subject, address
 from pages.start.one_pass.story import Told, captions
 from serving.cache import kept
 from serving.codes import coded
@@ -20,15 +22,46 @@ SAYS = (
 )
 
 
+PLACE = "one_pass_at"  # the parameter of the address
+_LEVELS = ("whole", "layer", "head", "matrix")
+_MATRICES = ("q", "k", "scores", "scaled", "weights", "v", "context", "added")
+_NUMBERS = ("layer", "head", "row", "column", "token", "told")
+Place = Mapping[str, str | int]
+
+
+def place_of(text: str) -> Place | None:
+    """A place in the picture as the address writes it, or None if it is none.
+
+    Level, matrix, then the numbers of layer, head, row, column, token and caption, with blanks
+    between them: "matrix weights 12 3 5 2 5 -1".
+    """
+    parts = text.split(" ")
+    if len(parts) != 2 + len(_NUMBERS) or parts[0] not in _LEVELS or parts[1] not in _MATRICES:
+        return None
+    if not all(re.fullmatch(r"-1|\d{1,4}", part) for part in parts[2:]):
+        return None
+    numbers = dict(zip(_NUMBERS, map(int, parts[2:]), strict=True))
+    return {"level": parts[0], "matrix": parts[1], **numbers}
+
+
+def written(place: Place) -> str:
+    """The place as the address writes it."""
+    return " ".join(str(place[part]) for part in ("level", "matrix", *_NUMBERS))
+
+
 def draw(
     passed: OnePass,
     off: tuple[str, ...],
+    place: Place | None,
     *,
     key: str,
-    on_open: Callable[[], None],
+    on_walk: Callable[[], None],
     on_switch: Callable[[], None],
 ) -> None:
-    """Draw the whole pass. `off`: what is switched off in it."""
+    """Draw the whole pass.
+
+    off: what is switched off in it. place: where the visitor stands when the page is opened.
+    """
     run, next_token = passed.run, passed.next_token
     weights = codes(passed)
     n_layers, n_heads = run.weights.shape[:2]
@@ -43,6 +76,7 @@ def draw(
         "causal": run.causal,
         "decoder": passed.next_token is not None,
         "off": list(off),
+        "place": None if place is None else dict(place),
         "guesses": list(passed.guesses),
         "next": None if next_token is None else list(next_token.tokens),
         "levels": weights.levels,
@@ -53,7 +87,7 @@ def draw(
         _numbers(passed),
         weights.deflated,
         key=key,
-        on_opened_change=on_open,
+        on_place_change=on_walk,
         on_switched_change=on_switch,
     )
 
@@ -83,9 +117,12 @@ def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
     return {name: array for name, array in numbers.items() if array is not None}
 
 
-def open_in(picture: str, told: Told, links: Mapping[str, str]) -> None:
-    """Hand a layer, one of its heads and their story to the picture; `links`: of the lessons."""
+def open_in(picture: str, told: Told, text: str) -> None:
+    """Hand a layer, one of its heads and their story to the picture of a pass over `text`."""
     layer, head = told.layer, told.head
+    subject = Subject(
+        text, told.passed.run.model, layer.layer, head.head, query=told.query, key=told.key
+    )
     header = {
         "picture": picture,
         "layer": layer.layer,
@@ -102,7 +139,7 @@ def open_in(picture: str, told: Told, links: Mapping[str, str]) -> None:
                 "row": caption.row,
                 "column": caption.column,
                 "token": told.query,
-                "href": links[caption.lesson],
+                "href": address(caption.lesson, subject),
             }
             for caption in captions(told)
         ],

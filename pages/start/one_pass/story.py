@@ -18,7 +18,7 @@ class Caption:
     """One stop of the story.
 
     level, matrix: how far the picture is walked into there, and which step of the head is read at
-    [row, column]. lesson: the page that teaches it, as its folder in pages/.
+    [row, column]. lesson: which of `lessons.LESSONS` teaches it.
     """
 
     title: str
@@ -66,14 +66,14 @@ def _into_the_model(told: Told) -> list[Caption]:
             f"A model reads no letters. Your text was cut into {n_tokens} tokens, each an entry of "
             "a fixed vocabulary. Every row of this picture is one of them.",
             "whole",
-            "learn/tokens",
+            "tokens",
         ),
         Caption(
             "A token becomes a vector",
             f"For each token the model looks up a row of {width} numbers, learned in training. The "
             f"strip shows the first 16 of them.{place}",
             "whole",
-            "learn/block",
+            "layer",
         ),
         Caption(
             "The vector travels through all layers",
@@ -81,14 +81,14 @@ def _into_the_model(told: Told) -> list[Caption]:
             f"as it is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
             f"out {norms[-1]:.3g} long, after {spec.n_layers} layers.",
             "whole",
-            "learn/block",
+            "stream",
         ),
         Caption(
             "Inside a layer, tokens read from each other",
             f"This is layer {told.layer.layer}. Its {spec.n_heads} heads look at the text in "
             f"{spec.n_heads} ways at the same time; each tile shows who looks at whom.",
             "layer",
-            "compare/heads",
+            "heads",
         ),
     ]
 
@@ -109,7 +109,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             f"From each vector a head makes three short ones of {size} numbers: a query (what am I "
             "looking for?), a key (what do I offer?) and a value (what do I hand over?).",
             "head",
-            "learn/ladder",
+            "split",
             "q",
             query,
         ),
@@ -118,7 +118,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             f"The query of {asks} times the key of {offers}, number by number, added up: "
             f"{head.scores[query, key]:.3g}. Every pair of tokens gets such a score.",
             "matrix",
-            "learn/ladder",
+            "scores",
             "scores",
             query,
             key,
@@ -128,7 +128,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             f"Scores are divided by √{size}, so that they do not grow with the size of the head: "
             f"{head.scaled[query, key]:.3g}.{hidden}",
             "matrix",
-            "learn/scaling",
+            "scaling",
             "scaled",
             query,
             key,
@@ -138,7 +138,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             "The softmax makes all numbers of a row positive and lets them add up to 1. "
             f"{asks} gives {head.weights[query, key]:.1%} of its attention to {offers}.",
             "matrix",
-            "learn/masking",
+            "masking",
             "weights",
             query,
             key,
@@ -148,7 +148,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             f"With these shares the values are added up: what {asks} takes home is mostly what the "
             "tokens with large weights hand over.",
             "matrix",
-            "learn/shapes",
+            "context",
             "context",
             query,
         ),
@@ -158,7 +158,7 @@ def _through_a_head(told: Told) -> list[Caption]:
             f"{head.added_norms[query]:.3g} to {asks}; all heads together add "
             f"{told.layer.norms['attention'][query]:.3g}.",
             "matrix",
-            "learn/shapes",
+            "output",
             "added",
             query,
         ),
@@ -174,7 +174,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
         f"vector of length {told.layer.norms['mlp_output'][query]:.3g}; neuron {strongest} writes "
         "most of it.",
         "layer",
-        "learn/block",
+        "layer",
     )
     if passed.next_token is None:
         return [
@@ -184,7 +184,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
                 f"After {spec.n_layers} layers every token has a vector that knows its sentence. "
                 "This model predicts nothing: its vectors are compared, searched and sorted.",
                 "whole",
-                "compare/word_pairs",
+                "word pairs",
             ),
         ]
     probability = float(passed.guess_probabilities[-1])
@@ -195,20 +195,20 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             "Every layer has weights of its own. Under each of them stands what the model would "
             "say if it had to stop there.",
             "whole",
-            "learn/block",
+            "lens",
         ),
         Caption(
             "The last row speaks",
             "The last token's vector is compared with every token of the vocabulary. The likeliest "
             f"to come next is “{passed.guesses[-1]}”, with a probability of {probability:.1%}.",
             "whole",
-            "learn/block",
+            "next token",
         ),
         Caption(
             "And again",
             "That token is written behind the text, and everything begins anew with one row more. "
             "Keys and values of the old rows need not be made again: that is the KV cache.",
             "whole",
-            "kv_cache/what_is_recomputed",
+            "cache",
         ),
     ]

@@ -73,5 +73,5 @@ export default function (component) {
       readout.textContent = text;
     },
   );
-  return forget;
+  return inPlaceOfTheLast(parentElement, forget);
 }

@@ -648,8 +648,8 @@ export default function (component) {
   arrange();
   const stopWatching = onNewWidth(scroll, arrange);
 
-  return () => {
+  return inPlaceOfTheLast(parentElement, () => {
     stopWatching();
     forget();
-  };
+  });
 }

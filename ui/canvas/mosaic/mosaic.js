@@ -620,9 +620,9 @@ export default function (component) {
     hasItsHeight(parentElement);
   });
 
-  return () => {
+  return inPlaceOfTheLast(parentElement, () => {
     alive = false;
     stopWatching();
     forget();
-  };
+  });
 }

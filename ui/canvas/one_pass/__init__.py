@@ -30,8 +30,8 @@ def one_pass(
 ) -> None:
     """Draw a pass. `codes`: the deflated weights of all heads, as `serving.codes` packs them.
 
-    callbacks: `on_opened_change`, when a layer or head is walked into ("12 3"), and
-    `on_switched_change`, when a part is switched ("F3 L3H1", or "nothing" when all are on).
+    callbacks: `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`,
+    when a part is switched ("F3 L3H1", or "nothing" when all are on).
     """
     canvas.draw(packed(header, numbers, codes), key=key, **callbacks)
 

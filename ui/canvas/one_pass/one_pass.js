@@ -3,6 +3,7 @@
 // matrix, a cell. All text reaches the page through textContent or fillText.
 
 const WALK_MS = 320,
+  QUIET_MS = 600, // after the last step its place is written into the address
   TERMS = 4;
 
 /** @param {Uint8Array<ArrayBuffer>} deflated */
@@ -11,7 +12,7 @@ async function inflate(deflated) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** @typedef {{ map: PassData, place: Place, ghost: PassData | null }} Before what was drawn last */
+/** @typedef {{ map: PassData, place: Place, ghost: PassData | null, items: Map<string, Item> }} Before what was drawn last */
 
 /** @type {(one: PassData, other: PassData) => boolean} whether one can move into the other */
 const sameKind = (one, other) =>
@@ -21,8 +22,8 @@ const sameKind = (one, other) =>
 function ghostOf(before, map) {
   if (!before) return null;
   if (map.off.length) return before.map.off.length ? before.ghost : before.map;
-  const sameText = before.map.labels.join("\n") === map.labels.join("\n");
-  return before.map.off.length || sameText ? null : before.map;
+  if (before.map.off.length) return null;
+  return before.map.labels.join("\n") === map.labels.join("\n") ? before.ghost : before.map;
 }
 
 /** @param {StreamlitComponent & { key?: string }} component */
@@ -50,18 +51,19 @@ export default function (component) {
   /** @type {Opened | null} */
   let opened = null;
   // Streamlit calls this function anew with new data; what the visitor had come to stays.
-  const figure = /** @type {HTMLElement & { before?: Before }} */ (find(".one-pass"));
-  const before = figure.before && sameKind(figure.before.map, map) ? figure.before : null;
+  const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
+  const before = figure.lastDrawn && sameKind(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
   /** @type {Place} */
-  let place = before?.place ?? {
-    level: "whole",
-    layer: Math.floor(map.layers / 2),
-    head: 0,
-    matrix: "weights",
-    token: tokens - 1,
-    row: tokens - 1,
-    column: 0,
-  };
+  let place = before?.place ??
+    map.place ?? {
+      level: "whole",
+      layer: Math.floor(map.layers / 2),
+      head: 0,
+      matrix: "weights",
+      token: tokens - 1,
+      row: tokens - 1,
+      column: 0,
+    };
   const ghost = ghostOf(before, map);
   /** @type {Size} */
   let size;
@@ -69,6 +71,7 @@ export default function (component) {
   let items = new Map(),
     /** @type {Map<string, Item>} */ from = new Map(),
     /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
+  let asking = 0; // a timer, of the last step
   let began = 0,
     frame = 0,
     flow = before ? 0 : 1; // how far the ribbons have come from their old widths
@@ -183,6 +186,7 @@ export default function (component) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, size.width, size.height);
     paint(context, sceneNow());
+    figure.lastDrawn = { map, place, ghost, items };
   }
 
   /** @type {() => Map<string, Item & { origin?: string }>} everything where it lies in the end */
@@ -232,14 +236,19 @@ export default function (component) {
 
   /** @param {Partial<Place>} change */
   function go(change) {
-    const before = place;
     place = { ...place, ...change };
-    const asks =
-      place.level !== "whole" &&
-      (before.level === "whole" || before.layer !== place.layer || before.head !== place.head);
-    if (asks && !(opened?.layer === place.layer && opened.head === place.head))
-      setTriggerValue("opened", `${place.layer} ${place.head}`);
+    const open = opened?.layer === place.layer && opened.head === place.head;
+    clearTimeout(asking);
+    if (place.level !== "whole" && !open) askForPlace();
+    else asking = setTimeout(askForPlace, QUIET_MS);
     walk();
+  }
+
+  /** Tell the server where the visitor is: it sends the layer and the head, and writes the address. */
+  function askForPlace() {
+    const { level, matrix, layer, head, row, column, token } = place;
+    const told = figure.dataset.told ?? -1;
+    setTriggerValue("place", [level, matrix, layer, head, row, column, token, told].join(" "));
   }
 
   const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
@@ -353,20 +362,19 @@ export default function (component) {
     const part = partHere(),
       isOff = (/** @type {string} */ name) => map.off.includes(name);
     const inHead = place.level === "head" || place.level === "matrix",
-      what = inHead ? "this head" : "the feed-forward network";
+      what = inHead ? "head" : "feed-forward";
     const show = (/** @type {string} */ selector, /** @type {boolean} */ there, text = "") => {
       button(selector).hidden = !there;
       if (text) button(selector).textContent = text;
     };
     show(".switch-part", !!part, `Switch ${what} ${isOff(part) ? "on" : "off"}`);
-    const mask = isOff("mask") ? "Put the mask back" : "Take the mask away";
+    const mask = isOff("mask") ? "Mask on" : "Mask off";
     show(".switch-mask", inHead && map.decoder, mask);
-    show(".switch-scale", inHead, isOff("scale") ? "Divide by √d again" : "Do not divide by √d");
+    show(".switch-scale", inHead, isOff("scale") ? "÷ √d on" : "÷ √d off");
     show(".all-on", map.off.length > 0);
   }
 
   function tell() {
-    figure.before = { map, place, ghost };
     tellSwitches();
     readout.textContent = said();
     const { level, layer, head, matrix } = place;
@@ -476,10 +484,11 @@ export default function (component) {
 
   function measure() {
     size = sizeOf(map, Math.max(holder.clientWidth, 300));
-    if (flow < 1) items = placed();
+    if (before && !items.size) items = before.items; // the walk goes on from there
     walk(flow < 1);
   }
 
+  figure.dataset.told ??= String(map.place?.told ?? -1);
   const story = teller(parentElement, find(".one-pass"), listen, go);
   listen(canvas, "pointermove", onMove);
   listen(canvas, "click", onClick);
@@ -526,9 +535,10 @@ export default function (component) {
     hasItsHeight(parentElement);
   });
 
-  return () => {
+  return inPlaceOfTheLast(parentElement, () => {
     cancelAnimationFrame(frame);
+    clearTimeout(asking);
     stopWatching();
     forget();
-  };
+  });
 }

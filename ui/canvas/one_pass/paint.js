@@ -163,11 +163,7 @@ function paintRibbons(context, scene) {
   if (alpha <= 0) return;
   const { norms, ghostNorms } = scene,
     longest = Math.log1p(Math.max(extent(norms), ghostNorms ? extent(ghostNorms) : 0));
-  const wide = (
-    /** @type {number} */ state,
-    /** @type {number} */ token,
-    lengths = norms,
-  ) => {
+  const wide = (/** @type {number} */ state, /** @type {number} */ token, lengths = norms) => {
     const share = Math.log1p(lengths[state * tokens + token]) / longest;
     return THINNEST + share * share * (size.pitch * 0.62 - THINNEST);
   };

@@ -230,9 +230,9 @@ export default function (component) {
   if (now - replay.moment > 100) replay.moment = now; // it waited for data
   tick(now);
   const stopWatching = onNewWidth(scroll, draw);
-  return () => {
+  return inPlaceOfTheLast(parentElement, () => {
     cancelAnimationFrame(frame);
     stopWatching();
     forget();
-  };
+  });
 }

@@ -118,5 +118,5 @@ export default function (component) {
       readout.textContent = text;
     },
   );
-  return forget;
+  return inPlaceOfTheLast(parentElement, forget);
 }

@@ -60,6 +60,21 @@ function hearing() {
   };
 }
 
+/** @type {WeakMap<object, () => void>} how the drawing that an element holds is ended */
+const ENDS = new WeakMap();
+
+/**
+ * End the drawing that was at this element before. Streamlit calls a drawing's function again for new
+ * data, but its end only when it leaves the page: without this all earlier ones would go on listening,
+ * and keep their data.
+ * @type {(root: HTMLElement | ShadowRoot, end: () => void) => () => void}
+ */
+function inPlaceOfTheLast(root, end) {
+  ENDS.get(root)?.();
+  ENDS.set(root, end);
+  return end;
+}
+
 /**
  * Call `draw` whenever the element has a new width: drawing itself changes the height.
  * @type {(element: HTMLElement, draw: () => void) => () => void}

@@ -1034,9 +1034,9 @@ export default function (component) {
     drawLines([]);
   });
 
-  return () => {
+  return inPlaceOfTheLast(parentElement, () => {
     window.clearTimeout(sweep);
     stopWatching();
     forget();
-  };
+  });
 }
