@@ -241,6 +241,7 @@ def _marked(pattern: str) -> str:
 
 PATHS = [
     "/",
+    "/one-pass",
     "/heads",
     "/side-by-side",
     "/ablate",

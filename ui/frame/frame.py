@@ -10,7 +10,7 @@ import streamlit as st
 
 from serving import models, warmup
 from ui.canvas.component import about
-from ui.frame import history, next_page, sections
+from ui.frame import next_page, sections
 from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
@@ -28,4 +28,3 @@ try:
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
 next_page.next_page(pages.values(), current)
-history.one_entry_a_page(key="history")

@@ -2,10 +2,7 @@
 // A page that is opened is one entry in the browser's history, and keeps its address. Streamlit
 // adds an entry whenever Python changes the parameters of the open page; and when a link leads to
 // another page, it takes the parameters from the page that is left before it opens the other.
-export default function () {
-  const key = "attentionLabHistory";
-  if (key in window) return;
-  Object.defineProperty(window, key, { value: true });
+{
   const push = history.pushState.bind(history);
   /** @type {URL | null} the page that is being left, as it was when its link was clicked */
   let left = null;

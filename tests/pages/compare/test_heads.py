@@ -43,8 +43,6 @@ def components(site: AppTest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for element in site.get("bidi_component"):
         proto = element.proto
-        if proto.WhichOneof("data") is None:  # the browser's history
-            continue
         if proto.WhichOneof("data") != "bytes":
             found["arrangement"] = json.loads(proto.json)
             continue
