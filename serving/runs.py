@@ -187,6 +187,7 @@ def recorded(
     norms = [
         value_norms(record.v, core.out_weight(layer))[0] for layer, record in enumerate(records)
     ]
+    added = [record.output for record in records if record.output is not None]  # all have one
     return RunTensors(
         weights=_stacked([record.weights[0] for record in records]),
         q=_stacked([record.q[0] for record in records]),
@@ -194,7 +195,7 @@ def recorded(
         v=_stacked([record.v[0] for record in records]),
         value_norms=_stacked(norms),
         states=_stacked([state[0] for state in states]),
-        attention_norms=_stacked([token_norms(record.output[0]) for record in records]),
+        attention_norms=_stacked([token_norms(output[0]) for output in added]),
         mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in layers]),
     )
 

@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from pages.start.one_pass import picture
+from pages.start.one_pass import picture, tables
 from pages.start.one_pass.story import Told
 from serving import models, one_pass, visit
 from serving.limits import MAX_SWITCHED_CHARACTERS
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 from ui.widgets.settings import settings
 
 st.title("One pass")
@@ -75,3 +76,30 @@ picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
 query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
 picture.open_in(PICTURE, told, text)
+
+with st.expander("The picture as tables"):
+    token = len(passed.run.tokens) - 1 if place is None else int(place["token"])
+    token = min(token, len(passed.run.tokens) - 1)
+    label = head_picture.isolated(passed.run.tokens.labels[token])
+    st.text(f"Lengths of the vector of token {token}, “{label}”, through all layers:")
+    lengths = {name: "{:.4g}" for name in tables.LENGTHS}
+    plain_table(tables.layers(passed, token), "One token through all layers", lengths, most=388)
+    likeliest = tables.next_tokens(passed)
+    if likeliest is not None:
+        plain_table(likeliest, "The likeliest next tokens", {"logit": "{:.4g}"})
+
+with st.expander("How to read this"):
+    st.markdown(
+        "- A **ribbon** is the vector of one token on its way through all layers (the residual "
+        "stream). It is as wide as the vector is long, on a logarithmic scale.\n"
+        "- A **layer** has two halves. Blue: what attention adds to each token. Orange: what the "
+        "feed-forward network adds. More colour is more, again on a logarithmic scale.\n"
+        "- Under each layer stands what the model would say if it ended there (logit lens).\n"
+        "- Walk in with a click or Enter: layer, head, matrix. **Arrows** go to the next layer, "
+        "head, step or cell; **Escape** goes out. The framed cells are what the number was "
+        "computed from.\n"
+        "- **Switch** a head or a feed-forward network off, or the mask, or the division by √d: "
+        "the model runs again. Thin lines are what was there before.\n"
+        "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "
+        "tokens. A mark shows where a bar ended without them."
+    )

@@ -21,6 +21,10 @@ SAYS = (
     "attention adds to it, orange what the feed-forward network adds; more colour is more."
 )
 
+SAYS_OF_A_HEAD = (
+    "A row is a token. In q, k, v and context a column is one number of the head's vectors; in "
+    "scores and weights it is a token that is looked at."
+)
 
 PLACE = "one_pass_at"  # the parameter of the address
 _LEVELS = ("whole", "layer", "head", "matrix")
@@ -124,6 +128,7 @@ def open_in(picture: str, told: Told, text: str) -> None:
         text, told.passed.run.model, layer.layer, head.head, query=told.query, key=told.key
     )
     header = {
+        "says": SAYS_OF_A_HEAD,
         "picture": picture,
         "layer": layer.layer,
         "head": head.head,

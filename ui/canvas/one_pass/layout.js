@@ -20,7 +20,7 @@
  *   largestAdded: number,
  * }} PassData
  */
-/** @typedef {{ picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
+/** @typedef {{ says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
 /**
  * An item of the picture. `alpha`: 0 is not there. `rank`: what is drawn later lies above.
  * @typedef {{

@@ -478,7 +478,8 @@ export default function (component) {
   function receive() {
     opened = window.attentionLabOpened?.get(map.picture) ?? null;
     for (const name of images.keys()) if (name.startsWith("step ")) images.delete(name);
-    if (size) walk();
+    if (!size) return; // what follows is done once the weights are unpacked
+    walk();
     if (opened) story.retell(opened.captions);
   }
 
@@ -510,7 +511,8 @@ export default function (component) {
       size && {
         draw: (context) => paint(context, sceneNow()),
         ...{ width: size.width, height: size.height, element: canvas },
-        ...{ title: map.title, says: map.says, about: map.about, name: "one-pass" },
+        ...{ title: map.title, about: map.about, name: "one-pass" },
+        says: opened && to.has("step q") ? opened.says : map.says,
       },
     (text) => {
       readout.textContent = text;

@@ -1,0 +1,184 @@
+"""One pass in a browser: walked into and out, told as a story, switched, read by pointing."""
+
+import re
+
+import pytest
+import torch
+from playwright.sync_api import Locator, Page, expect
+
+from attention_core.experiments.start.one_pass import Switched, switched_pass
+from benchmarks.browser import Site
+from serving import models
+from serving.one_pass import one_pass, open_head
+from tests.helpers.browser import open_page, press, written
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.visitors import settled
+
+TEXT = "Nine grey geese fly over the lake"
+LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
+N_CAPTIONS = 14
+
+
+def open_picture(page: Page, site: Site, link: str = LINK) -> Locator:
+    open_page(page, site, link, "One pass")
+    canvas = page.locator("figure.one-pass canvas")
+    expect(canvas).to_have_attribute("data-painted", "true")
+    settled(page)
+    return canvas
+
+
+def at(picture: Locator, level: str) -> list[str]:
+    """The parts of the place, once the walk leads to this level and the server has answered."""
+    expect(picture).to_have_attribute("data-place", re.compile(f"^{level} "))
+    settled(picture.page)
+    return (picture.get_attribute("data-place") or "").split()
+
+
+def read(page: Page, pattern: str) -> float:
+    """A number of what is read, by a regular expression with one group."""
+    readout = page.locator("figure.one-pass .readout")
+    expect(readout).to_have_text(re.compile(pattern))
+    return written(re.search(pattern, readout.inner_text())[1])  # type: ignore[index]
+
+
+def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site):
+    picture = open_picture(page, site)
+    out = page.locator("figure.one-pass .out")
+    expect(out).to_be_disabled()
+    press(picture, "ArrowRight", "Enter")
+    layer = at(picture, "layer")[1]
+    press(picture, "ArrowRight", "Enter", "Enter")  # head 1, then its weights
+    at(picture, "matrix")
+    press(picture, "ArrowLeft", "ArrowUp", "ArrowRight")
+    *_, row, column, _ = at(picture, "matrix")
+    expected = open_head(one_pass(DECODER, TEXT).run, int(layer), 1).weights[int(row), int(column)]
+    shown = read(page, rf"weights, L{layer}H1, \[{row}, {column}\].*: ([-−\d.e]+) = ")
+    assert shown == pytest.approx(float(expected), rel=1e-5)
+    expect(page).to_have_url(re.compile(rf"one_pass_at=matrix\+weights\+{layer}\+1\+{row}"))
+    press(picture, "Escape")
+    at(picture, "head")
+    press(picture, "Escape")
+    at(picture, "layer")
+    press(out, "Enter")
+    at(picture, "whole")
+
+
+def test_the_story_from_first_to_last_with_a_lesson_and_back(page: Page, site: Site):
+    open_picture(page, site)
+    figure = page.locator("figure.one-pass")
+    press(figure.get_by_role("button", name="Tell me the story"), "Enter")
+    following = figure.get_by_role("button", name="Next")
+    titles = set()
+    for number in range(1, N_CAPTIONS + 1):
+        expect(figure.locator(".count")).to_have_text(f"{number} of {N_CAPTIONS}")
+        titles.add(figure.locator(".caption-title").inner_text())
+        if number == 8:
+            expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+7$"))
+            settled(page)
+            there, said = page.url, figure.locator(".caption-text").inner_text()
+            figure.get_by_role("link", name="Learn this").click()
+            expect(page.get_by_role("heading", name="Masking and dropout")).to_be_visible()
+            expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+            settled(page)
+            page.go_back()
+            expect(figure.locator(".caption-text")).to_have_text(said)
+            settled(page)
+            assert page.url == there
+        if number < N_CAPTIONS:
+            press(following, "Enter")
+    assert len(titles) == N_CAPTIONS
+    expect(following).to_be_disabled()
+    press(figure.get_by_role("button", name="End the story"), "Enter")
+    expect(figure.locator(".story")).to_be_hidden()
+
+
+def test_a_head_is_switched_off_and_on_again(page: Page, site: Site):
+    picture = open_picture(page, site)
+    press(picture, "Enter", "Enter")
+    _, layer, head, *_ = at(picture, "head")
+    press(page.get_by_role("button", name="Switch head off"), "Enter")
+    expect(page).to_have_url(re.compile(f"one_pass_off=L{layer}H{head}"))
+    expect(page.get_by_role("button", name="Switch head on")).to_be_visible()
+    at(picture, "head")  # nobody was thrown out
+    press(picture, "Escape", "Escape")
+    at(picture, "whole")
+    switched = Switched(heads=frozenset({(int(layer), int(head))}))
+    ids = torch.tensor([one_pass(DECODER, TEXT).run.tokens.ids])
+    with torch.inference_mode():
+        _, layers = switched_pass(models.get(DECODER).core, ids, switched)
+    output = layers[int(layer)].attention.output
+    assert output is not None
+    shown = read(page, r"attention adds ([\d.]+)")
+    assert shown == pytest.approx(float(output[0, -1].norm()), rel=1e-3)
+    press(page.get_by_role("button", name="All on"), "Enter")
+    expect(page).not_to_have_url(re.compile("one_pass_off"))
+
+
+def test_temperature_and_top_k_move_the_bars(page: Page, site: Site):
+    picture = open_picture(page, site)
+    pixels = "canvas => canvas.toDataURL()"
+    pictures = {picture.evaluate(pixels)}
+    for control, key, said in ((".temperature", "ArrowRight", "1.1"), (".top-k", "Home", "1")):
+        press(page.locator(f"figure.one-pass {control}"), key)
+        expect(page.locator(f"figure.one-pass {control} + output")).to_have_text(said)
+        pictures.add(picture.evaluate(pixels))
+    assert len(pictures) == 3
+
+
+def test_an_encoder_predicts_nothing_and_hides_nothing(page: Page, site: Site):
+    picture = open_picture(page, site, f"/one-pass?one_pass_model={ENCODER}")
+    expect(page.locator("figure.one-pass .next")).to_be_hidden()
+    press(picture, "Enter", "Enter")
+    at(picture, "head")
+    expect(page.get_by_role("button", name="Mask off")).to_be_hidden()
+    expect(page.get_by_role("button", name="÷ √d off")).to_be_visible()
+
+
+def test_on_a_phone_layers_go_down_and_a_tap_walks_in(phone: Page, site: Site):
+    picture = open_picture(phone, site)
+    box = picture.bounding_box()
+    assert box is not None
+    assert box["width"] <= 390 < box["height"]
+    picture.click(position={"x": box["width"] * 0.3, "y": box["height"] * 0.5})
+    at(picture, "layer")
+    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_who_wants_no_motion_is_there_at_once(own_page: Page, site: Site):
+    own_page.emulate_media(reduced_motion="reduce")
+    picture = open_picture(own_page, site)
+    walked = own_page.evaluate(
+        """async () => {
+          const canvas = document.querySelector("figure.one-pass canvas") ?? [...
+            document.querySelectorAll("*")].map((e) => e.shadowRoot?.querySelector(
+            "figure.one-pass canvas")).find(Boolean);
+          canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+          const first = canvas.toDataURL();
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          return canvas.hasAttribute("data-walking") || first === "";
+        }"""
+    )
+    assert walked is False
+    at(picture, "layer")
+
+
+def test_only_the_last_of_a_picture_s_drawings_listens(own_page: Page, site: Site):
+    """Streamlit calls a drawing's function again for new data."""
+    own_page.add_init_script(
+        """window.ears = [];
+        const listen = EventTarget.prototype.addEventListener;
+        EventTarget.prototype.addEventListener = function (name, handler, options) {
+          if (this.tagName === "CANVAS" && name === "keydown") window.ears.push(options.signal);
+          return listen.call(this, name, handler, options);
+        };"""
+    )
+    picture = open_picture(own_page, site)
+    press(picture, "Enter")
+    at(picture, "layer")
+    press(picture, "ArrowRight", "Enter")
+    at(picture, "head")
+    drawings, listening = own_page.evaluate(
+        "[window.ears.length, window.ears.filter((signal) => !signal.aborted).length]"
+    )
+    assert drawings > 1
+    assert listening == 1

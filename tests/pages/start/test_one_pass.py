@@ -1,0 +1,145 @@
+"""One pass: its picture, story, tables and places against the tensors of the pass."""
+
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.start.one_pass import lessons, picture
+from serving import models
+from tests.helpers.apptest import VIEWS, messages, open_page, plain_tables
+from tests.helpers.bundled_models import DECODER, ENCODER
+
+PAGE = "pages/start/one_pass/page.py"
+TEXT = "Nine grey geese fly"
+LAYER, HEAD = 7, 4
+Arrays = dict[str, np.ndarray]
+
+
+def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
+    """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
+    found = []
+    for element in site.get("bidi_component"):
+        data = element.proto.bytes
+        length = int.from_bytes(data[:4], "little")
+        header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
+        arrays, start = {}, 0
+        for name, shape in header["arrays"]:
+            end = start + 4 * int(np.prod(shape))
+            arrays[name] = np.frombuffer(body[start:end], "<f4").reshape(shape)
+            start = end
+        found.append((header, arrays))
+    return found
+
+
+def opened(site: AppTest, model: str, **query: str) -> AppTest:
+    parameters = {"text": TEXT, "model": model, "layer": str(LAYER - 3), "head": str(HEAD)} | query
+    return open_page(site, PAGE, **{f"one_pass_{name}": v for name, v in parameters.items()})
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
+    opened(site, name)
+    assert not site.exception
+    assert not messages(site)
+    (whole, numbers), (head, open_numbers) = drawn(site)
+    model = models.get(name)
+    ids = model.tokenizer.encode(TEXT).ids
+    with torch.inference_mode():
+        output = model.core(torch.tensor([ids]), record=True)
+    assert (whole["layers"], whole["heads"]) == (len(output.layers), output.records[0].q.shape[1])
+    norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
+    np.testing.assert_allclose(numbers["state_norms"], norms, rtol=1e-5)
+    mlp = torch.stack([layer.mlp_output[0].norm(dim=-1) for layer in output.layers])
+    np.testing.assert_allclose(numbers["mlp_norms"], mlp, rtol=1e-5)
+    assert (head["layer"], head["head"]) == (LAYER - 3, HEAD)
+    record = output.records[LAYER - 3]
+    np.testing.assert_allclose(open_numbers["weights"], record.weights[0, HEAD], atol=1e-6)
+    np.testing.assert_allclose(open_numbers["context"], record.context[0, HEAD], atol=1e-5)
+    assert len(head["captions"]) == (12 if name == ENCODER else 14)
+    assert all(caption["text"] and caption["title"] for caption in head["captions"])
+
+
+def test_the_tables_are_the_picture(site: AppTest):
+    opened(site, DECODER)
+    (_, numbers), _ = drawn(site)
+    table, likeliest = plain_tables(site)
+    np.testing.assert_allclose(table["comes in"], numbers["state_norms"][:-1, -1], rtol=1e-3)
+    np.testing.assert_allclose(
+        table["attention adds"], numbers["attention_norms"][:, -1], rtol=1e-3
+    )
+    np.testing.assert_allclose(table["probability"], numbers["guess_probabilities"][1:], atol=1e-4)
+    logits, log_sum = numbers["next_logits"][:10], numbers["log_sums"][9]
+    np.testing.assert_allclose(likeliest["probability"], np.exp(logits - log_sum), atol=1e-4)
+
+
+def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
+    opened(site, DECODER, off=f"F{LAYER} L2H1 mask")
+    (header, numbers), _ = drawn(site)
+    assert header["off"] == [f"F{LAYER}", "L2H1", "mask"]
+    assert header["causal"] is False
+    assert not numbers["mlp_norms"][LAYER].any()
+    assert numbers["mlp_norms"][LAYER + 1].all()
+
+
+@pytest.mark.parametrize("off", ["L99H0", "<img src=x onerror=alert(1)>", "F30", "mask nothing"])
+def test_a_part_that_the_model_does_not_have_is_said_and_stays_in_the_box(site: AppTest, off: str):
+    opened(site, DECODER, off=off)
+    assert len(messages(site)) == 1
+    assert site.text_input("one_pass_off").value == off
+    assert drawn(site)[0][0]["off"] == []
+
+
+def test_a_place_is_read_as_it_is_written():
+    text = "matrix scores 12 3 5 2 4 -1"
+    place = picture.place_of(text)
+    assert place is not None
+    assert (place["level"], place["matrix"]) == ("matrix", "scores")
+    assert (place["row"], place["told"]) == (5, -1)
+    assert picture.written(place) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "whole",
+        "cellar q 0 0 0 0 0 0",
+        "head bones 0 0 0 0 0 0",
+        "matrix scores 12 3 5 2 4 -1 1",
+        "matrix scores 12 3 5 2 4 x",
+        "matrix scores 12 3 5 2 4 99999",
+    ],
+)
+def test_what_is_no_place_is_none(text: str):
+    assert picture.place_of(text) is None
+
+
+def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
+    opened(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
+    place = drawn(site)[0][0]["place"]
+    assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
+
+
+OF_A_DECODER = {"lens", "next token", "cache"}
+
+
+@pytest.mark.parametrize(
+    ("model", "lesson"),
+    [(DECODER, lesson) for lesson in lessons.LESSONS]
+    + [(ENCODER, lesson) for lesson in sorted(lessons.LESSONS.keys() - OF_A_DECODER)],
+)
+def test_a_lesson_takes_all_that_its_address_gives_it(site: AppTest, lesson: str, model: str):
+    subject = lessons.Subject(TEXT, model, LAYER - 3, HEAD, query=3, key=1)
+    address = urlsplit(lessons.address(lesson, subject))
+    name = address.path[1:].replace("-", "_")
+    [view] = [view for view in VIEWS if view.endswith(f"/{name}/page.py")]
+    open_page(site, view, **dict(parse_qsl(address.query)))
+    assert not site.exception
+    assert not site.toast  # a value that was refused
+    boxes = [box.value for kind in ("text_input", "text_area") for box in site.get(kind)]
+    assert TEXT in boxes
