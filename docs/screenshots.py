@@ -23,6 +23,7 @@ def main() -> None:
         watch(page)
         for name, path, shown in (
             ("home", "/", "figure.heatmap canvas"),
+            ("one_pass", "/one-pass", "figure.one-pass canvas[data-painted]"),
             ("heads", "/heads", "figure.mosaic canvas"),
             ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
             ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),

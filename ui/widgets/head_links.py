@@ -20,6 +20,10 @@ def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | No
     name = str(HeadId(choice.layer, choice.head))
     # what the link says, and the parameters of the page's address without their prefix
     pages = {
+        "start/one_pass": (
+            "Whole pass",
+            {"text": text, "model": model, "layer": layer, "head": head},
+        ),
         "compare/heads": (
             "All heads",
             {"text": text, "model": model, "layer": layer, "head": head} | numbers,

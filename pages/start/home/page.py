@@ -43,6 +43,7 @@ else:
             st.markdown("This head on other pages:")
             head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
 
+WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
@@ -88,6 +89,7 @@ def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
 left, middle, right = st.columns([2, 1, 1], gap="large")
 with left:
     n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
+    cards("A whole model", WHOLE, 1)
     cards("Learn, in this order", LEARN, 2)
     st.markdown(f":small[{n_answered} of {n_questions} questions answered in this visit.]")
     cards("Generate, and the weights", MORE, 2)
