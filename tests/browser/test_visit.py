@@ -186,6 +186,7 @@ def test_a_page_is_one_entry_and_keeps_its_address(own_page: Page, site: Site):
     press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
     expect_parameter(page, "scaling_layer", "5")
     assert "heads_" not in page.url
+    settled(page)  # a run that is left goes on writing its page's address
     page.go_back()
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
     expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", "5")

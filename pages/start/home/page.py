@@ -89,11 +89,11 @@ def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
 left, middle, right = st.columns([2, 1, 1], gap="large")
 with left:
     n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
-    cards("A whole model", WHOLE, 1)
     cards("Learn, in this order", LEARN, 2)
     st.markdown(f":small[{n_answered} of {n_questions} questions answered in this visit.]")
     cards("Generate, and the weights", MORE, 2)
 with middle:
+    cards("A whole model", WHOLE, 1)
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
