@@ -2,9 +2,9 @@
 
 Sent by the page's script, the style sheet would come after the title, which would be painted in
 one place and then jump to another. `style.css` holds what no option of the theme decides,
-`history.js` makes an opened page one entry in the browser's history, `top_down.js` shows a page
-from the top down, `keep_place.js` keeps a visitor's place when a page gets shorter, `copy.js`
-serves the buttons that copy code.
+`color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
+one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
+keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("history.js", "top_down.js", "keep_place.js", "copy.js")
+_SCRIPTS = ("color_scheme.js", "history.js", "top_down.js", "keep_place.js", "copy.js")
 SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
 STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
 # Behind the styles of the head: of two rules that are equally strong the later one holds.
