@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from pages.compare.heads import lines
 from pages.compare.heads.offline import Part, page
 from tests.helpers.browser import last_number, read_cell
 from tests.helpers.visitors import tell_when_settled
-from ui.canvas import heatmap, lines
+from ui.canvas import heatmap
 
 pytestmark = pytest.mark.browser
 

@@ -59,7 +59,7 @@ PICTURE = "one_pass_picture"
 def walk() -> None:
     """Where the visitor has walked to stands in the settings and in the address."""
     place = picture.place_of(str(st.session_state[PICTURE].get("place") or ""))
-    if place is not None:
+    if place is not None and picture.is_in(place, passed):
         st.session_state["one_pass_layer"] = place["layer"]
         st.session_state["one_pass_head"] = place["head"]
         st.query_params[picture.PLACE] = picture.written(place)
@@ -72,6 +72,10 @@ def switch() -> None:
 
 
 place = picture.place_of(st.query_params.get(picture.PLACE, ""))
+if place is not None and not (
+    picture.is_in(place, passed) and (place["layer"], place["head"]) == (layer, head)
+):
+    place = None  # of another text, model or head
 picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
 query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
@@ -79,7 +83,6 @@ picture.open_in(PICTURE, told, text)
 
 with st.expander("The picture as tables"):
     token = len(passed.run.tokens) - 1 if place is None else int(place["token"])
-    token = min(token, len(passed.run.tokens) - 1)
     label = head_picture.isolated(passed.run.tokens.labels[token])
     st.text(f"Lengths of the vector of token {token}, “{label}”, through all layers:")
     lengths = {name: "{:.4g}" for name in tables.LENGTHS}

@@ -13,7 +13,7 @@ from pages.start.one_pass.story import Told, captions
 from serving.cache import kept
 from serving.codes import coded
 from serving.limits import PACKED_CACHE_BYTES
-from serving.one_pass import OnePass
+from serving.one_pass import N_STRIP, OnePass
 from ui.canvas import one_pass
 
 SAYS = (
@@ -46,6 +46,20 @@ def place_of(text: str) -> Place | None:
         return None
     numbers = dict(zip(_NUMBERS, map(int, parts[2:]), strict=True))
     return {"level": parts[0], "matrix": parts[1], **numbers}
+
+
+def is_in(place: Place, passed: OnePass) -> bool:
+    """Whether the pass has the place: a shorter text or another model may not have it."""
+    n_layers, n_heads, n_tokens, size = passed.run.q.shape
+    columns = {"scores": n_tokens, "scaled": n_tokens, "weights": n_tokens, "added": N_STRIP}
+    limits = {
+        "layer": n_layers,
+        "head": n_heads,
+        "row": n_tokens,
+        "column": columns.get(str(place["matrix"]), size),
+        "token": n_tokens,
+    }
+    return all(0 <= int(place[name]) < limit for name, limit in limits.items())
 
 
 def written(place: Place) -> str:

@@ -125,6 +125,17 @@ def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0", "q 4 4 0 64 0", "q 4 4 0 0 99",
+     "weights 5 4 0 0 0"],
+)  # fmt: skip
+def test_a_place_that_the_pass_does_not_have_is_left_out(site: AppTest, place: str):
+    opened(site, DECODER, at=f"matrix {place} -1")  # layer 4, head 4
+    assert not site.exception
+    assert drawn(site)[0][0]["place"] is None
+
+
 OF_A_DECODER = {"lens", "next token", "cache"}
 
 
