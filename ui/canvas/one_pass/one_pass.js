@@ -355,7 +355,13 @@ export default function (component) {
   function toggle(part) {
     const off = new Set(map.off);
     if (!off.delete(part)) off.add(part);
-    setTriggerValue("switched", [...off].sort().join(" ") || "nothing");
+    switchTo([...off].sort().join(" ") || "nothing");
+  }
+
+  /** @param {string} off what is off from now on; a place that comes after it would replace it */
+  function switchTo(off) {
+    clearTimeout(asking);
+    setTriggerValue("switched", off);
   }
 
   function tellSwitches() {
@@ -499,7 +505,7 @@ export default function (component) {
   listen(find(".switch-part"), "click", () => toggle(partHere()));
   listen(find(".switch-mask"), "click", () => toggle("mask"));
   listen(find(".switch-scale"), "click", () => toggle("scale"));
-  listen(find(".all-on"), "click", () => setTriggerValue("switched", "nothing"));
+  listen(find(".all-on"), "click", () => switchTo("nothing"));
   listen(find(".temperature"), "input", tellNext);
   listen(find(".top-k"), "input", tellNext);
   listen(window, "attention-lab-opened", receive);
