@@ -15,12 +15,6 @@ const MIN_TILE = 14,
   LARGE_TILE = 190;
 const MIN_CAPTIONED = 68; // "10.11: 6.78" fits below it
 
-/** @param {Uint8Array<ArrayBuffer>} deflated */
-async function inflate(deflated) {
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 /** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
 /**
  * As pages/compare/heads/mosaic.py describes it.

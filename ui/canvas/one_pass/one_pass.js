@@ -6,12 +6,6 @@ const WALK_MS = 320,
   QUIET_MS = 600, // after the last step its place is written into the address
   TERMS = 4;
 
-/** @param {Uint8Array<ArrayBuffer>} deflated */
-async function inflate(deflated) {
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 /** @typedef {{ map: PassData, place: Place, ghost: PassData | null, items: Map<string, Item> }} Before what was drawn last */
 
 /** @type {(one: PassData, other: PassData) => boolean} whether one can move into the other */

@@ -22,6 +22,12 @@ function unpackFloats(data) {
   return { ...header, values: new Float32Array(body.buffer, body.byteOffset) };
 }
 
+/** @param {Uint8Array<ArrayBuffer>} deflated */
+async function inflate(deflated) {
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
 // The one way in which a drawing writes a number: with a real minus sign, and as a decimal, but for
 // sizes that would need many zeros.
 const MOST_ZEROS = 1e-5,
