@@ -15,8 +15,10 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit.runtime import memory_media_file_storage
 
 from serving.limits import SWITCH_SECONDS
+from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer
 from ui.frame.security_headers import SecurityHeaders
 
@@ -27,4 +29,6 @@ sys.setswitchinterval(SWITCH_SECONDS)
 
 FRAME = Path(__file__).parent / "ui" / "frame" / "frame.py"
 
+# Streamlit has no option for where files are kept: it looks for this name when the site starts.
+memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
 app = st.App(FRAME, middleware=[Middleware(SecurityHeaders), Middleware(FirstAnswer)])

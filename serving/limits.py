@@ -51,6 +51,10 @@ MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each gener
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
+# ---- memory of files made on a click, in bytes
+
+KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
+
 # ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
 
 MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small

@@ -1,0 +1,47 @@
+"""Files that are made on a click, and how long they stay."""
+
+import pytest
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
+
+from ui.frame import downloads
+from ui.frame.downloads import KeptFiles
+
+
+def stored(files: KeptFiles, content: bytes) -> str:
+    return files.load_and_get_id(content, "application/zip", MediaFileKind.DOWNLOADABLE, "a.zip")
+
+
+def test_a_file_made_on_a_click_outlives_the_runs_of_other_visitors():
+    files = KeptFiles("/media")
+    manager = MediaFileManager(files)
+    made = manager.add_deferred(lambda: b"an archive", "application/zip", "0.1", "a.zip")
+    address = manager.execute_deferred(made)
+    for _ in range(5):  # each run of any visitor ends with this
+        manager.remove_orphaned_files()
+    assert files.get_file(address.rpartition("/")[2]).content == b"an archive"
+
+
+def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(downloads, "KEPT_FILE_BYTES", 10)
+    files = KeptFiles("/media")
+    old, young, shown = (stored(files, content) for content in (b"1" * 4, b"2" * 6, b"3" * 7))
+    files.delete_file(old)
+    files.delete_file(young)
+    assert files.get_file(old).content_size + files.get_file(young).content_size == 10
+    # asked for again before it went: it is no longer among those that may go
+    assert stored(files, b"2" * 6) == young
+    files.delete_file(shown)
+    with pytest.raises(MediaFileStorageError, match=old):
+        files.get_file(old)
+    assert files.get_file(young).content_size == 6
+    assert files.get_file(shown).content_size == 7
+
+
+def test_a_file_that_is_larger_than_all_room_goes_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(downloads, "KEPT_FILE_BYTES", 10)
+    files = KeptFiles("/media")
+    large = stored(files, b"1" * 11)
+    files.delete_file(large)
+    with pytest.raises(MediaFileStorageError, match=large):
+        files.get_file(large)
