@@ -10,7 +10,7 @@ from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Site
 from serving import models
 from serving.one_pass import one_pass, open_head
-from tests.helpers.browser import open_page, press, written
+from tests.helpers.browser import click, open_page, press, written
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.visitors import settled
 
@@ -178,3 +178,21 @@ def test_only_the_last_of_a_picture_s_drawings_listens(own_page: Page, site: Sit
     )
     assert drawings > 1
     assert listening == 1
+
+
+def test_from_home_into_a_layer_and_back(page: Page, site: Site):
+    open_page(page, site, f"/?home_text={TEXT.replace(' ', '+')}", "Attention Lab")
+    picture = page.locator("figure.one-pass canvas")
+    expect(picture).to_have_attribute("data-painted", "true")
+    press(picture, "ArrowRight", "Enter")
+    expect(page.get_by_role("heading", name="One pass", level=1)).to_be_visible()
+    assert at(page.locator("figure.one-pass canvas"), "layer")[1] == "16"
+    expect(page.get_by_label("Text", exact=True)).to_have_value(TEXT)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Attention Lab", level=1)).to_be_visible()
+    settled(page)
+    # as it was: what was chosen elsewhere meanwhile is not in its address
+    assert page.url == f"{site.url}/?home_text={TEXT.replace(' ', '+')}"
+    assert at(page.locator("figure.one-pass canvas"), "whole")[1] == "15"
+    click(page.get_by_role("button", name="Tell me the story"))
+    expect(page.locator("figure.one-pass .count")).to_have_text(f"1 of {N_CAPTIONS}")

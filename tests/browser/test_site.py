@@ -64,7 +64,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
 
 
 def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
-    open_page(page, site, "/", "Attention Lab")
+    open_page(page, site, "/heads", "Heads")
     figure = heatmap(page, "L3H1")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
@@ -244,7 +244,7 @@ def test_home_is_painted_within_four_seconds_on_a_cold_server(
     server, page = fresh_site(), another_visitor()
     begin = time.monotonic()
     open_page(page, server, "/", "Attention Lab")
-    expect(page.get_by_label("Type a sentence")).to_be_visible()
+    expect(page.get_by_label("Type a text")).to_be_visible()
     assert time.monotonic() - begin < 4.0
 
 
@@ -254,7 +254,7 @@ def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, another_visitor
     server = fresh_site(HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
     page = another_visitor()
     open_page(page, server, "/", "Attention Lab")
-    expect(page.locator("figure.heatmap canvas").first).to_be_visible()  # the models are loaded
+    expect(page.locator("figure.one-pass canvas")).to_be_visible()
     for path, heading in (
         ("/side-by-side", "Side by side"),
         ("/generate", "Generate"),
@@ -281,7 +281,7 @@ def test_no_request_leaves_the_machine(own_page: Page, site: Site):
     )
     hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
     open_page(own_page, site, f"/?home_text={hostile}", "Attention Lab")
-    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+    expect(own_page.locator("figure.one-pass canvas")).to_be_visible()
     open_page(own_page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
     expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
     open_page(own_page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")

@@ -22,7 +22,7 @@ from tests.helpers.visitors import settled
 
 TEXT = "Two cats sat on the warm mat while it rained"
 SENTENCES = {
-    "Attention Lab": "Type a sentence",
+    "Attention Lab": "Type a text",
     "Heads": "Sentence",
     "Side by side": "Sentence",
     "Ablate": "Text",
@@ -66,7 +66,7 @@ def find_the_visit(page: Page, title: str) -> None:
     expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
     expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value(DECODER)
     if title == "Attention Lab":
-        expect(page.locator("figure.heatmap").first).to_contain_text(f"L{LAYER}H{HEAD}")
+        expect(page.get_by_text(f"Layer {LAYER}, head {HEAD} of this text")).to_be_visible()
     if title in ("Heads", "Side by side", "Scaling"):
         expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", str(LAYER))
         expect(shown(page, "Head")).to_have_attribute("aria-valuetext", str(HEAD))
@@ -81,11 +81,10 @@ def find_the_visit(page: Page, title: str) -> None:
 
 
 def test_text_model_layer_and_head_travel(page: Page, site: Site):
-    open_page(page, site, "/", "Attention Lab")
-    choose_model(page, DECODER)
-    type_text(page, "Type a sentence", TEXT)
-    set_slider(page, "Layer", 0, LAYER - 3)
-    set_slider(page, "Head", 0, HEAD - 1)
+    open_page(page, site, f"/?home_model={DECODER}", "Attention Lab")
+    type_text(page, "Type a text", TEXT)
+    set_slider(page, "Layer", 0, LAYER - 15)  # the middle one of 30 is open at first
+    set_slider(page, "Head", 0, HEAD)
     settled(page)
     home, *others = SENTENCES
     for title in others:
@@ -143,6 +142,7 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
 
     # "it" looks at "animal": said, and framed in the picture
     visitor = at_home()
+    visitor.click(navigation.get_by_role("link", name="Heads"), "Heads")
     weights, _ = attention(ENCODER, ANIMAL, 3, 1)
     said = f"“\u2068it\u2069” gives {weights[10, 2]:.3f} of its attention to “\u2068animal\u2069”"
     expect(page.get_by_text(said)).to_be_in_viewport()
@@ -151,7 +151,8 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
 
     # the same in another model
     weights, _ = attention(DECODER, ANIMAL, 13, 8)
-    visitor.click(links.get_by_role("link", name="Compare"), "Side by side")
+    visitor = at_home()
+    visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
     visitor.click(page.get_by_role("button", name=f"Most in L13H8: {weights[8, 1]:.3f}"))
     figure = heatmap(page, "SmolLM2 135M Instruct, L13H8")
     expect(figure).to_be_in_viewport()
@@ -166,12 +167,12 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
 
     # step 6 of a real layer on a sentence of one's own
     visitor = at_home()
-    visitor.type("Type a sentence", TEXT)
+    visitor.type("Type a text", TEXT)
     visitor.click(links.get_by_role("link", name="Step through"), "Shapes")
     expect(page.get_by_text("Made now: 6. group by head")).to_be_in_viewport()
     expect(sentence(page, "Sentence")).to_have_value(TEXT)
     expect(panel(page, "step 6: queries")).to_be_in_viewport()
-    expect(page.get_by_text("Drawn: layer 3; tokens 0 to 5 of 12; heads 1 to 3")).to_be_visible()
+    expect(page.get_by_text("Drawn: layer 15; tokens 0 to 5 of 11; heads 0 to 2")).to_be_visible()
     assert visitor.acts <= 3
 
 

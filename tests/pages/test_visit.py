@@ -79,8 +79,10 @@ def test_shapes_opens_on_the_visit_and_the_example_is_one_click_away(site: AppTe
     go(site, "learn/shapes")
     assert site.selectbox("shapes_of").value == "the example"
     go(site, "start/home")
+    site.selectbox("home_model").set_value(ENCODER).run()
     site.text_input("home_text").set_value(TEXT).run()
-    site.select_slider("home_a_head").set_value(11).run()
+    site.select_slider("home_layer").set_value(3).run()
+    site.select_slider("home_head").set_value(11).run()
     go(site, "learn/shapes")
     assert site.selectbox("shapes_of").value == ENCODER
     assert site.text_input("shapes_words").value == TEXT

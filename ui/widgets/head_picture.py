@@ -1,47 +1,16 @@
-"""Pictures and tables of a model's run, for the pages that show one."""
+"""What the tokens of a head give each other, as a table and as a sentence."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving import models
 from serving.runs import Run
-from ui.canvas.heatmap import ColourScale, Map, heatmap
-from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
 MANY_TOKENS = 49
-
-
-def colour_scale(
-    heads: Sequence[tuple[Run, HeadChoice]], how: str = controls.AUTOMATIC
-) -> ColourScale:
-    """The one scale of all heads shown together, as chosen with `controls.colours`."""
-    many = max(len(run.tokens) for run, _ in heads) >= MANY_TOKENS
-    square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
-    if how == controls.WHOLE:
-        return ColourScale(1.0)
-    largest = max(float(run.weights[head.layer, head.head].max()) for run, head in heads)
-    return ColourScale(largest, square_root)
-
-
-def one_head(
-    run: Run,
-    choice: HeadChoice,
-    scale: ColourScale,
-    *,
-    key: str,
-    chosen: tuple[int, int] | None = None,
-) -> None:
-    """The heatmap of one head; `chosen` as of `Map`."""
-    weights, labels = run.weights[choice.layer, choice.head], run.tokens.labels
-    title = choice.title
-    heatmap(Map(weights, labels, title, run.causal, scale, chosen=chosen), key=key)
 
 
 def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
@@ -97,26 +66,3 @@ def strongest_pair(run: Run, choice: HeadChoice) -> None:
 def isolated(label: str) -> str:
     """A label between marks that keep right-to-left text from reordering what is around it."""
     return f"\u2068{label}\u2069"
-
-
-def weights_table() -> None:
-    """The models that can be loaded now and where their weights come from."""
-    ready = models.ready()
-    rows = [
-        {
-            "model": entry.spec.title,
-            "name": entry.spec.name,
-            "kind": entry.spec.role,
-            "weights from": entry.source.kind if entry.source else "",
-            "layers": entry.spec.n_layers,
-            "heads": entry.spec.n_heads,
-            "key/value heads": entry.spec.n_kv_heads,
-        }
-        for entry in ready
-    ]
-    if rows:
-        st.dataframe(pd.DataFrame(rows), hide_index=True)
-        for entry in ready:
-            st.text(f"{entry.spec.title}: {entry.spec.note}")
-    else:
-        st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from serving import visit
 from serving.visit import Visit
@@ -37,7 +38,11 @@ def bring(
 
     choices: what the widget can take; None: every value. default: what its address leaves out.
     again: the value is what the widget itself held, in another part of the same page.
+    Who goes back or forward in the history of the browser finds the page as its address says.
     """
+    context = get_script_run_ctx()
+    if context is not None and context.is_history_navigation:
+        return
     values = value if isinstance(value, list) else [value]
     fits = value is not None and (choices is None or all(one in choices for one in values))
     if not fits or (current().is_seen(key) and not again) or key in st.query_params:

@@ -187,13 +187,21 @@ def _side(
     )
 
 
-def scale(sides: Sequence[Side], how: str) -> ColourScale:
-    """The one scale of the maps, as chosen with `controls.colours`."""
+def scale(maps: Sequence[np.ndarray], how: str) -> ColourScale:
+    """The one scale of the maps (Q, Q), as chosen with `controls.colours`."""
     if how == controls.WHOLE:
         return ColourScale(1.0)
-    many = max(len(side.labels) for side in sides) >= head_picture.MANY_TOKENS
+    many = max(map(len, maps)) >= head_picture.MANY_TOKENS
     square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
-    return ColourScale(max(float(side.values.max()) for side in sides), square_root)
+    return ColourScale(max(float(values.max()) for values in maps), square_root)
+
+
+def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
+    """The map of one head, where the other side has none."""
+    weights = run.weights[choice.layer, choice.head]
+    colours = scale([weights], how)
+    heatmap(Map(weights, run.tokens.labels, choice.title, run.causal, colours), key=key)
+    head_picture.strongest_pair(run, choice)
 
 
 def draw(

@@ -10,7 +10,7 @@ from serving.heads import TokenPair
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.canvas.component import about
 from ui.export import source
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.later import later
 from ui.widgets.linked import linked
@@ -91,7 +91,7 @@ comparison = None
 if len(opened) == 2:
     both_runs = opened[0][2], opened[1][2]
     comparison = side_by_side.compare(both_runs, (first, second), view, renormalise)
-    scale = side_by_side.scale(comparison.sides, colours)
+    scale = side_by_side.scale([side.values for side in comparison.sides], colours)
     with columns[0]:
         pair = choose_pair(both_runs[0], first, "side_by_side")
     pairs = pair, same_pair.show(above, both_runs, (first, second), pair)
@@ -109,9 +109,7 @@ else:
     which, place, run, choice = opened[0]
     about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
     with place:
-        scale = head_picture.colour_scale([(run, choice)], colours)
-        head_picture.one_head(run, choice, scale, key=f"side_by_side_{which}_map")
-        head_picture.strongest_pair(run, choice)
+        side_by_side.draw_alone(run, choice, colours, key=f"side_by_side_{which}_map")
 
 shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None:

@@ -1,47 +1,55 @@
-"""Home: one real head on the visitor's sentence, the map of the site, the weights in use."""
+"""Home: a whole pass over the visitor's text, and the map of the site."""
 
 import streamlit as st
 
-from serving import models, runs, visit
-from serving.heads import TokenPair
+from serving import models, pass_picture, visit
+from serving.one_pass import one_pass
+from ui.canvas import one_pass as canvas
 from ui.frame import sections
-from ui.widgets import controls, head_picture, messages, quiz
+from ui.widgets import controls, messages, quiz
 from ui.widgets.head_links import head_links
 from ui.widgets.settings import settings
 
 st.title("Attention Lab")
 st.markdown(
-    "See what attention computes. Type a sentence: a PyTorch core written from scratch runs a real "
-    "model on it, and **every number on these pages comes from its tensors and its clock**."
+    "A real model reads a text and says what comes next. Type your own text, and **click a layer "
+    "to walk in**. A PyTorch core written from scratch computes every number on these pages from "
+    "the tensors that are named beside it."
 )
 
+picture, choice, text, layer, head = None, None, "", 15, 0
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    picture = pass_picture.stored(pass_picture.STORED_MODEL, pass_picture.STORED_TEXT)
 else:
     left, right = controls.row()
     with left:
-        text = controls.text("Type a sentence", "home_text", controls.ANIMAL)
+        text = controls.text("Type a text", "home_text", controls.ANIMAL)
     with right:
-        entry = controls.model("home_a_model", None, prefer="encoder")
+        entry = controls.model("home_model", None, prefer="decoder")
+    n_layers, name = entry.spec.n_layers, entry.spec.name
     with right, settings():
-        layer = controls.number("Layer", "home_a_layer", entry.spec.n_layers, 3, part=visit.LAYER)
-        head = controls.number("Head", "home_a_head", entry.spec.n_heads, 1, part=visit.HEAD)
+        layer = controls.number("Layer", "home_layer", n_layers, n_layers // 2, part=visit.LAYER)
+        head = controls.number("Head", "home_head", entry.spec.n_heads, 0, part=visit.HEAD)
     choice = controls.HeadChoice(entry, layer, head)
-    try:
-        with st.spinner(f"Loading {choice.entry.spec.title} …", show_time=True):
-            run = runs.run(choice.entry.spec.name, text)
-    except models.LOAD_ERRORS as error:
-        messages.problem(error)
-    else:
-        pair = head_picture.strongest(run, choice)
-        scale = head_picture.colour_scale([(run, choice)])
-        picture, beside = st.columns([7, 3], gap="medium")
-        with picture:
-            head_picture.one_head(run, choice, scale, key="home_map", chosen=pair)
-        with beside:
-            head_picture.strongest_pair(run, choice)
-            st.markdown("This head on other pages:")
-            head_links(choice, text, here="start/home", pair=TokenPair(run.tokens, *pair))
+    picture = pass_picture.stored(name, text)
+    if picture is None:
+        try:
+            with st.spinner(f"Running {entry.spec.title} …", show_time=True):
+                picture = pass_picture.picture(one_pass(name, text))
+        except models.LOAD_ERRORS as error:
+            messages.problem(error)
+if picture is not None:
+    last = len(picture.header["labels"]) - 1
+    numbers = {"token": last, "row": last, "column": 0, "told": -1}
+    start = {"level": "whole", "matrix": "weights", "layer": layer, "head": head, **numbers}
+    # who walks in does so on the page of this picture
+    away = None if choice is None else {"text": text, "model": choice.entry.spec.name}
+    header = {"picture": "home_picture", "away": away, "place": start}
+    canvas.one_pass(picture, header, key="home_picture")
+if choice is not None:
+    st.markdown(f"Layer {choice.layer}, head {choice.head} of this text on other pages:")
+    head_links(choice, text, here="start/home")
 
 WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
@@ -97,6 +105,3 @@ with middle:
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
-
-with st.expander("Weights on this machine"):
-    head_picture.weights_table()

@@ -4,8 +4,9 @@ import streamlit as st
 
 from pages.start.one_pass import picture, tables
 from pages.start.one_pass.story import Told
-from serving import models, one_pass, visit
+from serving import models, one_pass, pass_picture, visit
 from serving.limits import MAX_SWITCHED_CHARACTERS
+from ui.canvas import one_pass as canvas
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -44,6 +45,18 @@ try:
 except ValueError as error:
     messages.problem(error)
     off = ()
+PICTURE, STORED_SHOWN = "one_pass_picture", "one_pass_stored_shown"
+
+# Nobody waits for a model to load: until it has, the stored picture of the first text is there.
+stored = None if off else pass_picture.stored(entry.spec.name, text)
+cold = stored is not None and not models.loaded.is_kept(models.key(entry.spec.name))
+if stored is not None and cold and STORED_SHOWN not in st.session_state:
+    canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE)
+    st.session_state[STORED_SHOWN] = True
+    with st.spinner("Loading the model …", show_time=True):
+        one_pass.one_pass(entry.spec.name, text)
+    st.rerun()
+
 try:
     with st.spinner("Running the model …", show_time=True):
         passed = one_pass.one_pass(entry.spec.name, text, off)
@@ -52,8 +65,6 @@ try:
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
-
-PICTURE = "one_pass_picture"
 
 
 def walk() -> None:
@@ -76,7 +87,13 @@ if place is not None and not (
     picture.is_in(place, passed) and (place["layer"], place["head"]) == (layer, head)
 ):
     place = None  # of another text, model or head
-picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
+canvas.one_pass(
+    pass_picture.picture(passed),
+    {"picture": PICTURE, "off": list(off), "place": place},
+    key=PICTURE,
+    on_place_change=walk,
+    on_switched_change=switch,
+)
 query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
 picture.open_in(PICTURE, told, text)

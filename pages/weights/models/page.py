@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from pages.weights.models import compatibility, downloads
-from ui.widgets import head_picture
+from pages.weights.models import compatibility, downloads, here
 
 st.title("Models")
 st.markdown(
@@ -12,7 +11,7 @@ st.markdown(
 )
 
 st.header("Here now")
-head_picture.weights_table()
+here.table()
 
 st.header("Does your model load?")
 compatibility.panel()

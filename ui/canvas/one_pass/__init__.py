@@ -13,27 +13,31 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from serving.pass_picture import PassPicture
 from ui.canvas.component import Canvas, script
 from ui.canvas.component import pack as pack_arrays
 
+SAYS = (
+    "A row is a token. Its ribbon is as wide as its vector is long. In each layer blue is what "
+    "attention adds to it, orange what the feed-forward network adds; more colour is more."
+)
 canvas = Canvas("one_pass", "layout", "paint", "story")
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 
 
 def one_pass(
-    header: Mapping[str, Any],
-    numbers: Mapping[str, np.ndarray],
-    codes: bytes,
-    *,
-    key: str,
-    **callbacks: Callable[[], None],
+    picture: PassPicture, header: Mapping[str, Any], *, key: str, **callbacks: Callable[[], None]
 ) -> None:
-    """Draw a pass. `codes`: the deflated weights of all heads, as `serving.codes` packs them.
+    """Draw a pass.
 
-    callbacks: `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`,
-    when a part is switched ("F3 L3H1", or "nothing" when all are on).
+    header: what is drawn differently: `picture`, the name by which `opened` finds it; `off`, the
+    parts that are switched off; `place`, where the visitor stands; `away`, the text and
+    the model with which a page of its own is opened for whoever walks in. callbacks:
+    `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`, when a part
+    is switched ("F3 L3H1", or "nothing").
     """
-    canvas.draw(packed(header, numbers, codes), key=key, **callbacks)
+    whole = {"says": SAYS, "off": [], "place": None, "away": None, **picture.header, **header}
+    canvas.draw(packed(whole, picture.numbers, picture.codes), key=key, **callbacks)
 
 
 def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key: str) -> None:

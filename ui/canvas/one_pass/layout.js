@@ -16,7 +16,7 @@
  *   title: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
  *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
  *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
- *   off: string[], decoder: boolean, place: (Place & { told: number }) | null,
+ *   off: string[], decoder: boolean, away: Record<string, string> | null, place: (Place & { told: number }) | null,
  *   largestAdded: number,
  * }} PassData
  */

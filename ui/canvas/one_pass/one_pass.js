@@ -58,6 +58,8 @@ export default function (component) {
       row: tokens - 1,
       column: 0,
     };
+  // elsewhere the settings of the page say which layer and head
+  if (map.away && map.place) place = { ...place, layer: map.place.layer, head: map.place.head };
   const ghost = ghostOf(before, map);
   /** @type {Size} */
   let size;
@@ -234,7 +236,7 @@ export default function (component) {
     const open = opened?.layer === place.layer && opened.head === place.head;
     clearTimeout(asking);
     if (place.level !== "whole" && !open) askForPlace();
-    else asking = setTimeout(askForPlace, QUIET_MS);
+    else if (!map.away) asking = setTimeout(askForPlace, QUIET_MS);
     walk();
   }
 
@@ -242,7 +244,17 @@ export default function (component) {
   function askForPlace() {
     const { level, matrix, layer, head, row, column, token } = place;
     const told = figure.dataset.told ?? -1;
-    setTriggerValue("place", [level, matrix, layer, head, row, column, token, told].join(" "));
+    const at = [level, matrix, layer, head, row, column, token, told].join(" ");
+    if (map.away) openPage({ at, layer, head, ...map.away });
+    else setTriggerValue("place", at);
+  }
+
+  /** @param {Record<string, string | number>} view what the page of this picture is opened with */
+  function openPage(view) {
+    const address = new URL("one-pass", location.href);
+    for (const name in view) address.searchParams.set(`one_pass_${name}`, String(view[name]));
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate")); // Streamlit opens the page that the address names
   }
 
   const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
@@ -490,7 +502,7 @@ export default function (component) {
   }
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
-  const story = teller(parentElement, find(".one-pass"), listen, go);
+  const story = teller(parentElement, figure, listen, go, askForPlace);
   listen(canvas, "pointermove", onMove);
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);

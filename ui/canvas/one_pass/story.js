@@ -8,11 +8,12 @@
 
 /**
  * The teller: `retell` takes new captions and goes on where the story was. `go` takes the picture to
- * the place of a caption; `kept` is the element that remembers which one is told, -1 for none.
- * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>) => void) =>
- *         { retell: (captions: Caption[]) => void }}
+ * the place of a caption, `ask` asks the server for captions that are not here yet; `kept` is the
+ * element that remembers which one is told, -1 for none.
+ * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>) => void,
+ *         ask: () => void) => { retell: (captions: Caption[]) => void }}
  */
-function teller(root, kept, listen, go) {
+function teller(root, kept, listen, go, ask) {
   const story = element(root, ".story"),
     begin = element(root, ".begin"),
     find = (/** @type {string} */ selector) => element(story, selector);
@@ -36,7 +37,11 @@ function teller(root, kept, listen, go) {
     go(place);
   }
 
-  listen(begin, "click", () => show(0));
+  listen(begin, "click", () => {
+    if (captions.length) return show(0);
+    kept.dataset.told = "0";
+    ask();
+  });
   listen(find(".before"), "click", () => show(at() - 1));
   listen(find(".after"), "click", () => show(at() + 1));
   listen(find(".end"), "click", () => show(-1));

@@ -1,0 +1,90 @@
+"""Home: the stored picture before any model is loaded, then the visitor's own text."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+import pretrained
+from serving import models
+from serving.one_pass import one_pass
+from serving.pass_picture import STORED_TEXT
+from tests.helpers.apptest import HOME, messages, open_page
+from tests.helpers.bundled_models import DECODER, ENCODER
+from ui.canvas import one_pass as canvas
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+ONE_PASS = "pages/start/one_pass/page.py"
+
+
+def picture(site: AppTest) -> tuple[dict[str, Any], bytes]:
+    data = site.get("bidi_component")[0].proto.bytes
+    length = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + length]), data[4 + length :]
+
+
+@pytest.fixture
+def no_model_loads(monkeypatch: pytest.MonkeyPatch):
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} is loaded")
+
+    monkeypatch.setattr(pretrained, "load", refused)
+    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+        yield
+
+
+@pytest.mark.usefixtures("no_model_loads")
+def test_the_first_picture_needs_no_model(site: AppTest):
+    open_page(site, HOME)
+    assert not site.exception
+    assert not messages(site)
+    header, _ = picture(site)
+    assert site.text_input("home_text").value == STORED_TEXT
+    assert header["labels"][-1] == "␣tired"
+    assert (header["layers"], header["heads"], header["away"]) == (30, 9, True)
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_another_text_is_run(site: AppTest, name: str):
+    open_page(site, HOME, home_text="Two cats sat", home_model=name)
+    header, body = picture(site)
+    model = models.get(name)
+    with torch.inference_mode():
+        output = model.core(torch.tensor([model.tokenizer.encode("Two cats sat").ids]), record=True)
+    norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
+    start = 0
+    for tensor, shape in header["arrays"]:
+        if tensor == "state_norms":
+            break
+        start += 4 * int(np.prod(shape))
+    shown = np.frombuffer(body, "<f4", norms.numel(), start).reshape(shape)
+    np.testing.assert_allclose(shown, norms, rtol=1e-5)
+
+
+def test_one_pass_shows_the_stored_picture_while_its_model_loads(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    happened: list[str] = []
+    load, draw = pretrained.load, canvas.one_pass
+
+    def loads(name: str) -> pretrained.Pretrained:
+        happened.append(f"{name} is loaded")
+        return load(name)
+
+    def draws(*args: Any, **kwargs: Any) -> None:
+        happened.append("drawn")
+        draw(*args, **kwargs)
+
+    monkeypatch.setattr(pretrained, "load", loads)
+    monkeypatch.setattr(canvas, "one_pass", draws)
+    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+        open_page(site, ONE_PASS)
+    assert not site.exception
+    # nothing is kept here, so the model is loaded once more; the stored picture comes only once
+    assert happened[:2] == ["drawn", f"{DECODER} is loaded"]
+    assert happened[-1] == "drawn"
+    assert happened.count("drawn") == 2

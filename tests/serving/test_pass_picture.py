@@ -1,0 +1,40 @@
+"""The stored picture of a pass against the model, and what a picture holds."""
+
+import numpy as np
+import pytest
+
+from serving import pass_picture
+from serving.one_pass import one_pass
+from tests.helpers.bundled_models import DECODER, ENCODER
+from ui.widgets import controls
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+
+def test_the_stored_picture_is_that_of_the_model():
+    stored = pass_picture.stored(DECODER, controls.ANIMAL)
+    assert stored is not None
+    made = pass_picture.picture(one_pass(DECODER, controls.ANIMAL))
+    largest = stored.header.pop("largest"), made.header.pop("largest")
+    np.testing.assert_allclose(*largest, rtol=1e-4)
+    assert stored.header == made.header
+    assert stored.numbers.keys() == made.numbers.keys()
+    for name, numbers in made.numbers.items():
+        # another machine adds up in another order: of numbers that reach 1e4
+        np.testing.assert_allclose(stored.numbers[name], numbers, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("view", [(DECODER, "Another text"), (ENCODER, controls.ANIMAL)])
+def test_no_other_text_or_model_has_a_stored_picture(view: tuple[str, str]):
+    assert pass_picture.stored(*view) is None
+
+
+def test_an_encoder_says_no_next_token():
+    made = pass_picture.picture(one_pass(ENCODER, "Two cats"))
+    assert (made.header["next"], made.header["decoder"], made.header["guesses"]) == (
+        None,
+        False,
+        [],
+    )
+    assert "next_logits" not in made.numbers
+    assert "position" in made.numbers
