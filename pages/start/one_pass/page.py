@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.start.one_pass import picture, tables
+from pages.start.one_pass import picture, tables, take_away
 from pages.start.one_pass.story import Told
 from serving import models, one_pass, visit
 from serving.limits import MAX_SWITCHED_CHARACTERS
@@ -77,7 +77,8 @@ if place is not None and not (
 ):
     place = None  # of another text, model or head
 picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
-query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
+choice = controls.HeadChoice(entry, layer, head)
+query, key = head_picture.strongest(passed.run, choice)
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
 picture.open_in(PICTURE, told, text)
 
@@ -90,6 +91,9 @@ with st.expander("The picture as tables"):
     likeliest = tables.next_tokens(passed)
     if likeliest is not None:
         plain_table(likeliest, "The likeliest next tokens", {"logit": "{:.4g}"})
+
+with st.expander("Take it away"):
+    take_away.show(passed, opened_head, off, place, choice)
 
 with st.expander("How to read this"):
     st.markdown(

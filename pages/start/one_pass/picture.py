@@ -13,7 +13,7 @@ from pages.start.one_pass.story import Told, captions
 from serving.cache import kept
 from serving.codes import coded
 from serving.limits import PACKED_CACHE_BYTES
-from serving.one_pass import N_STRIP, OnePass
+from serving.one_pass import N_STRIP, OnePass, OpenLayer
 from ui.canvas import one_pass
 
 SAYS = (
@@ -80,10 +80,22 @@ def draw(
 
     off: what is switched off in it. place: where the visitor stands when the page is opened.
     """
+    one_pass.one_pass(
+        header(passed, off, place, key),
+        numbers(passed),
+        codes(passed).deflated,
+        key=key,
+        on_place_change=on_walk,
+        on_switched_change=on_switch,
+    )
+
+
+def header(passed: OnePass, off: tuple[str, ...], place: Place | None, key: str) -> dict[str, Any]:
+    """What the picture named `key` says of the pass beside its numbers."""
     run, next_token = passed.run, passed.next_token
     weights = codes(passed)
     n_layers, n_heads = run.weights.shape[:2]
-    header = {
+    return {
         "title": f"{run.title}: one pass over {len(run.tokens)} tokens",
         "says": SAYS,
         "picture": key,
@@ -100,14 +112,6 @@ def draw(
         "levels": weights.levels,
         "largest": list(weights.largest),
     }
-    one_pass.one_pass(
-        header,
-        _numbers(passed),
-        weights.deflated,
-        key=key,
-        on_place_change=on_walk,
-        on_switched_change=on_switch,
-    )
 
 
 @kept(PACKED_CACHE_BYTES, key=lambda passed: passed.run.key)
@@ -116,10 +120,10 @@ def codes(passed: OnePass) -> Any:
     return coded(passed.run.weights, causal=passed.run.causal)
 
 
-def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
+def numbers(passed: OnePass) -> dict[str, np.ndarray]:
     """The tensors that the whole picture shows, by the names that it reads out."""
     tensors = passed.run.tensors
-    numbers = {
+    shown = {
         "token": passed.token,
         "position": passed.position,
         "entering": passed.entering,
@@ -130,9 +134,12 @@ def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
         "guess_probabilities": passed.guess_probabilities,
     }
     if passed.next_token is not None:
-        numbers["next_logits"] = passed.next_token.logits
-        numbers["log_sums"] = passed.next_token.log_sums
-    return {name: array for name, array in numbers.items() if array is not None}
+        shown["next_logits"] = passed.next_token.logits
+        shown["log_sums"] = passed.next_token.log_sums
+    return {name: array for name, array in shown.items() if array is not None}
+
+
+STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
 
 def open_in(picture: str, told: Told, text: str) -> None:
@@ -147,29 +154,39 @@ def open_in(picture: str, told: Told, text: str) -> None:
         "layer": layer.layer,
         "head": head.head,
         "scale": head.scale,
-        "captions": [
-            {
-                "title": caption.title,
-                "text": caption.text,
-                "level": caption.level,
-                "layer": layer.layer,
-                "head": head.head,
-                "matrix": caption.matrix,
-                "row": caption.row,
-                "column": caption.column,
-                "token": told.query,
-                "href": address(caption.lesson, subject),
-            }
-            for caption in captions(told)
-        ],
+        "captions": story(told, lambda lesson: address(lesson, subject)),
     }
-    steps = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
-    numbers = {name: getattr(head, name) for name in steps}
-    numbers |= {f"strip {name}": strip for name, strip in layer.strips.items()}
-    numbers |= {f"norm {name}": norm for name, norm in layer.norms.items()}
-    numbers |= {
-        "neurons": layer.neurons,
-        "activations": layer.activations,
-        "written": layer.written,
+    steps = {name: getattr(head, name) for name in STEPS}
+    one_pass.opened(header, steps | of_layer(layer), key=f"{picture}_opened")
+
+
+def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The captions as the picture tells them. `lesson`: the address of a lesson."""
+    return [
+        {
+            "title": caption.title,
+            "text": caption.text,
+            "level": caption.level,
+            "layer": told.layer.layer,
+            "head": told.head.head,
+            "matrix": caption.matrix,
+            "row": caption.row,
+            "column": caption.column,
+            "token": told.query,
+            "href": lesson(caption.lesson),
+        }
+        for caption in captions(told)
+    ]
+
+
+def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
+    """What the picture shows of an open layer, whichever head is open in it."""
+    return {
+        **{f"strip {name}": strip for name, strip in layer.strips.items()},
+        **{f"norm {name}": norm for name, norm in layer.norms.items()},
+        **{
+            "neurons": layer.neurons,
+            "activations": layer.activations,
+            "written": layer.written,
+        },
     }
-    one_pass.opened(header, numbers, key=f"{picture}_opened")

@@ -20,7 +20,13 @@
  *   largestAdded: number,
  * }} PassData
  */
-/** @typedef {{ says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
+/**
+ * A layer and a head that are open. `missing`: why the head's own numbers are not there.
+ * @typedef {{
+ *   says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[],
+ *   numbers: Record<string, Numbers>, missing?: string,
+ * }} Opened
+ */
 /**
  * An item of the picture. `alpha`: 0 is not there. `rank`: what is drawn later lies above.
  * @typedef {{

@@ -314,8 +314,8 @@ export default function (component) {
   function said() {
     const { level, layer, head, token, matrix, row, column } = place;
     if (level === "matrix" || level === "head") {
-      const numbers = opened?.numbers[matrix];
-      if (!numbers) return "The head is on its way.";
+      const open = opened?.layer === layer && opened.head === head;
+      if (!open || !opened?.numbers[matrix]) return opened?.missing ?? "The head is on its way.";
       const exact = value(matrix, row, column);
       const across = ["scores", "scaled", "weights"].includes(matrix)
         ? `key ${named(column)}`
