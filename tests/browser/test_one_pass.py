@@ -1,18 +1,20 @@
 """One pass in a browser: walked into and out, told as a story, switched, read by pointing."""
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Site
 from serving import models
 from serving.one_pass import one_pass, open_head
-from tests.helpers.browser import open_page, press, written
+from tests.helpers.browser import PROJECTOR, click, open_page, press, unfold, written
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import settled, visitor
 
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
@@ -132,6 +134,45 @@ def test_an_encoder_predicts_nothing_and_hides_nothing(page: Page, site: Site):
     at(picture, "head")
     expect(page.get_by_role("button", name="Mask off")).to_be_hidden()
     expect(page.get_by_role("button", name="÷ √d off")).to_be_visible()
+
+
+@pytest.fixture
+def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
+    """The walk as one file, opened without a network; requests and complaints fail the test."""
+    open_picture(page, site)
+    unfold(page, "Take it away")
+    with page.expect_download() as download:
+        click(page.get_by_role("button", name="The walk as one HTML file"))
+    path = Path(download.value.path()).with_suffix(".html")
+    path.write_bytes(Path(download.value.path()).read_bytes())
+    requests: list[str] = []
+    complaints: list[str] = []
+    context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
+    context.set_offline(True)
+    with context, visitor(context) as saved:
+        saved.on("request", lambda request: requests.append(request.url))
+        saved.on("console", lambda message: complaints.append(message.text))
+        saved.goto(path.as_uri())
+        yield saved
+    assert requests == [path.as_uri()]
+    assert complaints == []
+
+
+def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(saved_walk: Page):
+    picture = saved_walk.locator("figure.one-pass canvas")
+    expect(picture).to_have_attribute("data-painted", "true")
+    press(picture, "ArrowLeft", "ArrowLeft", "Enter")  # from layer 15, which was open, to 13
+    press(picture, *["ArrowRight"] * 7, "Enter", "Enter", "ArrowUp")
+    row = len(one_pass(DECODER, TEXT).run.tokens) - 2
+    at(picture, f"matrix 13 7 weights {row} 0")
+    expected = open_head(one_pass(DECODER, TEXT).run, 13, 7).weights[row, 0]
+    shown = read(saved_walk, rf"weights, L13H7, \[{row}, 0\].*: ([-−\d.e]+) = ")
+    assert shown == pytest.approx(float(expected), rel=1e-5)
+    expect(saved_walk.get_by_role("button", name="Switch head")).to_be_hidden()
+    press(saved_walk.get_by_role("button", name="Tell me the story"), "Enter")
+    press(saved_walk.get_by_role("button", name="Next"), *["Enter"] * 4)
+    at(picture, "head 13 7 q")
+    expect(saved_walk.get_by_role("link", name="Learn this")).to_be_hidden()
 
 
 def test_on_a_phone_layers_go_down_and_a_tap_walks_in(phone: Page, site: Site):
