@@ -12,7 +12,7 @@ from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Site
 from serving import models
 from serving.one_pass import one_pass, open_head
-from tests.helpers.browser import PROJECTOR, click, open_page, press, unfold, written
+from tests.helpers.browser import PHONE, PROJECTOR, click, open_page, press, unfold, written
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.visitors import settled, visitor
 
@@ -183,6 +183,93 @@ def test_on_a_phone_layers_go_down_and_a_tap_walks_in(phone: Page, site: Site):
     picture.click(position={"x": box["width"] * 0.3, "y": box["height"] * 0.5})
     at(picture, "layer")
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def height_and_zoom(picture: Locator) -> list[float]:
+    """How high the picture is in CSS pixels, and how many of them a unit of its layout has."""
+    shown: list[float] = picture.evaluate(
+        """canvas => [
+          canvas.clientHeight, canvas.getContext("2d").getTransform().a / devicePixelRatio,
+        ]"""
+    )
+    return shown
+
+
+def test_presented_it_fills_the_screen_in_larger_type_until_the_browser_ends_that(
+    page: Page, site: Site
+):
+    picture = open_picture(page, site)
+    on_the_page = height_and_zoom(picture)
+    readout = page.locator("figure.one-pass .readout")
+    size = "element => parseFloat(getComputedStyle(element).fontSize)"
+    letters = readout.evaluate(size)
+    press(page.get_by_role("button", name="Present"), "Enter")
+    expect(page.get_by_role("button", name="End presentation")).to_be_visible()
+    expect(page.locator("figure.one-pass:fullscreen")).to_be_visible()
+    height, zoom = height_and_zoom(picture)
+    assert height >= 0.9 * page.evaluate("innerHeight")
+    assert (on_the_page[1], zoom) == (1, 1.5)
+    assert readout.evaluate(size) == pytest.approx(1.5 * letters)
+    page.evaluate("document.exitFullscreen()")
+    expect(page.get_by_role("button", name="Present")).to_have_text("Present")
+    assert height_and_zoom(picture) == on_the_page
+
+
+def test_presented_without_a_screen_it_covers_the_window_and_escape_goes_out_step_by_step(
+    page: Page, site: Site
+):
+    picture = open_picture(page, site)
+    page.evaluate("void (Element.prototype.requestFullscreen = async () => { throw Error(); })")
+    press(page.get_by_role("button", name="Present"), "Enter")
+    ending = page.get_by_role("button", name="End presentation")
+    expect(ending).to_be_visible()
+    covered = page.evaluate(
+        """() => [[2, 2], [innerWidth - 2, 2], [2, innerHeight - 2], [700, 500]].every(
+          (place) => document.elementFromPoint(...place).shadowRoot?.querySelector(".one-pass"))"""
+    )
+    assert covered
+    page.keyboard.press("Enter")  # the picture has the focus
+    at(picture, "layer")
+    page.keyboard.press("Escape")
+    at(picture, "whole")
+    expect(ending).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(ending).to_be_hidden()
+    assert height_and_zoom(picture)[1] == 1
+
+
+def test_a_finger_leads_to_the_next_layer_and_head_or_scrolls_the_page(
+    browser: Browser, site: Site
+):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    with context, visitor(context) as page:
+        picture = open_picture(page, site, f"{LINK}&one_pass_layer=3")
+        touch = page.context.new_cdp_session(page)
+        press(picture, "Enter")
+        layer = int(at(picture, "layer")[1])
+
+        def swipe(across: int, down: int) -> None:
+            box = picture.bounding_box()
+            assert box is not None
+            x, y = box["x"] + 180, box["y"] + 300
+            for kind, share in (("Start", 0.0), ("Move", 0.3), ("Move", 0.7), ("Move", 1.0)):
+                points = [{"x": x + share * across, "y": y + share * down}]
+                touch.send(
+                    "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
+                )
+            touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        swipe(-120, 10)
+        at(picture, f"layer {layer + 1}")
+        swipe(120, -10)
+        at(picture, f"layer {layer}")
+        press(picture, "Enter")
+        at(picture, f"head {layer} 0")
+        swipe(-120, 10)
+        at(picture, f"head {layer} 1")
+        swipe(-10, -120)
+        expect(page.get_by_test_id("stMain")).not_to_have_js_property("scrollTop", 0)
+        at(picture, f"head {layer} 1")
 
 
 def test_who_wants_no_motion_is_there_at_once(own_page: Page, site: Site):

@@ -105,6 +105,8 @@ with st.expander("How to read this"):
         "- Walk in with a click or Enter: layer, head, matrix. **Arrows** go to the next layer, "
         "head, step or cell; **Escape** goes out. The framed cells are what the number was "
         "computed from.\n"
+        "- On a touch screen a **swipe** to the left or right leads to the next layer or head.\n"
+        "- **Present** shows the picture over the whole screen in larger type, for a room.\n"
         "- **Switch** a head or a feed-forward network off, or the mask, or the division by √d: "
         "the model runs again. Thin lines are what was there before.\n"
         "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "

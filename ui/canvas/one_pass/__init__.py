@@ -16,7 +16,7 @@ import streamlit as st
 from ui.canvas.component import Canvas, script
 from ui.canvas.component import pack as pack_arrays
 
-canvas = Canvas("one_pass", "layout", "paint", "story")
+canvas = Canvas("one_pass", "layout", "paint", "story", "present", "swipe")
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 
 
