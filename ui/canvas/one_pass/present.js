@@ -83,7 +83,8 @@ function presenter(figure, listen, out, changed) {
     else fit();
   });
   // What the picture itself did not take: Escape on a button, or where there is no way out any more.
-  listen(figure, "keydown", (event) => {
+  // A button that was disabled has lost the focus, so all of the window is heard.
+  listen(window, "keydown", (event) => {
     if (event.key !== "Escape" || !presenting()) return;
     event.preventDefault();
     if (!out()) end();
