@@ -49,7 +49,8 @@ function openedIn(layer, head) {
   if (own) return { ...place, says, scale: own.scale, captions: own.captions };
   const there = Object.keys(heads).map((number) => `L${layer.layer}H${number}`);
   const missing = `This file does not hold this head. Of layer ${layer.layer} it holds ${there.join(", ")}.`;
-  return { ...place, says: missing, scale: 0, captions: [], missing };
+  const { captions } = Object.values(heads)[0]; // the story leads to a head that is there
+  return { ...place, says: missing, scale: 0, captions, missing };
 }
 
 /** @type {(layer: number, head: number) => Promise<void>} */

@@ -36,6 +36,9 @@ function paint(context, scene) {
     context.globalAlpha = 1;
   }
   paintFrames(context, scene);
+  const { opened, place, size } = scene;
+  if (opened?.missing && ["head", "matrix"].includes(place.level))
+    heading(context, scene, opened.missing, size.width / 2, size.first + 30, size.width);
 }
 
 /** @type {Record<string, (context: Pen, scene: Scene, item: Item) => void>} */
