@@ -1,18 +1,20 @@
 """One pass in a browser: walked into and out, told as a story, switched, read by pointing."""
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Site
 from serving import models
 from serving.one_pass import one_pass, open_head
-from tests.helpers.browser import click, open_page, press, written
+from tests.helpers.browser import PHONE, PROJECTOR, click, open_page, press, unfold, written
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import settled, visitor
 
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
@@ -134,6 +136,45 @@ def test_an_encoder_predicts_nothing_and_hides_nothing(page: Page, site: Site):
     expect(page.get_by_role("button", name="÷ √d off")).to_be_visible()
 
 
+@pytest.fixture
+def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
+    """The walk as one file, opened without a network; requests and complaints fail the test."""
+    open_picture(page, site)
+    unfold(page, "Take it away")
+    with page.expect_download() as download:
+        click(page.get_by_role("button", name="The walk as one HTML file"))
+    path = Path(download.value.path()).with_suffix(".html")
+    path.write_bytes(Path(download.value.path()).read_bytes())
+    requests: list[str] = []
+    complaints: list[str] = []
+    context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
+    context.set_offline(True)
+    with context, visitor(context) as saved:
+        saved.on("request", lambda request: requests.append(request.url))
+        saved.on("console", lambda message: complaints.append(message.text))
+        saved.goto(path.as_uri())
+        yield saved
+    assert requests == [path.as_uri()]
+    assert complaints == []
+
+
+def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(saved_walk: Page):
+    picture = saved_walk.locator("figure.one-pass canvas")
+    expect(picture).to_have_attribute("data-painted", "true")
+    press(picture, "ArrowLeft", "ArrowLeft", "Enter")  # from layer 15, which was open, to 13
+    press(picture, *["ArrowRight"] * 7, "Enter", "Enter", "ArrowUp")
+    row = len(one_pass(DECODER, TEXT).run.tokens) - 2
+    at(picture, f"matrix 13 7 weights {row} 0")
+    expected = open_head(one_pass(DECODER, TEXT).run, 13, 7).weights[row, 0]
+    shown = read(saved_walk, rf"weights, L13H7, \[{row}, 0\].*: ([-−\d.e]+) = ")
+    assert shown == pytest.approx(float(expected), rel=1e-5)
+    expect(saved_walk.get_by_role("button", name="Switch head")).to_be_hidden()
+    press(saved_walk.get_by_role("button", name="Tell me the story"), "Enter")
+    press(saved_walk.get_by_role("button", name="Next"), *["Enter"] * 4)
+    at(picture, "head 13 7 q")
+    expect(saved_walk.get_by_role("link", name="Learn this")).to_be_hidden()
+
+
 def test_on_a_phone_layers_go_down_and_a_tap_walks_in(phone: Page, site: Site):
     picture = open_picture(phone, site)
     box = picture.bounding_box()
@@ -142,6 +183,96 @@ def test_on_a_phone_layers_go_down_and_a_tap_walks_in(phone: Page, site: Site):
     picture.click(position={"x": box["width"] * 0.3, "y": box["height"] * 0.5})
     at(picture, "layer")
     assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def height_and_zoom(picture: Locator) -> list[float]:
+    """How high the picture is in CSS pixels, and how many of them a unit of its layout has."""
+    shown: list[float] = picture.evaluate(
+        """canvas => [
+          canvas.clientHeight, canvas.getContext("2d").getTransform().a / devicePixelRatio,
+        ]"""
+    )
+    return shown
+
+
+def test_presented_it_fills_the_screen_in_larger_type_until_the_browser_ends_that(
+    page: Page, site: Site
+):
+    picture = open_picture(page, site)
+    on_the_page = height_and_zoom(picture)
+    readout = page.locator("figure.one-pass .readout")
+    size = "element => parseFloat(getComputedStyle(element).fontSize)"
+    letters = readout.evaluate(size)
+    press(page.get_by_role("button", name="Present"), "Enter")
+    expect(page.get_by_role("button", name="End presentation")).to_be_visible()
+    expect(page.locator("figure.one-pass:fullscreen")).to_be_visible()
+    height, zoom = height_and_zoom(picture)
+    assert height >= 0.9 * page.evaluate("innerHeight")
+    assert (on_the_page[1], zoom) == (1, 1.5)
+    assert readout.evaluate(size) == pytest.approx(1.5 * letters)
+    page.evaluate("document.exitFullscreen()")
+    expect(page.get_by_role("button", name="Present")).to_have_text("Present")
+    assert height_and_zoom(picture) == on_the_page
+
+
+def test_presented_without_a_screen_it_covers_the_window_and_escape_goes_out_step_by_step(
+    page: Page, site: Site
+):
+    picture = open_picture(page, site)
+    page.evaluate("void (Element.prototype.requestFullscreen = async () => { throw Error(); })")
+    press(page.get_by_role("button", name="Present"), "Enter")
+    ending = page.get_by_role("button", name="End presentation")
+    expect(ending).to_be_visible()
+    covered = page.evaluate(
+        """() => [[2, 2], [innerWidth - 2, 2], [2, innerHeight - 2], [700, 500]].every(
+          (place) => document.elementFromPoint(...place).shadowRoot?.querySelector(".one-pass"))"""
+    )
+    assert covered
+    page.keyboard.press("Enter")  # the picture has the focus
+    page.keyboard.press("Enter")
+    at(picture, "head")
+    page.keyboard.press("Escape")
+    at(picture, "layer")
+    click(page.locator("figure.one-pass .out"))
+    at(picture, "whole")
+    expect(ending).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(ending).to_be_hidden()
+    assert height_and_zoom(picture)[1] == 1
+
+
+def test_a_finger_leads_to_the_next_layer_and_head_or_scrolls_the_page(
+    browser: Browser, site: Site
+):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    with context, visitor(context) as page:
+        picture = open_picture(page, site, f"{LINK}&one_pass_layer=3")
+        touch = page.context.new_cdp_session(page)
+        press(picture, "Enter")
+        layer = int(at(picture, "layer")[1])
+
+        def swipe(across: int, down: int) -> None:
+            box = picture.bounding_box()
+            assert box is not None
+            x, y = box["x"] + 180, box["y"] + 300
+            for kind, share in (("Start", 0.0), ("Move", 0.3), ("Move", 0.7), ("Move", 1.0)):
+                points = [{"x": x + share * across, "y": y + share * down}]
+                touch.send(
+                    "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
+                )
+            touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        swipe(-120, 10)
+        at(picture, f"layer {layer + 1}")
+        swipe(120, -10)
+        at(picture, f"layer {layer}")
+        press(picture, "Enter")
+        at(picture, f"head {layer} 0")
+        swipe(-120, 10)
+        at(picture, f"head {layer} 1")
+        swipe(-10, -120)
+        expect(page.get_by_test_id("stMain")).not_to_have_js_property("scrollTop", 0)
+        at(picture, f"head {layer} 1")
 
 
 def test_who_wants_no_motion_is_there_at_once(own_page: Page, site: Site):

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.start.one_pass import picture, tables
+from pages.start.one_pass import picture, tables, take_away
 from pages.start.one_pass.story import Told
 from serving import models, one_pass, pass_picture, visit
 from serving.limits import MAX_SWITCHED_CHARACTERS
@@ -94,7 +94,8 @@ canvas.one_pass(
     on_place_change=walk,
     on_switched_change=switch,
 )
-query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
+choice = controls.HeadChoice(entry, layer, head)
+query, key = head_picture.strongest(passed.run, choice)
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
 picture.open_in(PICTURE, told, text)
 
@@ -108,6 +109,9 @@ with st.expander("The picture as tables"):
     if likeliest is not None:
         plain_table(likeliest, "The likeliest next tokens", {"logit": "{:.4g}"})
 
+with st.expander("Take it away"):
+    take_away.show(passed, opened_head, off, place, choice)
+
 with st.expander("How to read this"):
     st.markdown(
         "- A **ribbon** is the vector of one token on its way through all layers (the residual "
@@ -118,6 +122,8 @@ with st.expander("How to read this"):
         "- Walk in with a click or Enter: layer, head, matrix. **Arrows** go to the next layer, "
         "head, step or cell; **Escape** goes out. The framed cells are what the number was "
         "computed from.\n"
+        "- On a touch screen a **swipe** to the left or right leads to the next layer or head.\n"
+        "- **Present** shows the picture over the whole screen in larger type, for a room.\n"
         "- **Switch** a head or a feed-forward network off, or the mask, or the division by √d: "
         "the model runs again. Thin lines are what was there before.\n"
         "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 
 from pages.start.one_pass.lessons import Subject, address
 from pages.start.one_pass.story import Told, captions
-from serving.one_pass import N_STRIP, OnePass
+from serving.one_pass import N_STRIP, OnePass, OpenLayer
 from ui.canvas import one_pass
 
 SAYS_OF_A_HEAD = (
@@ -56,6 +59,9 @@ def written(place: Place) -> str:
     return " ".join(str(place[part]) for part in ("level", "matrix", *_NUMBERS))
 
 
+STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
+
+
 def open_in(picture: str, told: Told, text: str) -> None:
     """Hand a layer, one of its heads and their story to the picture of a pass over `text`."""
     layer, head = told.layer, told.head
@@ -68,29 +74,39 @@ def open_in(picture: str, told: Told, text: str) -> None:
         "layer": layer.layer,
         "head": head.head,
         "scale": head.scale,
-        "captions": [
-            {
-                "title": caption.title,
-                "text": caption.text,
-                "level": caption.level,
-                "layer": layer.layer,
-                "head": head.head,
-                "matrix": caption.matrix,
-                "row": caption.row,
-                "column": caption.column,
-                "token": told.query,
-                "href": address(caption.lesson, subject),
-            }
-            for caption in captions(told)
-        ],
+        "captions": story(told, lambda lesson: address(lesson, subject)),
     }
-    steps = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
-    numbers = {name: getattr(head, name) for name in steps}
-    numbers |= {f"strip {name}": strip for name, strip in layer.strips.items()}
-    numbers |= {f"norm {name}": norm for name, norm in layer.norms.items()}
-    numbers |= {
-        "neurons": layer.neurons,
-        "activations": layer.activations,
-        "written": layer.written,
+    steps = {name: getattr(head, name) for name in STEPS}
+    one_pass.opened(header, steps | of_layer(layer), key=f"{picture}_opened")
+
+
+def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The captions as the picture tells them. `lesson`: the address of a lesson."""
+    return [
+        {
+            "title": caption.title,
+            "text": caption.text,
+            "level": caption.level,
+            "layer": told.layer.layer,
+            "head": told.head.head,
+            "matrix": caption.matrix,
+            "row": caption.row,
+            "column": caption.column,
+            "token": told.query,
+            "href": lesson(caption.lesson),
+        }
+        for caption in captions(told)
+    ]
+
+
+def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
+    """What the picture shows of an open layer, whichever head is open in it."""
+    return {
+        **{f"strip {name}": strip for name, strip in layer.strips.items()},
+        **{f"norm {name}": norm for name, norm in layer.norms.items()},
+        **{
+            "neurons": layer.neurons,
+            "activations": layer.activations,
+            "written": layer.written,
+        },
     }
-    one_pass.opened(header, numbers, key=f"{picture}_opened")

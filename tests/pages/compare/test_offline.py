@@ -4,37 +4,15 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 
 from pages.compare.heads import offline
 from pages.compare.heads.offline import Part, page
+from tests.helpers.html_elements import Elements
 
 HOSTILE = "</script></title><img src=x onerror=alert(1)><!--<script>"
 JS = 'const text = "</SCRIPT><!-- <script>";\nexport default function ({ data }) { return text; }\n'
-
-
-class Elements(HTMLParser):
-    """The elements of a page as a browser reads them: in a script only </script> ends it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict]] = []
-        self.texts: dict[int, str] = {}
-        self.inside = -1
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        self.inside = len(self.found) - 1
-
-    def handle_endtag(self, tag):
-        self.inside = -1
-
-    def handle_data(self, data):
-        self.texts[self.inside] = self.texts.get(self.inside, "") + data
 
 
 def test_nothing_breaks_out_of_its_element():
@@ -44,13 +22,8 @@ def test_nothing_breaks_out_of_its_element():
     tags = [tag for tag, _ in elements.found]
     assert "img" not in tags
     assert tags.count("script") == 2 * 2 + 1 + 1  # data and variant of two parts, parts, script
-    texts = [elements.texts[i] for i, tag in enumerate(tags) if tag in ("title", "h1", "p")]
-    assert texts == [HOSTILE] * 3
-    scripts = {
-        attributes.get("id"): elements.texts[i]
-        for i, (tag, attributes) in enumerate(elements.found)
-        if tag == "script"
-    }
+    assert elements.texts_of("title", "h1", "p") == [HOSTILE] * 3
+    scripts = elements.scripts()
     assert base64.b64decode(scripts["data-0-0"]) == HOSTILE.encode()
     assert json.loads(base64.b64decode(scripts["data-1-1"])) == {"a": HOSTILE}
     # one policy, one script, named by its hash; the same script of two parts stands there once

@@ -45,7 +45,8 @@ def test_the_first_picture_needs_no_model(site: AppTest):
     header, _ = picture(site)
     assert site.text_input("home_text").value == STORED_TEXT
     assert header["labels"][-1] == "␣tired"
-    assert (header["layers"], header["heads"], header["away"]) == (30, 9, True)
+    assert (header["layers"], header["heads"]) == (30, 9)
+    assert header["away"] == {"text": STORED_TEXT, "model": DECODER}
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])

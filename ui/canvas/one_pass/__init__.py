@@ -21,23 +21,30 @@ SAYS = (
     "A row is a token. Its ribbon is as wide as its vector is long. In each layer blue is what "
     "attention adds to it, orange what the feed-forward network adds; more colour is more."
 )
-canvas = Canvas("one_pass", "layout", "paint", "story")
+canvas = Canvas("one_pass", "layout", "paint", "story", "present", "swipe")
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 
 
 def one_pass(
     picture: PassPicture, header: Mapping[str, Any], *, key: str, **callbacks: Callable[[], None]
 ) -> None:
-    """Draw a pass.
+    """Draw a pass; `header` as of `whole`.
+
+    callbacks: `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`,
+    when a part is switched ("F3 L3H1", or "nothing" when all are on).
+    """
+    canvas.draw(whole(picture, header), key=key, **callbacks)
+
+
+def whole(picture: PassPicture, header: Mapping[str, Any]) -> bytes:
+    """A pass as the browser gets it.
 
     header: what is drawn differently: `picture`, the name by which `opened` finds it; `off`, the
-    parts that are switched off; `place`, where the visitor stands; `away`, the text and
-    the model with which a page of its own is opened for whoever walks in. callbacks:
-    `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`, when a part
-    is switched ("F3 L3H1", or "nothing").
+    parts that are switched off; `place`, where the visitor stands; `away`, the text and the model
+    with which a page of its own is opened for whoever walks in.
     """
-    whole = {"says": SAYS, "off": [], "place": None, "away": None, **picture.header, **header}
-    canvas.draw(packed(whole, picture.numbers, picture.codes), key=key, **callbacks)
+    all_of_it = {"says": SAYS, "off": [], "place": None, "away": None, **picture.header, **header}
+    return packed(all_of_it, picture.numbers, picture.codes)
 
 
 def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key: str) -> None:

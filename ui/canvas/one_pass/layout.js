@@ -20,7 +20,13 @@
  *   largestAdded: number,
  * }} PassData
  */
-/** @typedef {{ says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[], numbers: Record<string, Numbers> }} Opened */
+/**
+ * A layer and a head that are open. `missing`: why the head's own numbers are not there.
+ * @typedef {{
+ *   says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[],
+ *   numbers: Record<string, Numbers>, missing?: string,
+ * }} Opened
+ */
 /**
  * An item of the picture. `alpha`: 0 is not there. `rank`: what is drawn later lies above.
  * @typedef {{
@@ -40,6 +46,7 @@
 
 const TOP = 58,
   ROWS_HEIGHT = 372,
+  LEAST_ROWS = 120,
   LOWEST_ROW = 5.5,
   HIGHEST_ROW = 24,
   BELOW = 96,
@@ -66,14 +73,22 @@ const STEPS = [
   { tensor: "added", title: "added to the stream", from: "context · W_O" },
 ];
 
-/** @type {(map: PassData, width: number) => Size} */
-function sizeOf(map, width) {
+/**
+ * `room`: how high the picture shall be, where that is given; on a desk only.
+ * @type {(map: PassData, width: number, room?: number) => Size}
+ */
+function sizeOf(map, width, room = 0) {
   const tokens = map.labels.length;
   if (width < PHONE_BELOW) {
     const layers = Math.min(Math.max(map.layers * 13, 200), 420),
       along = 64 + 2 * STATION_GAP + embeddingParts(map).length * (16 * STRIP_CELL + 4) + layers;
     const height = along + STATION_GAP + (map.next ? BARS_ON_A_PHONE * 26 : 16 * STRIP_CELL) + 8;
     return { width, height, phone: true, pitch: (width - BESIDE) / tokens, first: 2, along };
+  }
+  if (room) {
+    const rows = Math.max(room - TOP - BELOW, LEAST_ROWS);
+    const height = TOP + rows + BELOW;
+    return { width, height, phone: false, pitch: rows / tokens, first: TOP, along: width };
   }
   const pitch = Math.min(Math.max(ROWS_HEIGHT / tokens, LOWEST_ROW), HIGHEST_ROW);
   const rows = Math.max(pitch * tokens, 180);

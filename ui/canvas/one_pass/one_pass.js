@@ -63,6 +63,8 @@ export default function (component) {
   const ghost = ghostOf(before, map);
   /** @type {Size} */
   let size;
+  /** @type {Stage} */
+  let stage;
   /** @type {Map<string, Item>} what is painted now, and where the walk began and goes */
   let items = new Map(),
     /** @type {Map<string, Item>} */ from = new Map(),
@@ -168,19 +170,23 @@ export default function (component) {
 
   function draw() {
     if (!size) return;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = window.devicePixelRatio || 1,
+      width = size.width * stage.zoom,
+      height = stage.high || size.height * stage.zoom;
     if (
-      canvas.width !== Math.round(size.width * ratio) ||
-      canvas.height !== Math.round(size.height * ratio)
+      canvas.width !== Math.round(width * ratio) ||
+      canvas.height !== Math.round(height * ratio)
     ) {
-      canvas.width = Math.round(size.width * ratio);
-      canvas.height = Math.round(size.height * ratio);
-      canvas.style.width = `${size.width}px`;
-      canvas.style.height = `${size.height}px`;
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
     }
     const context = pen(canvas);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, size.width, size.height);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    const scale = ratio * stage.zoom;
+    context.setTransform(scale, 0, 0, scale, 0, stage.top * ratio);
     paint(context, sceneNow());
     figure.lastDrawn = { map, place, ghost, items };
   }
@@ -326,8 +332,8 @@ export default function (component) {
   function said() {
     const { level, layer, head, token, matrix, row, column } = place;
     if (level === "matrix" || level === "head") {
-      const numbers = opened?.numbers[matrix];
-      if (!numbers) return "The head is on its way.";
+      const open = opened?.layer === layer && opened.head === head;
+      if (!open || !opened?.numbers[matrix]) return opened?.missing ?? "The head is on its way.";
       const exact = value(matrix, row, column);
       const across = ["scores", "scaled", "weights"].includes(matrix)
         ? `key ${named(column)}`
@@ -398,11 +404,15 @@ export default function (component) {
 
   // ---- pointing, and the keyboard
 
+  /** @type {(event: PointerEvent) => [number, number]} where that is in the layout */
+  function pointed(event) {
+    const { left, top } = canvas.getBoundingClientRect();
+    return [(event.clientX - left) / stage.zoom, (event.clientY - top - stage.top) / stage.zoom];
+  }
+
   /** @type {(event: PointerEvent) => { item: Item, row: number, column: number } | null} */
   function under(event) {
-    const bounds = canvas.getBoundingClientRect(),
-      px = event.clientX - bounds.left,
-      py = event.clientY - bounds.top;
+    const [px, py] = pointed(event);
     const hits = [...items.values()].filter(
       ({ x, y, w, h, alpha }) => alpha > 0.5 && px >= x && px < x + w && py >= y && py < y + h,
     );
@@ -421,7 +431,7 @@ export default function (component) {
     const hit = under(event);
     if (!hit) return;
     const { item, row, column } = hit;
-    const across = size.phone ? event.offsetX : event.offsetY,
+    const across = pointed(event)[size.phone ? 0 : 1],
       token = Math.floor((across - size.first) / size.pitch);
     if (item.kind === "matrix")
       place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
@@ -444,6 +454,14 @@ export default function (component) {
     if (item.kind === "tile")
       go({ head: item.head, level: item.head === place.head ? "head" : "layer" });
     if (item.kind === "matrix") go({ level: "matrix", matrix: item.tensor, row, column });
+  }
+
+  /** @type {(from: Place, by: number) => void} to the next layer, or to the next head in one */
+  function turn(from, by) {
+    const part = from.level === "layer" ? "layer" : "head",
+      next = from[part] + by,
+      count = part === "layer" ? map.layers : map.heads;
+    if (from.level !== "whole" && next >= 0 && next < count) go({ ...from, [part]: next });
   }
 
   /** @type {Record<string, [number, number]>} */
@@ -496,16 +514,28 @@ export default function (component) {
   }
 
   function measure() {
-    size = sizeOf(map, Math.max(holder.clientWidth, 300));
+    stage = presented.stage();
+    size = sizeOf(map, stage.width, stage.room);
     if (before && !items.size) items = before.items; // the walk goes on from there
     walk(flow < 1);
   }
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
+  const presented = presenter(
+    figure,
+    listen,
+    () => {
+      const inside = place.level !== "whole";
+      if (inside) outwards();
+      return inside;
+    },
+    () => size && measure(),
+  );
   const story = teller(parentElement, figure, listen, go, askForPlace);
   listen(canvas, "pointermove", onMove);
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);
+  swiper(canvas, listen, () => place, turn);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(find(".out"), "click", outwards);
   listen(find(".switch-part"), "click", () => toggle(partHere()));
@@ -553,6 +583,7 @@ export default function (component) {
     cancelAnimationFrame(frame);
     clearTimeout(asking);
     stopWatching();
+    presented.stop();
     forget();
   });
 }

@@ -5,7 +5,7 @@ const SMALL = "11px sans-serif",
   PLAIN = "12px sans-serif",
   STRONG = "600 12px sans-serif",
   LEAST_LETTERS = 9, // a row must be this high for its text
-  LEAST_DIGITS = 34, // and a cell this wide for its number
+  LEAST_DIGITS = 40, // and a cell this wide for its number
   THINNEST = 1.2,
   LIGHT = 0.04; // of the largest weight: a fainter arc is not drawn
 const ATTENTION_HUE = rgb(OKABE_ITO.blue),
@@ -36,6 +36,9 @@ function paint(context, scene) {
     context.globalAlpha = 1;
   }
   paintFrames(context, scene);
+  const { opened, place, size } = scene;
+  if (opened?.missing && ["head", "matrix"].includes(place.level))
+    heading(context, scene, opened.missing, size.width / 2, size.first + 30, size.width);
 }
 
 /** @type {Record<string, (context: Pen, scene: Scene, item: Item) => void>} */

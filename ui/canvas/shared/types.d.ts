@@ -18,6 +18,11 @@ type OfflineComponent = Omit<StreamlitComponent, "data"> & {
     name: string;
 };
 
+/** In a walk as one file: what the script of the picture exports, its elements and its styles. */
+declare const exported: (component: StreamlitComponent) => unknown;
+declare const PICTURE_HTML: string;
+declare const PICTURE_CSS: string;
+
 /** What a drawing is drawn with: on the page or in a PNG a canvas, in an SVG its elements. */
 type Pen = CanvasRenderingContext2D | SvgContext;
 

@@ -1,0 +1,181 @@
+"""The walk through one pass as one HTML file, which works without the site and without a network.
+
+The file holds the scripts of the picture, what the whole picture shows, and for every layer the
+numbers of its open heads, deflated. `offline.js` in it hands them over as the site would.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from pages.start.one_pass import picture
+from pages.start.one_pass.picture import Place
+from pages.start.one_pass.story import Told
+from serving import html_file, pass_picture
+from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
+from ui.canvas import one_pass
+from ui.canvas.component import described
+from ui.widgets.controls import HeadChoice
+from ui.widgets.head_picture import strongest
+
+MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
+# Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64
+# adds a third: 1.05 to 1.10 for SmolLM2 on 10 to 62 tokens
+_WRITTEN = 1.08
+_SCRIPTS = 250_000  # bytes of everything else: scripts, captions, the whole picture
+_KEY = "walk"  # how the picture in the file is called
+_OF_A_HEAD = tuple(step for step in picture.STEPS if step not in ("k", "v"))
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What of the page goes into the file.
+
+    choice: the head that is open. visited: layers and heads that the visitor has opened.
+    facts: what saved pictures say of themselves.
+    """
+
+    passed: OnePass
+    off: tuple[str, ...]
+    place: Place | None
+    choice: HeadChoice
+    visited: frozenset[tuple[int, int]]
+    facts: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """What the file is called."""
+        return f"A walk through {self.passed.run.title}"
+
+
+def heads(walk: Walk) -> dict[int, list[int]]:
+    """The heads that the file opens, by their layers.
+
+    All of them if the file stays small enough; else the open head's number in every layer, and the
+    heads that the visitor has opened.
+    """
+    n_layers, n_heads = walk.passed.run.q.shape[:2]
+    every = {layer: list(range(n_heads)) for layer in range(n_layers)}
+    if file_bytes(walk.passed, every) <= MOST_BYTES:
+        return every
+    return {
+        layer: sorted(
+            {walk.choice.head} | {head for opened, head in walk.visited if opened == layer}
+        )
+        for layer in range(n_layers)
+    }
+
+
+def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
+    """About how large a file with these heads is, from the sizes of its matrices.
+
+    Query heads that read the same keys and values share them in the file.
+    """
+    run = passed.run
+    (tokens, size), strip = run.q.shape[2:], passed.token.shape[1]
+    a_head = 2 * tokens * size + 3 * tokens * tokens + size * strip + tokens * strip
+    shared = 2 * tokens * size
+    a_layer = tokens * (len(STRIPS) * (strip + 1) + 3 * N_NEURONS)
+    floats = sum(
+        a_layer + len(some) * a_head + len({run.kv_head(head) for head in some}) * shared
+        for some in held.values()
+    )
+    return int(_SCRIPTS + 4 * floats * _WRITTEN)
+
+
+def says(walk: Walk) -> str:
+    """What the file holds, and how large it is, for the page and for the file itself."""
+    held = heads(walk)
+    size = file_bytes(walk.passed, held) / 1e6
+    n_layers, n_heads = walk.passed.run.q.shape[:2]
+    what = f"all {n_heads} heads of all {n_layers} layers"
+    if any(len(some) < n_heads for some in held.values()):
+        what = (
+            f"head {walk.choice.head} of every layer and all heads that were opened on the page "
+            f"(with {what} it would be more than {MOST_BYTES / 1e6:.0f} MB)"
+        )
+    return f"The HTML file, about {size:.1f} MB, holds {what}, each number as the tensor has it."
+
+
+def page(walk: Walk) -> bytes:
+    """The file.
+
+    Raises: what opening a layer raises.
+    """
+    passed = walk.passed
+    header = {"picture": _KEY, "off": list(walk.off), "place": walk.place}
+    whole = one_pass.whole(pass_picture.picture(passed), header)
+    data = [html_file.inert("whole", described(whole, walk.facts))]
+    for layer, some in heads(walk).items():
+        data.append(html_file.inert(f"layer-{layer}", _layer(walk, layer, some)))
+    start = f'<div id="walk" data-layer="{walk.choice.layer}" data-head="{walk.choice.head}"></div>'
+    return html_file.page(
+        walk.title,
+        f"{html_file.paragraphs([_HOW])}\n{start}\n{html_file.paragraphs(_notes(walk))}",
+        data,
+        style=html_file.themes(st.get_option) + _asset("css"),
+        script=f"{html_file.exported(one_pass.canvas.js)}\n{_elements()}\n{_asset('js')}",
+    ).encode()
+
+
+_HOW = (
+    "A text goes in, every layer adds to it, and in the end the model says what comes next. "
+    "Click a layer to walk in; Escape leads out again. This file needs no network."
+)
+
+
+def _notes(walk: Walk) -> list[str]:
+    run, off = walk.passed.run, " ".join(walk.off)
+    notes = [f"Model: {run.title}. Text: {run.tokens.text}", says(walk)]
+    return [*notes, f"Switched off in this pass: {off}."] if off else notes
+
+
+def _asset(ending: str) -> str:
+    return Path(__file__).with_suffix(f".{ending}").read_text(encoding="utf-8")
+
+
+def _elements() -> str:
+    """The picture's elements and styles as constants of the script."""
+    texts = {"PICTURE_HTML": one_pass.canvas.html, "PICTURE_CSS": one_pass.canvas.css}
+    return "\n".join(f"const {name} = {html_file.literal(text)};" for name, text in texts.items())
+
+
+def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
+    """A layer and some of its heads as `offline.js` takes them apart, deflated.
+
+    Keys and values stand there once for all heads that read them.
+    """
+    run = walk.passed.run
+    layer = open_layer(run, number)
+    numbers = picture.of_layer(layer)
+    described_heads: dict[int, dict[str, Any]] = {}
+    for head in some:
+        opened, shared = open_head(run, number, head), run.kv_head(head)
+        numbers |= {f"head {head} {step}": getattr(opened, step) for step in _OF_A_HEAD}
+        numbers |= {f"shared {shared} {step}": getattr(opened, step) for step in ("k", "v")}
+        described_heads[head] = {
+            "shared": shared,
+            "scale": opened.scale,
+            "captions": _captions(walk, layer, opened),
+        }
+    header = {
+        "says": picture.SAYS_OF_A_HEAD,
+        "picture": _KEY,
+        "layer": number,
+        "heads": described_heads,
+    }
+    return zlib.compress(one_pass.packed(header, numbers), 9)
+
+
+def _captions(walk: Walk, layer: OpenLayer, head: OpenHead) -> list[dict[str, Any]]:
+    """The story of a head; its lessons are on the site and not in the file."""
+    entry, run = walk.choice.entry, walk.passed.run
+    query, key = strongest(run, HeadChoice(entry, layer.layer, head.head))
+    told = Told(entry.spec, walk.passed, layer, head, query, key)
+    return picture.story(told, lambda lesson: "")

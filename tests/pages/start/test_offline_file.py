@@ -1,0 +1,130 @@
+"""The walk through one pass as one HTML file: what it holds, and what cannot break out of it."""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pages.start.one_pass import offline, picture, take_away
+from pages.start.one_pass.offline import Walk
+from serving import models
+from serving.one_pass import one_pass, open_head, open_layer
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.html_elements import Elements
+from ui.widgets.controls import HeadChoice
+
+HOSTILE = "</script><script>alert(1)</script></title><img src=x onerror=alert(1)><!--"
+TEXT = "Nine grey geese fly"
+Arrays = dict[str, np.ndarray]
+
+
+def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> Walk:
+    (entry,) = [entry for entry in models.ready() if entry.spec.name == name]
+    choice = HeadChoice(entry, 2, 1)
+    facts = {"model": entry.spec.title, "sentence": text}
+    given = Walk(one_pass(name, text), (), None, choice, frozenset({(2, 1)}), facts)
+    return replace(given, **changes)
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays as the file's script reads them."""
+    length = int.from_bytes(data[:4], "little")
+    header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
+    arrays, start = {}, 0
+    for name, shape in header["arrays"]:
+        end = start + 4 * int(np.prod(shape))
+        arrays[name] = np.frombuffer(body[start:end], "<f4").reshape(shape)
+        start = end
+    return header, arrays
+
+
+def layers(file: bytes) -> dict[int, tuple[dict[str, Any], Arrays]]:
+    """What the file holds of each layer, by its number."""
+    found = {}
+    for name, text in Elements(file.decode()).scripts().items():
+        if name and name.startswith("layer-"):
+            found[int(name[6:])] = unpacked(zlib.decompress(base64.b64decode(text)))
+    return found
+
+
+def test_nothing_that_was_typed_is_more_than_text():
+    text = offline.page(walk(text=HOSTILE)).decode()
+    elements = Elements(text)
+    tags = [tag for tag, _ in elements.found]
+    assert "img" not in tags
+    n_layers = len(one_pass(DECODER, HOSTILE).run.weights)
+    assert tags.count("script") == 1 + n_layers + 1  # the whole, the layers, the script
+    assert any(HOSTILE in paragraph for paragraph in elements.texts_of("p"))
+    scripts = elements.scripts()
+    header, _ = unpacked(base64.b64decode(scripts["whole"]))
+    assert header["about"]["sentence"] == HOSTILE
+    assert "</" in header["labels"][0]
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    digest = base64.b64encode(hashlib.sha256((scripts[None] or "").encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{digest}';")
+    assert not re.search("https?://(?!www.w3.org/)", text)
+    assert not re.search(r"\b(src|href)=(?!\"data:,\"|x )", text.partition("<script")[0])
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_the_file_holds_every_head_of_every_layer_exactly(name: str):
+    given = walk(name)
+    run, held = given.passed.run, layers(offline.page(given))
+    n_layers, n_heads = run.q.shape[:2]
+    assert sorted(held) == list(range(n_layers))
+    for number, (header, arrays) in held.items():
+        assert [int(head) for head in header["heads"]] == list(range(n_heads))
+        for name, strip in open_layer(run, number).strips.items():
+            np.testing.assert_array_equal(arrays[f"strip {name}"], strip)
+        for head in range(n_heads):
+            opened = open_head(run, number, head)
+            told = header["heads"][str(head)]
+            for step in picture.STEPS:
+                whose = f"shared {told['shared']}" if step in ("k", "v") else f"head {head}"
+                np.testing.assert_array_equal(arrays[f"{whose} {step}"], getattr(opened, step))
+            assert told["scale"] == opened.scale
+            assert {(said["layer"], said["head"]) for said in told["captions"]} == {(number, head)}
+
+
+def test_the_file_is_about_as_large_as_is_said():
+    """Within 15%: how much deflate saves depends on the numbers, most on those of 4-bit weights."""
+    for text in (TEXT, " ".join([TEXT] * 8)):
+        given = walk(text=text)
+        expected = offline.file_bytes(given.passed, offline.heads(given))
+        assert len(offline.page(given)) == pytest.approx(expected, rel=0.15)
+        assert f"about {expected / 1e6:.1f} MB" in offline.says(given)
+
+
+def test_of_a_long_text_it_holds_one_head_a_layer_and_those_that_were_opened(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(offline, "MOST_BYTES", 1)
+    given = walk(visited=frozenset({(2, 1), (4, 0), (4, 7)}))
+    held = layers(offline.page(given))
+    heads = {
+        number: [int(head) for head in header["heads"]] for number, (header, _) in held.items()
+    }
+    assert heads == dict.fromkeys(range(len(held)), [1]) | {4: [0, 1, 7]}
+    assert "head 1 of every layer" in offline.says(given)
+
+
+def test_the_arrays_are_the_tensors_of_the_pass():
+    passed = one_pass(DECODER, TEXT)
+    arrays = take_away.arrays(passed, open_head(passed.run, 2, 1))
+    np.testing.assert_array_equal(arrays["weights"][2, 1], arrays["head_weights"])
+    norms = np.linalg.norm(arrays["states"], axis=-1)
+    np.testing.assert_allclose(norms, passed.state_norms, rtol=1e-5)
+    likeliest = models.get(DECODER).tokenizer.decode([int(arrays["next_token_ids"][0])])
+    assert likeliest.strip() == passed.guesses[-1].strip("␣")
+
+
+def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
+    given = walk(text='Grey "geese" {fly}\'')
+    exec(take_away.snippet(given.passed, (), given.choice), {})
+    assert str(open_head(given.passed.run, 2, 1).weights) in capsys.readouterr().out
