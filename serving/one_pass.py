@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pretrained.tokenization.tokens import Tokens
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
-from serving.runs import Run, recorded, run
+from serving.runs import Run, forward, recorded, run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,14 +139,34 @@ def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
     Raises: OverLimit, ValueError for a text without a token and for a part that the model does not
     have, and what loading a model raises.
     """
+    finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
+    return _pass_of(_switched_run(finished, off) if off else finished)
+
+
+@kept(ONE_PASS_CACHE_BYTES, key=lambda name, text, ids: (*models.key(name), text, ids))
+def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
+    """The pass over a text and the tokens that were written behind it; errors as of `one_pass`."""
+    finished, model = run(name, text, MAX_ONE_PASS_TOKENS), models.get(name)
+    tokens = finished.tokens
+    grown = Tokens(
+        text=tokens.text,
+        ids=tokens.ids + new_ids,
+        pieces=tokens.pieces + token_text.pieces(model.tokenizer, new_ids),
+        # they are no part of what was typed
+        spans=tokens.spans + ((len(tokens.text), len(tokens.text)),) * len(new_ids),
+        special=tokens.special + (False,) * len(new_ids),
+        raw=tokens.raw and tokens.raw + tuple(token_text.raw(model.tokenizer, new_ids)),
+    )
+    return _pass_of(forward((*finished.key, *map(str, new_ids)), model, grown))
+
+
+def _pass_of(finished: Run) -> OnePass:
+    """What the picture shows of a run."""
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
-    finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
-    if off:
-        finished = _switched_run(finished, off)
-    model, tensors = models.get(name), finished.tensors
+    model, tensors = models.get(finished.model), finished.tensors
     core = model.core
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([finished.tokens.ids], device=model.device)

@@ -8,9 +8,11 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from attention_core import generate
+from attention_core.costs.formulas import forward_flops
 from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Site
-from serving import models
+from serving import models, token_text
 from serving.one_pass import one_pass, open_head
 from tests.helpers.browser import PHONE, PROJECTOR, click, open_page, press, unfold, written
 from tests.helpers.bundled_models import DECODER, ENCODER
@@ -327,3 +329,35 @@ def test_from_home_into_a_layer_and_back(page: Page, site: Site):
     assert at(page.locator("figure.one-pass canvas"), "whole")[1] == "15"
     click(page.get_by_role("button", name="Tell me the story"))
     expect(page.locator("figure.one-pass .count")).to_have_text(f"1 of {N_CAPTIONS}")
+
+
+def test_a_model_writes_on_with_a_cache_and_without(page: Page, site: Site):
+    picture = open_picture(page, site, f"{LINK}&one_pass_top_k=1")
+    figure = page.locator("figure.one-pass")
+    click(figure.get_by_role("button", name="Let it write"))
+    expect(page).to_have_url(re.compile("one_pass_new=6"))
+    bar, says = figure.locator(".play"), figure.locator(".play-says")
+    expect(bar).to_have_attribute("data-pass", "7 done")
+    model = models.get(DECODER)
+    prompt = list(model.tokenizer.encode(TEXT).ids)
+    new = generate(model.core, prompt, max_new_tokens=6)
+    last, n = figure.locator(".readout"), len(prompt) + 6
+    expect(last).to_contain_text(f"token {n - 1} “")
+    # (rows of the last pass, keys) with the cache, then without it
+    products = [forward_flops(model.core.config, rows, n) // 2 / 1e9 for rows in (1, n)]
+    expect(says).to_contain_text(f"With the cache: 1 token, {products[0] * 1000:.3g} million")
+    expect(says).to_contain_text(f"Without it: {n} tokens, {products[1]:.3g} billion")
+    press(figure.get_by_role("button", name="Previous pass"), "Enter")
+    expect(says).to_contain_text("Pass 6 of 7. With the cache: 1 token")
+    press(figure.get_by_label("KV cache"), "Space")  # plays from the first pass, without the cache
+    expect(bar).to_have_attribute("data-pass", "7 done")
+    expect(says).to_contain_text(f"Pass 7 of 7. Without it: {n} tokens")
+    # the grown text is a pass like any other: one walks in
+    press(picture, "Enter", "Enter", "Enter")
+    row = int(at(picture, "matrix")[4])
+    assert row < n
+    ids = figure.evaluate("figure => figure.lastDrawn.map.labels.slice(-6)")
+    assert [label.split(" (")[0] for label in ids] == list(token_text.pieces(model.tokenizer, new))
+    press(figure.get_by_role("button", name="Back to the text"), "Enter")
+    expect(figure.get_by_role("button", name="Let it write")).to_be_visible()
+    assert "one_pass_new" not in page.url

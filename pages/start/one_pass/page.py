@@ -1,11 +1,14 @@
 """One pass: a whole model at work on the visitor's text, in one picture that one can walk into."""
 
+from dataclasses import asdict
+
 import streamlit as st
 
-from pages.start.one_pass import picture, tables, take_away
+from pages.start.one_pass import answers, picture, tables, take_away, writing
 from pages.start.one_pass.story import Told
 from serving import models, one_pass, pass_picture, visit
 from serving.limits import MAX_SWITCHED_CHARACTERS
+from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
 from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
@@ -40,6 +43,7 @@ with right, settings():
         max_chars=MAX_SWITCHED_CHARACTERS,
         help="Heads (L3H1), feed-forward networks (F3), mask, scale; the picture has buttons.",
     )
+    wanted = writing.settings(entry.spec.role)
 try:
     off = one_pass.switched_off(switched, entry.spec.n_layers, entry.spec.n_heads)
 except ValueError as error:
@@ -51,7 +55,7 @@ PICTURE, STORED_SHOWN = "one_pass_picture", "one_pass_stored_shown"
 stored = None if off else pass_picture.stored(entry.spec.name, text)
 cold = stored is not None and not models.loaded.is_kept(models.key(entry.spec.name))
 if stored is not None and cold and STORED_SHOWN not in st.session_state:
-    canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE)
+    canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
     st.session_state[STORED_SHOWN] = True
     with st.spinner("Loading the model …", show_time=True):
         one_pass.one_pass(entry.spec.name, text)
@@ -59,28 +63,16 @@ if stored is not None and cold and STORED_SHOWN not in st.session_state:
 
 try:
     with st.spinner("Running the model …", show_time=True):
+        written = None
         passed = one_pass.one_pass(entry.spec.name, text, off)
+        if wanted.n_new and not off:
+            written = write_on(entry.spec.name, text, **asdict(wanted))
+            passed = one_pass.grown_pass(entry.spec.name, text, written.ids)
         opened_layer = one_pass.open_layer(passed.run, layer)
         opened_head = one_pass.open_head(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
-
-
-def walk() -> None:
-    """Where the visitor has walked to stands in the settings and in the address."""
-    place = picture.place_of(str(st.session_state[PICTURE].get("place") or ""))
-    if place is not None and picture.is_in(place, passed):
-        st.session_state["one_pass_layer"] = place["layer"]
-        st.session_state["one_pass_head"] = place["head"]
-        st.query_params[picture.PLACE] = picture.written(place)
-
-
-def switch() -> None:
-    """What was switched in the picture stands in the settings and in the address."""
-    asked = str(st.session_state[PICTURE].get("switched") or "")
-    st.session_state["one_pass_off"] = "" if asked == "nothing" else asked
-
 
 place = picture.place_of(st.query_params.get(picture.PLACE, ""))
 if place is not None and not (
@@ -89,10 +81,14 @@ if place is not None and not (
     place = None  # of another text, model or head
 canvas.one_pass(
     pass_picture.picture(passed),
-    {"picture": PICTURE, "off": list(off), "place": place},
+    {
+        "picture": PICTURE,
+        "off": list(off),
+        "place": place,
+        **writing.header(wanted, written),
+    },
     key=PICTURE,
-    on_place_change=walk,
-    on_switched_change=switch,
+    **answers.of(PICTURE, passed),
 )
 choice = controls.HeadChoice(entry, layer, head)
 query, key = head_picture.strongest(passed.run, choice)

@@ -21,7 +21,8 @@ SAYS = (
     "A row is a token. Its ribbon is as wide as its vector is long. In each layer blue is what "
     "attention adds to it, orange what the feed-forward network adds; more colour is more."
 )
-canvas = Canvas("one_pass", "layout", "paint", "story", "present", "swipe")
+DEFAULTS: Mapping[str, Any] = {"says": SAYS, "off": [], "place": None, "away": None, "play": None}
+canvas = Canvas("one_pass", "layout", "paint", "story", "play", "present", "swipe")
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 
 
@@ -41,9 +42,10 @@ def whole(picture: PassPicture, header: Mapping[str, Any]) -> bytes:
 
     header: what is drawn differently: `picture`, the name by which `opened` finds it; `off`, the
     parts that are switched off; `place`, where the visitor stands; `away`, the text and the model
-    with which a page of its own is opened for whoever walks in.
+    with which a page of its own is opened for whoever walks in; `play`, the passes of a model that
+    writes on; `temperature` and `topK` at first.
     """
-    all_of_it = {"says": SAYS, "off": [], "place": None, "away": None, **picture.header, **header}
+    all_of_it = {**DEFAULTS, **picture.header, **header}
     return packed(all_of_it, picture.numbers, picture.codes)
 
 

@@ -119,9 +119,16 @@ export default function (component) {
     frames: frames(),
     norms: normsNow(),
     ghostNorms: ghost?.numbers.state_norms.values ?? null,
-    probabilities: probabilitiesAt(temperature(), topK()),
-    ghosts: ghosts(),
+    ...nextNow(),
+    writing: written.writing(),
   });
+
+  /** What may come next, as it is painted: of a model that writes, what the pass says. */
+  function nextNow() {
+    const shares = written.writing()?.pass.shares;
+    if (shares) return { probabilities: shares, ghosts: shares };
+    return { probabilities: probabilitiesAt(temperature(), topK()), ghosts: ghosts() };
+  }
 
   /** @type {(temperature: number, topK: number) => number[]} of the likeliest next tokens */
   function probabilitiesAt(temperature, topK) {
@@ -192,7 +199,23 @@ export default function (component) {
   }
 
   /** @type {() => Map<string, Item & { origin?: string }>} everything where it lies in the end */
-  const placed = () => new Map(scene(map, opened, place, size).map((item) => [item.name, item]));
+  const placed = () =>
+    new Map(scene(mapNow(), opened, place, size).map((item) => [item.name, item]));
+
+  /** While a model writes the whole picture says what its pass says. */
+  function mapNow() {
+    const writing = written.writing();
+    return writing
+      ? { ...map, next: writing.pass.next, guesses: writing.ends ? map.guesses : [] }
+      : map;
+  }
+
+  /** The pass that is played has come further. */
+  function onPlay() {
+    if (!size) return;
+    if (!frame) items = placed();
+    draw();
+  }
 
   /** Lay everything out for the place, and go there. */
   function walk(animated = true) {
@@ -370,6 +393,11 @@ export default function (component) {
     switchTo([...off].sort().join(" ") || "nothing");
   }
 
+  /** Temperature and top-k stand in the address, and choose what is written. */
+  function tellSampling() {
+    if (!map.away) setTriggerValue("sampled", `${input(".temperature").value} ${topK()}`);
+  }
+
   /** @param {string} off what is off from now on; a place that comes after it would replace it */
   function switchTo(off) {
     clearTimeout(asking);
@@ -390,6 +418,7 @@ export default function (component) {
     show(".switch-mask", inHead && map.decoder, mask);
     show(".switch-scale", inHead, isOff("scale") ? "÷ √d on" : "÷ √d off");
     show(".all-on", map.off.length > 0);
+    show(".write", !!map.next && !map.play && !map.off.length);
   }
 
   function tell() {
@@ -531,6 +560,10 @@ export default function (component) {
     },
     () => size && measure(),
   );
+  const written = player(figure, listen, map.play ?? null, still, onPlay, (what) => {
+    if (map.away) openPage({ new: 6, ...map.away });
+    else setTriggerValue("written", what);
+  });
   const story = teller(parentElement, figure, listen, go, askForPlace);
   listen(canvas, "pointermove", onMove);
   listen(canvas, "click", onClick);
@@ -542,8 +575,10 @@ export default function (component) {
   listen(find(".switch-mask"), "click", () => toggle("mask"));
   listen(find(".switch-scale"), "click", () => toggle("scale"));
   listen(find(".all-on"), "click", () => switchTo("nothing"));
-  listen(find(".temperature"), "input", tellNext);
-  listen(find(".top-k"), "input", tellNext);
+  for (const slider of [".temperature", ".top-k"]) {
+    listen(find(slider), "input", tellNext);
+    listen(find(slider), "change", tellSampling);
+  }
   listen(window, "attention-lab-opened", receive);
   const stopWatching = onNewWidth(holder, measure);
   offerToSave(
@@ -564,6 +599,8 @@ export default function (component) {
   find(".next").hidden = !map.next;
   if (map.next) {
     input(".top-k").max = String(map.next.length);
+    input(".top-k").value = String(map.topK ?? map.next.length);
+    input(".temperature").value = String(Math.round(10 * (map.temperature ?? 1)));
     tellNext();
   }
   canvas.setAttribute(
@@ -581,6 +618,7 @@ export default function (component) {
 
   return inPlaceOfTheLast(parentElement, () => {
     cancelAnimationFrame(frame);
+    written.stop();
     clearTimeout(asking);
     stopWatching();
     presented.stop();

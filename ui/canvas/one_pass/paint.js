@@ -18,6 +18,7 @@ const ATTENTION_HUE = rgb(OKABE_ITO.blue),
  *   items: Map<string, Item>, frames: [string, number, number, number, number][],
  *   weight: (layer: number, head: number, row: number, column: number) => number,
  *   image: (name: string, numbers: Numbers, tone: Tone) => HTMLCanvasElement,
+ *   writing: Writing | null,
  *   probabilities: number[], ghosts: number[], norms: Float32Array, ghostNorms: Float32Array | null,
  * }} Scene
  */
@@ -36,6 +37,7 @@ function paint(context, scene) {
     context.globalAlpha = 1;
   }
   paintFrames(context, scene);
+  paintWriting(context, scene);
   const { opened, place, size } = scene;
   if (opened?.missing && ["head", "matrix"].includes(place.level))
     heading(context, scene, opened.missing, size.width / 2, size.first + 30, size.width);
@@ -54,7 +56,8 @@ const PAINTERS = {
 };
 
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
-function paintChip(context, { place, size, ink }, { x, y, w, h, token = 0, text = "" }) {
+function paintChip(context, { place, size, ink, writing }, { x, y, w, h, token = 0, text = "" }) {
+  if (writing && token >= writing.rows) return;
   const chosen = token === place.token;
   if (chosen) {
     context.fillStyle = OKABE_ITO.sky;
@@ -84,12 +87,19 @@ function paintStrip(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   context.imageSmoothingEnabled = false;
   context.save();
   context.translate(x, y);
+  const { size, writing } = scene;
+  if (writing) {
+    const there = writing.rows * size.pitch;
+    context.beginPath();
+    context.rect(0, 0, size.phone ? there : w, size.phone ? h : there);
+    context.clip();
+  }
   // on a phone a token is a column
-  if (scene.size.phone) context.transform(0, 1, 1, 0, 0, 0);
-  const [long, high] = scene.size.phone ? [h, w] : [w, h];
+  if (size.phone) context.transform(0, 1, 1, 0, 0, 0);
+  const [long, high] = size.phone ? [h, w] : [w, h];
   context.drawImage(scene.image(tensor, numbers, tone), 0, 0, long, high);
   context.restore();
-  if (scene.size.phone) beside(context, scene, text, x + w + 6, y + h / 2);
+  if (size.phone) beside(context, scene, text, x + w + 6, y + h / 2);
   else heading(context, scene, text, x + w / 2, y - 30, w + 20);
 }
 
@@ -133,6 +143,7 @@ function paintSlab(context, scene, item) {
     for (let token = 0; token < map.labels.length; token++) {
       const share = added(scene, values[layer * map.labels.length + token]);
       context.globalAlpha = alpha * (open ? 0.05 + 0.1 * share : 0.08 + 0.72 * share);
+      context.globalAlpha *= computed(scene, token, (layer + part) / map.layers);
       fill(begin, half, size.first + token * size.pitch, size.pitch - 0.5);
     }
     context.globalAlpha = alpha * 0.9;
@@ -147,6 +158,17 @@ function paintSlab(context, scene, item) {
     context.strokeRect(x + 0.5, y - (size.phone ? 0 : 18), w - 1, h + (size.phone ? 0 : 20));
   }
   context.globalAlpha = 1;
+}
+
+const WAITING = 0.3; // how strong a token is drawn whose keys and values are only read
+
+// How strong a token is drawn at a share of the way through the layers, while a model writes.
+/** @type {(scene: Scene, token: number, share: number) => number} */
+function computed({ writing }, token, share) {
+  if (!writing || writing.ends) return 1;
+  if (token >= writing.rows) return 0;
+  if (token < writing.first) return WAITING;
+  return share < writing.share ? 1 : 0;
 }
 
 // How much a layer adds, from 0 to 1 on a logarithmic scale: a first token's vectors are often a
@@ -197,12 +219,18 @@ function paintRibbons(context, scene) {
     for (const [along, width] of points.reverse()) go(false, along, middle + width / 2);
     context.closePath();
   };
+  const { writing } = scene;
   for (let token = 0; token < tokens; token++) {
+    const strength = computed(scene, token, -1);
+    if (!strength) continue;
     const chosen = token === place.token;
+    context.save();
+    if (writing && token >= writing.first && writing.share < 1) clipToFront(context, scene);
     context.fillStyle = chosen ? OKABE_ITO.sky : ink;
-    context.globalAlpha = alpha * (chosen ? 0.95 : 0.3);
+    context.globalAlpha = alpha * strength * (chosen ? 0.95 : 0.3);
     trace(token);
     context.fill();
+    context.restore();
     if (!ghostNorms) continue;
     // the ribbon as it was before something was changed
     context.strokeStyle = OKABE_ITO.vermillion;
@@ -212,6 +240,92 @@ function paintRibbons(context, scene) {
     context.stroke();
   }
   context.globalAlpha = 1;
+}
+
+/** How far the tokens that are run have come, in the direction of the layers. @param {Scene} scene */
+function frontOf({ map, items, size, writing }) {
+  const first = /** @type {Item} */ (items.get("slab 0")),
+    last = /** @type {Item} */ (items.get(`slab ${map.layers - 1}`));
+  const [from, to] = size.phone ? [first.y, last.y + last.h] : [first.x, last.x + last.w];
+  return from + (to - from) * (writing?.share ?? 1);
+}
+
+/** @type {(context: Pen, scene: Scene) => void} */
+function clipToFront(context, scene) {
+  const { width, height, phone } = scene.size,
+    front = frontOf(scene);
+  context.beginPath();
+  context.rect(0, 0, phone ? width : front, phone ? front : height);
+  context.clip();
+}
+
+// The stored keys and values of the tokens that wait, what is read of them now, and the token that
+// was chosen on its way back to the text.
+/** @type {(context: Pen, scene: Scene) => void} */
+function paintWriting(context, scene) {
+  const { map, writing, size, items, weight, place } = scene,
+    first = items.get("slab 0");
+  if (!writing || writing.ends || !first || first.alpha < 1) return;
+  const now = Math.min(Math.floor(writing.share * map.layers), map.layers - 1);
+  for (let layer = 0; writing.first && layer < map.layers; layer++) {
+    const { x, y, w, h } = /** @type {Item} */ (items.get(`slab ${layer}`)),
+      [from, long] = size.phone ? [y, h] : [x, w],
+      read = layer === now && writing.share < 1;
+    const mark = Math.min(long * 0.3, 4);
+    for (let token = 0; token < writing.first; token++) {
+      const wide = Math.min(size.pitch * 0.5, 8),
+        at = middleOf(size, token) - wide / 2;
+      context.globalAlpha = read ? 1 : 0.75;
+      [QUANTITIES.keys, QUANTITIES.values].forEach((colour, which) => {
+        const { x, y, w, h } = box(size, from + which * (mark + 0.5), mark, at, wide);
+        context.fillStyle = colour;
+        context.fillRect(x, y, w, h);
+      });
+    }
+  }
+  if (writing.share < 1) {
+    context.strokeStyle = headColour(place.head);
+    const front = frontOf(scene);
+    for (let row = writing.first; row < writing.rows; row++)
+      for (let column = 0; column < row; column++) {
+        const seen = weight(now, place.head, row, column);
+        if (seen < LIGHT) continue;
+        context.globalAlpha = 0.2 + 0.8 * seen;
+        context.lineWidth = 1 + 2 * seen;
+        const [from, to] = [middleOf(size, column), middleOf(size, row)];
+        const bow = front - 6 - Math.min(Math.abs(to - from) * 0.4, 60);
+        context.beginPath();
+        if (size.phone) {
+          context.moveTo(from, front);
+          context.bezierCurveTo(from, bow, to, bow, to, front);
+        } else {
+          context.moveTo(front, from);
+          context.bezierCurveTo(bow, from, bow, to, front, to);
+        }
+        context.stroke();
+      }
+  }
+  if (writing.flight) paintFlight(context, scene, writing);
+  context.globalAlpha = 1;
+}
+
+/** @type {(context: Pen, scene: Scene, writing: Writing) => void} */
+function paintFlight(context, { items, size }, { flight, pass, rows }) {
+  const choice = pass.next.indexOf(pass.chosen), // a token that is not among the shown ones comes from below
+    from = items.get(`bar ${choice < 0 ? (size.phone ? BARS_ON_A_PHONE : BARS) - 1 : choice}`),
+    to = items.get(`chip ${rows}`);
+  if (!from || !to) return;
+  const eased = flight * flight * (3 - 2 * flight);
+  const x = from.x + (to.x + to.w - 4 - from.x) * eased,
+    y = from.y + 8 + (to.y + to.h / 2 - from.y - 8) * eased;
+  context.globalAlpha = 1;
+  context.font = STRONG;
+  context.textAlign = "left";
+  const wide = context.measureText(pass.chosen).width;
+  context.fillStyle = OKABE_ITO.yellow;
+  context.fillRect(x - wide * eased - 5, y - 10, wide + 10, 20);
+  context.fillStyle = "#1d2730";
+  context.fillText(pass.chosen, x - wide * eased, y);
 }
 
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
@@ -239,7 +353,10 @@ function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
 function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = "" }) {
   const probability = scene.probabilities[choice] ?? 0,
     ghost = scene.ghosts[choice] ?? 0;
-  context.fillStyle = OKABE_ITO.blue;
+  // a pass says nothing before it is through
+  if (scene.writing) context.globalAlpha *= Math.max(0, scene.writing.share * 5 - 4);
+  const taken = scene.writing?.flight && text === scene.writing.pass.chosen;
+  context.fillStyle = taken ? OKABE_ITO.vermillion : OKABE_ITO.blue;
   context.fillRect(x, y + h - 7, Math.max(w * probability, 1), 5);
   if (Math.abs(ghost - probability) > 0.001) {
     // where the bar ends without temperature and top-k

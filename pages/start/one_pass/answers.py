@@ -1,0 +1,54 @@
+"""What a visitor does in the picture of one pass stands in the settings and in the address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from pages.start.one_pass import picture
+from pages.start.one_pass.writing import ALL, FIRST_NEW
+from serving.one_pass import OnePass
+
+
+def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]:
+    """The callbacks of the picture `key`. `passed`: what it shows; None while a model loads."""
+    return {
+        "on_place_change": partial(walk, key, passed),
+        "on_switched_change": partial(switch, key),
+        "on_sampled_change": partial(sample, key),
+        "on_written_change": partial(write, key),
+    }
+
+
+def _said(key: str, name: str) -> str:
+    return str(st.session_state[key].get(name) or "")
+
+
+def walk(key: str, passed: OnePass | None) -> None:
+    """The visitor of the picture `key` has walked to a place."""
+    place = picture.place_of(_said(key, "place"))
+    if place is not None and passed is not None and picture.is_in(place, passed):
+        st.session_state["one_pass_layer"] = place["layer"]
+        st.session_state["one_pass_head"] = place["head"]
+        st.query_params[picture.PLACE] = picture.written(place)
+
+
+def switch(key: str) -> None:
+    """Parts were switched off or on."""
+    asked = _said(key, "switched")
+    st.session_state["one_pass_off"] = "" if asked == "nothing" else asked
+
+
+def sample(key: str) -> None:
+    """Tenths of a temperature, and a top-k."""
+    if numbers := re.fullmatch(r"(\d{1,2}) (\d{1,2})", _said(key, "sampled")):
+        st.session_state["one_pass_temperature"] = min(max(int(numbers[1]), 1), 20) / 10
+        st.session_state["one_pass_top_k"] = min(max(int(numbers[2]), 1), ALL)
+
+
+def write(key: str) -> None:
+    """The model is to write on, or to stop."""
+    st.session_state["one_pass_new"] = FIRST_NEW if _said(key, "written") == "on" else 0
