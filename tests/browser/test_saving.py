@@ -141,7 +141,7 @@ def test_chips_are_saved(drawings: Page):
     root, png = svg_and_png(drawing)
     assert without_head(drawing, root, f"Chips {HOSTILE}") == [*map(written, LABELS)]
     fills = {element.get("fill") for element in root.iter(f"{SVG}rect")}
-    assert {"#0072b2", "#e69f00", "#009e73", "#cc79a7"} <= fills
+    assert {"#0072b2", "#d55e00", "#009e73", "#c46a9b"} <= fills
     assert len(png.getcolors(1 << 20) or []) > 20
 
 

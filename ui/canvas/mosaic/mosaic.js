@@ -589,7 +589,7 @@ export default function (component) {
     readout.textContent = text;
   });
 
-  find(".open").style.setProperty("--frame", OKABE_ITO.orange);
+  find(".open").style.setProperty("--frame", OKABE_ITO.vermillion);
   find(".title").textContent = map.title;
   showLegend(find(".key"), map.says, []);
   readout.textContent = hint;

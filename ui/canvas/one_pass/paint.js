@@ -8,8 +8,17 @@ const SMALL = "11px sans-serif",
   LEAST_DIGITS = 34, // and a cell this wide for its number
   THINNEST = 1.2,
   LIGHT = 0.04; // of the largest weight: a fainter arc is not drawn
-const ATTENTION_HUE = rgb(OKABE_ITO.blue),
-  FEED_FORWARD_HUE = rgb(OKABE_ITO.orange);
+// What the tensors of this picture are, where they have colours of their own on all pages.
+/** @type {Record<string, string>} */
+const HUES = {
+  position: QUANTITIES.positions,
+  leaving: QUANTITIES.stream,
+  q: QUANTITIES.queries,
+  k: QUANTITIES.keys,
+  v: QUANTITIES.values,
+  added: QUANTITIES.attention,
+};
+const MARK = 8;
 
 /**
  * What the painters need beside an item: the data, what is pointed at, and the theme.
@@ -54,7 +63,7 @@ const PAINTERS = {
 function paintChip(context, { place, size, ink }, { x, y, w, h, token = 0, text = "" }) {
   const chosen = token === place.token;
   if (chosen) {
-    context.fillStyle = OKABE_ITO.sky;
+    context.fillStyle = QUANTITIES.stream;
     context.globalAlpha *= 0.35;
     context.fillRect(x, y, w, h);
     context.globalAlpha /= 0.35;
@@ -86,24 +95,35 @@ function paintStrip(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   const [long, high] = scene.size.phone ? [h, w] : [w, h];
   context.drawImage(scene.image(tensor, numbers, tone), 0, 0, long, high);
   context.restore();
-  if (scene.size.phone) beside(context, scene, text, x + w + 6, y + h / 2);
-  else heading(context, scene, text, x + w / 2, y - 30, w + 20);
+  if (scene.size.phone) beside(context, scene, text, x + w + 6, y + h / 2, HUES[tensor]);
+  else heading(context, scene, text, x + w / 2, y - 30, w + 20, HUES[tensor]);
 }
 
-/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number) => void} */
-function beside(context, { ink }, text, x, y) {
+/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, hue?: string) => void} */
+function beside(context, { ink }, text, x, y, hue) {
   context.font = SMALL;
-  context.fillStyle = ink;
   context.textAlign = "left";
-  context.fillText(shorten(context, text, BESIDE - 8), x, y);
+  write(context, ink, shorten(context, text, BESIDE - 8 - (hue ? MARK + 4 : 0)), x, y, hue);
 }
 
-/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number) => void} */
-function heading(context, { ink }, text, x, y, room) {
+/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number, hue?: string) => void} */
+function heading(context, { ink }, text, x, y, room, hue) {
   context.font = SMALL;
+  context.textAlign = "left";
+  const shown = shorten(context, text, room),
+    width = context.measureText(shown).width + (hue ? MARK + 4 : 0);
+  write(context, ink, shown, x - width / 2, y, hue);
+}
+
+// A text from `x` on, behind a square in the colour of what it names, if that has one.
+/** @type {(context: Pen, ink: string, text: string, x: number, y: number, hue?: string) => void} */
+function write(context, ink, text, x, y, hue) {
+  if (hue) {
+    context.fillStyle = hue;
+    context.fillRect(x, y - MARK / 2, MARK, MARK);
+  }
   context.fillStyle = ink;
-  context.textAlign = "center";
-  context.fillText(shorten(context, text, room), x, y);
+  context.fillText(text, hue ? x + MARK + 4 : x, y);
 }
 
 // A layer: a tint for every token, first what attention adds, then what the feed-forward adds.
@@ -120,13 +140,13 @@ function paintSlab(context, scene, item) {
     context.fillRect(x, y, w, h);
   };
   for (const [tensor, hue, part] of /** @type {const} */ ([
-    ["attention_norms", ATTENTION_HUE, 0],
-    ["mlp_norms", FEED_FORWARD_HUE, 0.5],
+    ["attention_norms", QUANTITIES.attention, 0],
+    ["mlp_norms", QUANTITIES["feed-forward"], 0.5],
   ])) {
     const { values } = map.numbers[tensor],
       begin = from + gap / 2 + part * (long - gap),
       half = (long - gap) / 2;
-    context.fillStyle = css(hue);
+    context.fillStyle = hue;
     for (let token = 0; token < map.labels.length; token++) {
       const share = added(scene, values[layer * map.labels.length + token]);
       context.globalAlpha = alpha * (open ? 0.05 + 0.1 * share : 0.08 + 0.72 * share);
@@ -196,8 +216,8 @@ function paintRibbons(context, scene) {
   };
   for (let token = 0; token < tokens; token++) {
     const chosen = token === place.token;
-    context.fillStyle = chosen ? OKABE_ITO.sky : ink;
-    context.globalAlpha = alpha * (chosen ? 0.95 : 0.3);
+    context.fillStyle = chosen ? ink : QUANTITIES.stream;
+    context.globalAlpha = alpha * (chosen ? 0.95 : 0.6);
     trace(token);
     context.fill();
     if (!ghostNorms) continue;
@@ -236,7 +256,7 @@ function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
 function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = "" }) {
   const probability = scene.probabilities[choice] ?? 0,
     ghost = scene.ghosts[choice] ?? 0;
-  context.fillStyle = OKABE_ITO.blue;
+  context.fillStyle = QUANTITIES.stream;
   context.fillRect(x, y + h - 7, Math.max(w * probability, 1), 5);
   if (Math.abs(ghost - probability) > 0.001) {
     // where the bar ends without temperature and top-k
@@ -262,7 +282,7 @@ function paintTile(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   context.imageSmoothingEnabled = false;
   context.drawImage(picture, x, y, w, h);
   const chosen = head === place.head;
-  context.strokeStyle = chosen ? OKABE_ITO.vermillion : ink;
+  context.strokeStyle = chosen ? headColour(head) : ink;
   context.globalAlpha *= chosen ? 1 : 0.25;
   context.lineWidth = chosen ? 2.5 : 1;
   context.strokeRect(x, y, w, h);
@@ -344,7 +364,8 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   if (read || (scene.place.level === "head" && ["q", "v"].includes(tensor)))
     paintTokens(context, scene, { x, y, w, h }, read && columns === rows);
   const above = read && columns === rows ? 26 : 9;
-  heading(context, scene, `${text} (${rows}, ${columns})`, x + w / 2, y - above, w + 30);
+  const title = `${text} (${rows}, ${columns})`;
+  heading(context, scene, title, x + w / 2, y - above, w + 30, HUES[tensor]);
   const from = STEPS.find((step) => step.tensor === tensor)?.from ?? "";
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
   if (w / columns < LEAST_DIGITS || h / rows < 12) return;
@@ -399,7 +420,7 @@ function paintFrames(context, scene) {
       numbers = scene.opened?.numbers[tensor];
     if (!item || !numbers) return;
     const cell = [item.w / numbers.shape[1], item.h / numbers.shape[0]];
-    context.strokeStyle = i ? OKABE_ITO.sky : OKABE_ITO.vermillion;
+    context.strokeStyle = i ? (HUES[tensor] ?? OKABE_ITO.sky) : OKABE_ITO.vermillion;
     context.lineWidth = 2.5;
     context.strokeRect(
       item.x + column * cell[0],
