@@ -21,8 +21,8 @@ def bars(
 ) -> alt.Chart:
     """A bar for each row of a table with the columns `label` and `value`, in the table's order.
 
-    Labels may be equal. A column `colour`, if there is one, gives each bar its own. title, of: what a
-    value and what a bar is. largest: where the axis ends.
+    Labels may be equal. A column `colour`, if there is one, gives each bar its own. title, of: what
+    a value and what a bar is. largest: where the axis ends.
     """
     labels = [str(label) for label in table["label"]]
     names = alt.Axis(

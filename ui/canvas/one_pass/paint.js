@@ -1,10 +1,7 @@
 // @ts-check
 // How each item of the picture of one pass is painted, on the page's canvas or into a file.
 
-const SMALL = "11px sans-serif",
-  PLAIN = "12px sans-serif",
-  STRONG = "600 12px sans-serif",
-  LEAST_LETTERS = 9, // a row must be this high for its text
+const LEAST_LETTERS = 9, // a row must be this high for its text
   LEAST_DIGITS = 34, // and a cell this wide for its number
   THINNEST = 1.2,
   LIGHT = 0.04; // of the largest weight: a fainter arc is not drawn
@@ -69,7 +66,7 @@ function paintChip(context, { place, size, ink }, { x, y, w, h, token = 0, text 
     context.globalAlpha /= 0.35;
   }
   if (size.pitch < LEAST_LETTERS && !chosen) return;
-  context.font = chosen ? STRONG : SMALL;
+  context.font = chosen ? STRONG_LABEL : SMALL_LABEL;
   context.fillStyle = ink;
   context.textAlign = "right";
   context.save();
@@ -101,14 +98,14 @@ function paintStrip(context, scene, { x, y, w, h, tensor = "", text = "" }) {
 
 /** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, hue?: string) => void} */
 function beside(context, { ink }, text, x, y, hue) {
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "left";
   write(context, ink, shorten(context, text, BESIDE - 8 - (hue ? MARK + 4 : 0)), x, y, hue);
 }
 
 /** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number, hue?: string) => void} */
 function heading(context, { ink }, text, x, y, room, hue) {
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "left";
   const shown = shorten(context, text, room),
     width = context.measureText(shown).width + (hue ? MARK + 4 : 0);
@@ -217,7 +214,7 @@ function paintRibbons(context, scene) {
   for (let token = 0; token < tokens; token++) {
     const chosen = token === place.token;
     context.fillStyle = chosen ? ink : QUANTITIES.stream;
-    context.globalAlpha = alpha * (chosen ? 0.95 : 0.6);
+    context.globalAlpha = alpha * (chosen ? 0.95 : 0.8);
     trace(token);
     context.fill();
     if (!ghostNorms) continue;
@@ -244,7 +241,7 @@ function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
   context.save();
   context.translate(x + w / 2, y + 6);
   context.rotate(Math.PI / 3);
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "left";
   context.fillStyle = ink;
   context.globalAlpha *= 0.45 + 0.55 * sure;
@@ -263,7 +260,7 @@ function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = 
     context.fillStyle = scene.ink;
     context.fillRect(x + w * ghost - 1, y + h - 9, 2, 9);
   }
-  context.font = choice ? SMALL : STRONG;
+  context.font = choice ? SMALL_LABEL : STRONG_LABEL;
   context.fillStyle = scene.ink;
   context.textAlign = "left";
   const said = number(probability, 3);
@@ -369,7 +366,7 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   const from = STEPS.find((step) => step.tensor === tensor)?.from ?? "";
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
   if (w / columns < LEAST_DIGITS || h / rows < 12) return;
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "center";
   numbers.values.forEach((value, at) => {
     const masked =
@@ -392,7 +389,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
   context.fillStyle = ink;
   map.labels.forEach((label, token) => {
     if (h / tokens >= LEAST_LETTERS || token === place.row) {
-      context.font = token === place.row ? STRONG : SMALL;
+      context.font = token === place.row ? STRONG_LABEL : SMALL_LABEL;
       context.textAlign = "right";
       context.fillText(
         shorten(context, label, LABELS - 10),
@@ -401,7 +398,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
       );
     }
     if (across && w / tokens >= LEAST_DIGITS) {
-      context.font = token === place.column ? STRONG : SMALL;
+      context.font = token === place.column ? STRONG_LABEL : SMALL_LABEL;
       context.textAlign = "center";
       context.fillText(
         shorten(context, label, w / tokens - 4),
