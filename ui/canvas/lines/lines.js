@@ -5,6 +5,7 @@ const TALLEST_ROW = 16,
   LOWEST_ROW = 12, // of a long text, so that more of it is seen at once
   ROWS_HEIGHT = 540,
   TOP = 24,
+  MARK = 8,
   GAP = 6,
   MARGIN = 4,
   MAX_LABEL = 150,
@@ -218,7 +219,11 @@ export default function (component) {
       context.textAlign = side === "query" ? "right" : "left";
       context.globalAlpha = 1;
       context.font = STRONG_LABEL;
-      context.fillText(side === "query" ? "queries" : "keys", x, TOP / 2);
+      const name = side === "query" ? "queries" : "keys";
+      context.fillText(name, x, TOP / 2);
+      context.fillStyle = QUANTITIES[name];
+      context.fillRect(side === "query" ? x + 4 : x - 4 - MARK, (TOP - MARK) / 2, MARK, MARK);
+      context.fillStyle = text;
       context.font = LABEL;
       for (let index = 0; index < sides[side].count; index++) {
         const marked = [chosen, kept].some((t) => t && t.side === side && t.index === index);

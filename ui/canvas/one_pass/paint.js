@@ -173,7 +173,7 @@ function added({ map }, norm) {
 // One ribbon a token through all layers, as wide as its vector is long (logarithm).
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintRibbons(context, scene) {
-  const { map, place, size, ink, items } = scene;
+  const { map, place, size, dark, ink, items } = scene;
   const slab = (/** @type {number} */ layer) => /** @type {Item} */ (items.get(`slab ${layer}`));
   const tokens = map.labels.length,
     alpha = slab(0).alpha;
@@ -214,7 +214,7 @@ function paintRibbons(context, scene) {
   for (let token = 0; token < tokens; token++) {
     const chosen = token === place.token;
     context.fillStyle = chosen ? ink : QUANTITIES.stream;
-    context.globalAlpha = alpha * (chosen ? 0.95 : 0.8);
+    context.globalAlpha = alpha * (chosen ? 0.95 : dark ? 0.8 : 0.5);
     trace(token);
     context.fill();
     if (!ghostNorms) continue;
