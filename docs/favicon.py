@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from benchmarks.browser import ROOT, chromium, rasterised
 
-from benchmarks.browser import ROOT, chromium
-
-MARK, FAVICON = ROOT / "ui/frame/logo.svg", ROOT / "ui/frame/favicon.png"
+FRAME = ROOT / "ui" / "frame"
 SIZE = 64
-
-
-def drawn(page: Page) -> bytes:
-    """The mark as a PNG, `SIZE` pixels wide and high, without a background."""
-    page.set_viewport_size({"width": SIZE, "height": SIZE})
-    mark = MARK.read_text(encoding="utf-8")
-    page.set_content(f"<style>body {{ margin: 0 }} svg {{ display: block }}</style>{mark}")
-    return page.screenshot(omit_background=True)
-
 
 if __name__ == "__main__":
     with chromium() as browser:
-        FAVICON.write_bytes(drawn(browser.new_page()))
+        mark = (FRAME / "logo.svg").read_text(encoding="utf-8")
+        (FRAME / "favicon.png").write_bytes(rasterised(browser.new_page(), mark, SIZE))

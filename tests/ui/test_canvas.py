@@ -154,6 +154,26 @@ def test_a_quantity_has_one_colour_in_drawings_and_charts():
     assert not [file for file in others if "viridis" in file.read_text(encoding="utf-8")]
 
 
+def test_pages_and_drawings_have_one_scale_of_letters():
+    scale = (FOLDER / "shared" / "scale.css").read_text(encoding="utf-8")
+    sizes = dict(re.findall(r"--([\w-]+): ([\d.]+rem);", scale))
+    root = FOLDER.parents[1]
+    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
+    assert theme["headingFontSizes"] == [sizes[f"heading-{level}"] for level in (1, 2, 3)]
+    assert theme["metricValueFontSize"] == sizes["heading-1"]
+    for file in [*FOLDER.rglob("*.css"), root / "ui" / "frame" / "style.css"]:
+        used = re.findall(r"font(?:-size)?: ([^;]+);", file.read_text(encoding="utf-8"))
+        for value in set(used) - {"inherit"}:
+            names = re.findall(r"var\(--((?:text|heading)-[\w-]+)\)", value)
+            assert len(names) == 1, (file.name, value)
+            assert names[0] in sizes, (file.name, value)
+    # a label of a drawing is as large as a note beside it: one rem is 16 pixels
+    fonts = (FOLDER / "shared" / "fonts.js").read_text(encoding="utf-8")
+    pixels = {name: 16 * float(sizes[f"text-{name}"][:-3]) for name in ("note", "fine", "reading")}
+    for constant, name in (("LABEL", "note"), ("SMALL_LABEL", "fine"), ("HEADING", "reading")):
+        assert re.search(rf"\b{constant} = `(?:600 )?{pixels[name]:.0f}px ", fonts), constant
+
+
 def test_drawings_charts_and_theme_have_one_palette():
     text = (FOLDER / "shared" / "colours.js").read_text(encoding="utf-8")
     block = text[text.index("const OKABE_ITO") :]
