@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -112,6 +112,13 @@ def site(**environment: str) -> Iterator[str]:
             yield server.url
         finally:
             server.stop()
+
+
+def rasterised(page: Page, svg: str, size: int) -> bytes:
+    """An SVG without a size of its own as a PNG, `size` pixels wide and high, no background."""
+    page.set_viewport_size({"width": size, "height": size})
+    page.set_content(f"<style>body {{ margin: 0 }} svg {{ display: block }}</style>{svg}")
+    return page.screenshot(omit_background=True)
 
 
 @contextmanager

@@ -88,11 +88,66 @@ test("what is written in a cell can be read on every colour", () => {
   }
 });
 
-test("queries, keys and values stand out from both backgrounds, and from each other", () => {
-  assert.deepEqual(Object.keys(QUANTITIES), ["queries", "keys", "values"]);
-  assert.equal(new Set(Object.values(QUANTITIES)).size, 3);
+test("what a thing is stands out from both backgrounds", () => {
   for (const hue of Object.values(QUANTITIES)) {
     for (const paper of ["#ffffff", "#0b0e12"]) assert.ok(contrast(hue, paper) >= 3, hue);
+  }
+});
+
+// How eyes without the cones for red, and those without the ones for green, see linear light
+// (Machado, Oliveira and Fernandes 2009, severity 1).
+const EYES = {
+  all: [1, 0, 0, 0, 1, 0, 0, 0, 1],
+  "without red": [
+    0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998,
+  ],
+  "without green": [
+    0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881,
+  ],
+};
+
+const times = (matrix, [a, b, c]) =>
+  [0, 3, 6].map((row) => matrix[row] * a + matrix[row + 1] * b + matrix[row + 2] * c);
+
+// Where some eyes see a colour in Oklab (Ottosson 2020), in which equal differences look about equal.
+function seen(text, eyes) {
+  const linear = rgb(text).map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  const light = times(EYES[eyes], linear).map((part) => Math.min(Math.max(part, 0), 1));
+  const cones = times(
+    [
+      0.4122214708, 0.5363325363, 0.0514459929, 0.2119034982, 0.6806995451, 0.1073969566,
+      0.0883024619, 0.2817188376, 0.6299787005,
+    ],
+    light,
+  ).map(Math.cbrt);
+  return times(
+    [
+      0.2104542553, 0.793617785, -0.0040720468, 1.9779984951, -2.428592205, 0.4505937099,
+      0.0259040371, 0.7827717662, -0.808675766,
+    ],
+    cones,
+  );
+}
+
+test("things that are drawn beside each other differ for colour-blind people too", () => {
+  for (const names of [
+    ["queries", "keys", "values"],
+    ["stream", "attention", "feed-forward"],
+    ["positions", "stream"],
+  ]) {
+    for (const eyes of Object.keys(EYES)) {
+      const places = names.map((name) => seen(QUANTITIES[name], eyes));
+      places.forEach((one, i) => {
+        for (const other of places.slice(i + 1)) {
+          const apart = Math.hypot(...one.map((value, axis) => value - other[axis]));
+          // two or three times what is just told apart when two areas touch (0.02 to 0.03)
+          assert.ok(apart >= 0.07, `${names} to eyes ${eyes}: ${apart}`);
+        }
+      });
+    }
   }
 });
 

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -139,15 +140,38 @@ def test_a_quantity_has_one_colour_in_drawings_and_charts():
     assert stops(text, "STOPS") == style.WEIGHTS
     assert stops(text, "DIVERGING_STOPS") == style.SIGNED
     assert stops(text, "DIVERGING_ON_DARK") == style.SIGNED_ON_DARK
-    block = re.search(r"const QUANTITIES = \{(.*?)\}", text, re.DOTALL)
+    block = re.search(r"const QUANTITIES = \{(.*?)\n\};", text, re.DOTALL)
     assert block is not None
-    hues = dict(re.findall(r'(\w+): "(#\w{6})"', block[1]))
-    assert set(hues) == {"queries", "keys", "values"}
+    hues = dict(re.findall(r'([\w-]+)"?: "(#\w{6})"', block[1]))
+    assert set(hues) == set(get_args(tensors.Quantity)) - {"", "weights", "scores"}
     for name, hue in hues.items():
-        assert hue == getattr(style, name.upper()).lower()
+        assert hue == getattr(style, name.upper().replace("-", "_")).lower()
+    block = re.search(r"const HEAD_COLOURS = \[(.*?)\];", text, re.DOTALL)
+    assert block is not None
+    assert re.findall(r"#\w{6}", block[1]) == style.HEADS
     # no other scale of weights is written down
     others = [file for file in (FOLDER.parents[1] / "pages").rglob("*.py")]
     assert not [file for file in others if "viridis" in file.read_text(encoding="utf-8")]
+
+
+def test_pages_and_drawings_have_one_scale_of_letters():
+    scale = (FOLDER / "shared" / "scale.css").read_text(encoding="utf-8")
+    sizes = dict(re.findall(r"--([\w-]+): ([\d.]+rem);", scale))
+    root = FOLDER.parents[1]
+    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
+    assert theme["headingFontSizes"] == [sizes[f"heading-{level}"] for level in (1, 2, 3)]
+    assert theme["metricValueFontSize"] == sizes["heading-1"]
+    for file in [*FOLDER.rglob("*.css"), root / "ui" / "frame" / "style.css"]:
+        used = re.findall(r"font(?:-size)?: ([^;]+);", file.read_text(encoding="utf-8"))
+        for value in set(used) - {"inherit"}:
+            names = re.findall(r"var\(--((?:text|heading)-[\w-]+)\)", value)
+            assert len(names) == 1, (file.name, value)
+            assert names[0] in sizes, (file.name, value)
+    # a label of a drawing is as large as a note beside it: one rem is 16 pixels
+    fonts = (FOLDER / "shared" / "fonts.js").read_text(encoding="utf-8")
+    pixels = {name: 16 * float(sizes[f"text-{name}"][:-3]) for name in ("note", "fine", "reading")}
+    for constant, name in (("LABEL", "note"), ("SMALL_LABEL", "fine"), ("HEADING", "reading")):
+        assert re.search(rf"\b{constant} = `(?:600 )?{pixels[name]:.0f}px ", fonts), constant
 
 
 def test_drawings_charts_and_theme_have_one_palette():
@@ -155,7 +179,7 @@ def test_drawings_charts_and_theme_have_one_palette():
     block = text[text.index("const OKABE_ITO") :]
     drawn = dict(re.findall(r'(\w+): "(#\w{6})"', block[: block.index("}")]))
     assert len(drawn) == 7
-    for name in ("blue", "vermillion", "green", "purple", "orange"):
+    for name in ("blue", "vermillion", "green", "purple"):
         assert drawn[name] == getattr(style, name.upper()).lower()
     root = FOLDER.parents[1]
     theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))[

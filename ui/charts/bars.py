@@ -21,7 +21,8 @@ def bars(
 ) -> alt.Chart:
     """A bar for each row of a table with the columns `label` and `value`, in the table's order.
 
-    Labels may be equal. title, of: what a value and what a bar is. largest: where the axis ends.
+    Labels may be equal. A column `colour`, if there is one, gives each bar its own. title, of: what
+    a value and what a bar is. largest: where the axis ends.
     """
     labels = [str(label) for label in table["label"]]
     names = alt.Axis(
@@ -42,11 +43,13 @@ def bars(
             alt.X("place:O", title=of, axis=names),
             alt.Y("value:Q", title=title, scale=scale),
         )
+    colour = [alt.Color("colour:N", scale=None)] if "colour" in table else []
     return (
         alt.Chart(table.assign(place=range(len(table))), height=height)
         .mark_bar(color=BLUE)
         .encode(
             *axes,
+            *colour,
             tooltip=[
                 alt.Tooltip("label:N", title="of"),
                 alt.Tooltip("value:Q", title=title, format=",.4~g" if largest else ",.6~g"),

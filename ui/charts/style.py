@@ -11,13 +11,18 @@ import altair as alt
 
 CACHED, UNCACHED = "with the cache", "without the cache"
 
-# Okabe and Ito: readable by colour-blind people, on white and on dark.
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
+# Series that are told apart, whatever they are: Okabe and Ito's colours, which colour-blind people
+# can tell apart. Their orange is too pale on white, and darker here.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C88400"
+GREY = "#808890"  # what others stand out from
 SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
-# What a quantity looks like on every page: ui/canvas/shared/colours.js has the same. Weights go
-# from none to the largest; signed numbers from below 0 to above it, on white and on dark.
-QUERIES, KEYS, VALUES = "#C46A9B", "#009E73", "#D55E00"
+# What a thing is on every page: ui/canvas/shared/colours.js has the same, and says why these.
+QUERIES, KEYS, VALUES, POSITIONS = "#9E4A8A", "#009E73", "#C94A00", "#3A93C4"
+STREAM, ATTENTION, FEED_FORWARD = "#5F6872", "#0072B2", "#C88400"
+HEADS = ["#0072b2", "#d55e00", "#009e73", "#c46a9b", "#6090fc", "#b43c24"]  # by their numbers
+HEADS += ["#84546c", "#cc0ca8", "#489ccc", "#3048fc", "#fc5460", "#3c78e4"]
+# Weights from none to the largest; signed numbers from below 0 to above it, on white and on dark.
 WEIGHTS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e"]
 WEIGHTS += ["#1f9e89", "#35b779", "#90d743", "#fde725"]
 SIGNED = ["#003264", "#146eaa", "#82b9de", "#f6f6f6", "#f2b068", "#c4620a", "#782c00"]

@@ -1,7 +1,8 @@
 """What the site adds to the document that a browser opens first: a style sheet and its scripts.
 
 Sent by the page's script, the style sheet would come after the title, which would be painted in
-one place and then jump to another. `style.css` holds what no option of the theme decides,
+one place and then jump to another. `style.css` holds what no option of the theme decides, with the
+sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
 `color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
 one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
 keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code.
@@ -9,6 +10,7 @@ keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons t
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,7 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("color_scheme.js", "history.js", "top_down.js", "keep_place.js", "copy.js")
 SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
+_SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
+_LOGO = base64.b64encode((_FOLDER / "logo.svg").read_bytes()).decode()
+STYLE = f":root {{ --logo: url(data:image/svg+xml;base64,{_LOGO}) }}\n" + _SIZES
+STYLE += (_FOLDER / "style.css").read_text(encoding="utf-8")
 # Behind the styles of the head: of two rules that are equally strong the later one holds.
 _PLACE = b"<body>"
 _ADDED = _PLACE + f"<style>{STYLE}</style><script>{SCRIPT}</script>".encode()

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from pages.compare.generated_tokens.sink import EVEN, KEY, SHARE, STATE, VALUE, WEIGHT
-from ui.charts.style import BLUE, KEYS, PURPLE, VALUES, VERMILLION, decades
+from ui.charts.style import BLUE, KEYS, PURPLE, STREAM, VALUES, VERMILLION, decades
 
 DASHES = [[1, 0], [6, 3], [2, 3]]
 
@@ -49,7 +49,7 @@ def sink_weight(table: pd.DataFrame) -> alt.Chart:
 
 def sink_ratios(table: pd.DataFrame) -> alt.Chart:
     """Lengths of the first token's vectors over the median of the others, by layer."""
-    colours = {STATE: BLUE, VALUE: VALUES, KEY: KEYS}
+    colours = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
     values = table[list(colours)].to_numpy().ravel()
     marks = decades([*values[values > 0].tolist(), 1.0])
     return _lines(table, colours, alt.Y("value:Q", title="times the median length", **marks))

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.word_pairs.search import Search
-from ui.charts.style import BLUE, INK, PAPER, VERMILLION, WEIGHTS
+from ui.charts.style import BLUE, GREY, INK, PAPER, VERMILLION, WEIGHTS
 
-GREY, DARK = "#808890", "#1d2730"
+DARK = "#1d2730"
 PREFERENCES = {1: "more on A", 0: "alike", -1: "more on B"}
 NAMED = 3  # heads of a grid that carry their place
 MANY_LAYERS = 12  # above so many the rows of a grid are lower

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Ladder
-from ui.charts.style import BLUE, INK, PURPLE, VERMILLION
+from ui.charts.style import BLUE, GREY, INK, VERMILLION
 
 ROW = 34  # pixels of a bar
 HIDDEN, ATTENTION = "last hidden states: relative difference", "attention: share that moved"
@@ -46,7 +46,7 @@ def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
     most = float(table["kB"].max()) * 1.35
     bars = forms.mark_bar(height=alt.RelativeBandSize(0.7)).encode(
         _kilobytes("kB", most),
-        alt.ColorValue(PURPLE, condition=[{"test": "datum.chosen", "value": BLUE}]),
+        alt.ColorValue(GREY, condition=[{"test": "datum.chosen", "value": BLUE}]),
         tooltip=tooltip,
     )
     marks = forms.mark_tick(thickness=3, color=INK, height=alt.RelativeBandSize(0.9)).encode(

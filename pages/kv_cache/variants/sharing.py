@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Form, Ladder
-from ui.charts.style import INK, SERIES, SIGNED, SIGNED_ON_DARK
+from ui.charts.style import HEADS, INK, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
 MOST_ROWS = 96  # tokens of a thumbnail
@@ -52,7 +52,7 @@ def links(ladder: Ladder, form: Form) -> pd.DataFrame:
             "top": 0.9,
             "to": place,
             "bottom": 0.62,
-            "colour": SERIES[number % len(SERIES)],
+            "colour": HEADS[number % len(HEADS)],
             "reads": part.name,
         }
         for number, (part, place) in enumerate(zip(form.parts, places, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import BLUE, GREEN, VERMILLION
+from ui.charts import style
 
 STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds"
 
@@ -21,7 +21,9 @@ def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         alt.Color(
             "series:N",
             title=None,
-            scale=alt.Scale(domain=series, range=[BLUE, VERMILLION, GREEN]),
+            scale=alt.Scale(
+                domain=series, range=[style.STREAM, style.ATTENTION, style.FEED_FORWARD]
+            ),
             legend=alt.Legend(orient="top", columns=2, symbolOpacity=1, symbolType="square"),
         ),
         tooltip=[
@@ -66,7 +68,7 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
     """
     return (
         alt.Chart(table, height=240)
-        .mark_line(point=True, color=BLUE)
+        .mark_line(point=True, color=style.BLUE)
         .encode(
             _layers(len(table) - 1),
             alt.Y(

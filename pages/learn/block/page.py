@@ -74,8 +74,7 @@ def parameter_counts(text: str, place: DeltaGenerator) -> None:
     with place:
         choice = sections.choose_what_to_count()
     counts = parameters.counts(choice)
-    parts = labelled(counts.parts.keys(), counts.parts.values())
-    show(bars, parts, "parameters", height=280, of="part of the model", key="block_counts")
+    show(bars, counts.bars, "parameters", height=280, of="part of the model", key="block_counts")
     st.dataframe(counts.table, hide_index=True, key="block_count_table")
     tables.download(SAVE, counts.table, "parameters.csv", key="block_parameters_csv")
     kind = "loaded weights" if counts.loaded else "tensors of this model's shapes, without values"

@@ -11,6 +11,19 @@ from pages.learn.block.originals import BASE_2017, key
 from serving import models
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from ui.charts import style
+from ui.charts.bars import labelled
+
+# Parts of a model that have a colour of their own on all pages; the others are grey.
+_COLOURS = {
+    "positions": style.POSITIONS,
+    "attention: queries": style.QUERIES,
+    "attention: keys": style.KEYS,
+    "attention: values": style.VALUES,
+    "attention: out": style.ATTENTION,
+    "cross-attention": style.ATTENTION,
+    "feed-forward": style.FEED_FORWARD,
+}
 
 
 @dataclass(frozen=True)
@@ -20,6 +33,12 @@ class Counts:
     parts: dict[str, int]
     total: int
     loaded: bool
+
+    @property
+    def bars(self) -> pd.DataFrame:
+        """The parts as `ui.charts.bars` takes them."""
+        colours = [_COLOURS.get(part, style.STREAM) for part in self.parts]
+        return labelled(self.parts.keys(), self.parts.values()).assign(colour=colours)
 
     @property
     def table(self) -> pd.DataFrame:

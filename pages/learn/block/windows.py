@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from pages.learn.block.steps import AXES, Layer, Step
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Panel, Quantity
 
 TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # the window of values
 HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # at the concatenation
+# What flows past the parts of a layer, and what they add to it.
+QUANTITIES: dict[str, Quantity] = {
+    "input": "stream", "residual sum": "stream", "normalised sum": "stream",
+    "residual sum with cross-attention": "stream", "normalised cross-attention sum": "stream",
+    "second residual sum": "stream", "normalised output": "stream",
+    "out projection": "attention", "cross-attention out projection": "attention",
+    "feed-forward output": "feed-forward",
+}  # fmt: skip
 PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # a hue a head
 
 
@@ -32,7 +40,9 @@ def _window(step: Step, labels: tuple[str, ...]) -> Panel:
     values = step.values[..., :TOKENS_SHOWN, :COLUMNS_SHOWN]
     if values.ndim == 3:
         values = values[:2]
-    return Panel(step.name, values, step.axes, rows=tokens, note=f"of {step.shape}")
+    quantity = QUANTITIES.get(step.name, "")
+    note = f"of {step.shape}"
+    return Panel(step.name, values, step.axes, rows=tokens, quantity=quantity, note=note)
 
 
 def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Panel]:

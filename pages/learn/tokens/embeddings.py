@@ -13,7 +13,7 @@ from serving import models
 from serving.cache import kept
 from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
 from serving.prompts import prepare
-from ui.canvas.tensors import Panel
+from ui.canvas.tensors import Panel, Quantity
 
 if TYPE_CHECKING:
     from pretrained import Tokens
@@ -55,12 +55,12 @@ class Embedded:
 
     def panels(self, index: int) -> tuple[Panel, ...]:
         """The first columns of every part for one token, in the order in which they are added."""
-        named = (
-            ("token embedding", self.token),
-            ("+ segment embedding", self.segment),
-            ("+ position embedding", self.position),
-            ("= sum", self.total),
-            ("after LayerNorm: enters layer 0", self.normed),
+        named: tuple[tuple[str, np.ndarray | None, Quantity], ...] = (
+            ("token embedding", self.token, ""),
+            ("+ segment embedding", self.segment, ""),
+            ("+ position embedding", self.position, "positions"),
+            ("= sum", self.total, "stream" if self.normed is None else ""),
+            ("after LayerNorm: enters layer 0", self.normed, "stream"),
         )
         width = min(COLUMNS, self.token.shape[1])
         return tuple(
@@ -69,10 +69,11 @@ class Embedded:
                 part[index, :width],
                 ("column",),
                 cells=np.arange(width),  # a column is one sum: its parts light up together
+                quantity=quantity,
                 positions=(range(width),),
                 whole=(part.shape[1],),
             )
-            for name, part in named
+            for name, part, quantity in named
             if part is not None
         )
 

@@ -4,7 +4,7 @@
 /** @typedef {[label: string, detail: string, quiet: boolean, chosen: boolean, lineAfter: boolean]} Chip */
 
 // Neighbours differ for colour-blind people too, and each tone has its own underline, see chips.css.
-const TONES = [OKABE_ITO.blue, OKABE_ITO.orange, OKABE_ITO.green, OKABE_ITO.purple];
+const TONES = HEAD_COLOURS.slice(0, 4);
 const DASHES = [[], [6, 3], [], [3, 3]];
 
 /** @param {StreamlitComponent} component */

@@ -2,7 +2,7 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
 // What ui/canvas/shared holds stands before this text.
 
-const LABEL_FONT_PX = 12,
+const LABEL_FONT_PX = 13,
   SMALL_FONT_PX = 9; // labels shrink with the cells, before they are thinned out
 const MIN_CELL = 2,
   MAX_CELL = 40,
@@ -116,7 +116,7 @@ export default function (component) {
 
   function measure() {
     const context = pen(canvas);
-    context.font = `${LABEL_FONT_PX}px sans-serif`;
+    context.font = `${LABEL_FONT_PX}px ${FAMILY}`;
     const longest = Math.min(MAX_LABEL, scroll.clientWidth * MAX_LABEL_SHARE);
     const room = (/** @type {string[]} */ texts) => {
       const widths = texts.map((text) => context.measureText(text).width);
@@ -150,8 +150,8 @@ export default function (component) {
       row: height,
       everyColumn: every(cell),
       everyRow: every(height),
-      columnFont: `${Math.min(font(cell), letters)}px sans-serif`,
-      rowFont: `${Math.min(font(height), letters)}px sans-serif`,
+      columnFont: `${Math.min(font(cell), letters)}px ${FAMILY}`,
+      rowFont: `${Math.min(font(height), letters)}px ${FAMILY}`,
       right,
       bottom,
       width: right + margin,

@@ -1,11 +1,11 @@
 // @ts-check
 // Heads as lines from queries to keys. All text reaches the page through textContent or fillText.
 
-const FONT = "12px sans-serif";
 const TALLEST_ROW = 16,
   LOWEST_ROW = 12, // of a long text, so that more of it is seen at once
   ROWS_HEIGHT = 540,
   TOP = 24,
+  MARK = 8,
   GAP = 6,
   MARGIN = 4,
   MAX_LABEL = 150,
@@ -106,7 +106,7 @@ export default function (component) {
 
   function measure() {
     const context = pen(canvas);
-    context.font = FONT;
+    context.font = LABEL;
     const width = scroll.clientWidth;
     const widest = Math.max(
       context.measureText("queries").width,
@@ -210,7 +210,7 @@ export default function (component) {
    */
   function labels(context, text) {
     const lit = kept || chosen;
-    context.font = FONT;
+    context.font = LABEL;
     context.textBaseline = "middle";
     context.fillStyle = text;
     for (const side of /** @type {const} */ (["query", "key"])) {
@@ -218,9 +218,13 @@ export default function (component) {
       const x = side === "query" ? inner : layout.width - inner;
       context.textAlign = side === "query" ? "right" : "left";
       context.globalAlpha = 1;
-      context.font = `bold ${FONT}`;
-      context.fillText(side === "query" ? "queries" : "keys", x, TOP / 2);
-      context.font = FONT;
+      context.font = STRONG_LABEL;
+      const name = side === "query" ? "queries" : "keys";
+      context.fillText(name, x, TOP / 2);
+      context.fillStyle = QUANTITIES[name];
+      context.fillRect(side === "query" ? x + 4 : x - 4 - MARK, (TOP - MARK) / 2, MARK, MARK);
+      context.fillStyle = text;
+      context.font = LABEL;
       for (let index = 0; index < sides[side].count; index++) {
         const marked = [chosen, kept].some((t) => t && t.side === side && t.index === index);
         context.globalAlpha = lit && lit.side === side && !marked ? 0.7 : 1;

@@ -1,7 +1,7 @@
 // @ts-check
 // Every head of a model on one canvas. All text reaches the page through textContent or fillText.
 
-const FONT_PX = 12,
+const FONT_PX = 13,
   ROW_LABEL = 26,
   TOP_LABEL = 18,
   CAPTION = 15,
@@ -277,7 +277,7 @@ export default function (component) {
   function paint(context, ratio) {
     const ink = getComputedStyle(canvas).color,
       { size } = layout;
-    context.font = `${FONT_PX}px sans-serif`;
+    context.font = `${FONT_PX}px ${FAMILY}`;
     context.imageSmoothingEnabled = false;
     const { size: side, corners } = sheet(Math.round(size * ratio));
     for (const [head, [x, y]] of layout.at) {
@@ -589,7 +589,7 @@ export default function (component) {
     readout.textContent = text;
   });
 
-  find(".open").style.setProperty("--frame", OKABE_ITO.orange);
+  find(".open").style.setProperty("--frame", OKABE_ITO.vermillion);
   find(".title").textContent = map.title;
   showLegend(find(".key"), map.says, []);
   readout.textContent = hint;

@@ -1,15 +1,21 @@
 // @ts-check
 // How each item of the picture of one pass is painted, on the page's canvas or into a file.
 
-const SMALL = "11px sans-serif",
-  PLAIN = "12px sans-serif",
-  STRONG = "600 12px sans-serif",
-  LEAST_LETTERS = 9, // a row must be this high for its text
-  LEAST_DIGITS = 40, // and a cell this wide for its number
+const LEAST_LETTERS = 9, // a row must be this high for its text
+  LEAST_DIGITS = 34, // and a cell this wide for its number
   THINNEST = 1.2,
   LIGHT = 0.04; // of the largest weight: a fainter arc is not drawn
-const ATTENTION_HUE = rgb(OKABE_ITO.blue),
-  FEED_FORWARD_HUE = rgb(OKABE_ITO.orange);
+// What the tensors of this picture are, where they have colours of their own on all pages.
+/** @type {Record<string, string>} */
+const HUES = {
+  position: QUANTITIES.positions,
+  leaving: QUANTITIES.stream,
+  q: QUANTITIES.queries,
+  k: QUANTITIES.keys,
+  v: QUANTITIES.values,
+  added: QUANTITIES.attention,
+};
+const MARK = 8;
 
 /**
  * What the painters need beside an item: the data, what is pointed at, and the theme.
@@ -60,13 +66,13 @@ function paintChip(context, { place, size, ink, writing }, { x, y, w, h, token =
   if (writing && token >= writing.rows) return;
   const chosen = token === place.token;
   if (chosen) {
-    context.fillStyle = OKABE_ITO.sky;
+    context.fillStyle = QUANTITIES.stream;
     context.globalAlpha *= 0.35;
     context.fillRect(x, y, w, h);
     context.globalAlpha /= 0.35;
   }
   if (size.pitch < LEAST_LETTERS && !chosen) return;
-  context.font = chosen ? STRONG : SMALL;
+  context.font = chosen ? STRONG_LABEL : SMALL_LABEL;
   context.fillStyle = ink;
   context.textAlign = "right";
   context.save();
@@ -99,24 +105,35 @@ function paintStrip(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   const [long, high] = size.phone ? [h, w] : [w, h];
   context.drawImage(scene.image(tensor, numbers, tone), 0, 0, long, high);
   context.restore();
-  if (size.phone) beside(context, scene, text, x + w + 6, y + h / 2);
-  else heading(context, scene, text, x + w / 2, y - 30, w + 20);
+  if (size.phone) beside(context, scene, text, x + w + 6, y + h / 2, HUES[tensor]);
+  else heading(context, scene, text, x + w / 2, y - 30, w + 20, HUES[tensor]);
 }
 
-/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number) => void} */
-function beside(context, { ink }, text, x, y) {
-  context.font = SMALL;
-  context.fillStyle = ink;
+/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, hue?: string) => void} */
+function beside(context, { ink }, text, x, y, hue) {
+  context.font = SMALL_LABEL;
   context.textAlign = "left";
-  context.fillText(shorten(context, text, BESIDE - 8), x, y);
+  write(context, ink, shorten(context, text, BESIDE - 8 - (hue ? MARK + 4 : 0)), x, y, hue);
 }
 
-/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number) => void} */
-function heading(context, { ink }, text, x, y, room) {
-  context.font = SMALL;
+/** @type {(context: Pen, scene: Scene, text: string, x: number, y: number, room: number, hue?: string) => void} */
+function heading(context, { ink }, text, x, y, room, hue) {
+  context.font = SMALL_LABEL;
+  context.textAlign = "left";
+  const shown = shorten(context, text, room),
+    width = context.measureText(shown).width + (hue ? MARK + 4 : 0);
+  write(context, ink, shown, x - width / 2, y, hue);
+}
+
+// A text from `x` on, behind a square in the colour of what it names, if that has one.
+/** @type {(context: Pen, ink: string, text: string, x: number, y: number, hue?: string) => void} */
+function write(context, ink, text, x, y, hue) {
+  if (hue) {
+    context.fillStyle = hue;
+    context.fillRect(x, y - MARK / 2, MARK, MARK);
+  }
   context.fillStyle = ink;
-  context.textAlign = "center";
-  context.fillText(shorten(context, text, room), x, y);
+  context.fillText(text, hue ? x + MARK + 4 : x, y);
 }
 
 // A layer: a tint for every token, first what attention adds, then what the feed-forward adds.
@@ -133,13 +150,13 @@ function paintSlab(context, scene, item) {
     context.fillRect(x, y, w, h);
   };
   for (const [tensor, hue, part] of /** @type {const} */ ([
-    ["attention_norms", ATTENTION_HUE, 0],
-    ["mlp_norms", FEED_FORWARD_HUE, 0.5],
+    ["attention_norms", QUANTITIES.attention, 0],
+    ["mlp_norms", QUANTITIES["feed-forward"], 0.5],
   ])) {
     const { values } = map.numbers[tensor],
       begin = from + gap / 2 + part * (long - gap),
       half = (long - gap) / 2;
-    context.fillStyle = css(hue);
+    context.fillStyle = hue;
     for (let token = 0; token < map.labels.length; token++) {
       const share = added(scene, values[layer * map.labels.length + token]);
       context.globalAlpha = alpha * (open ? 0.05 + 0.1 * share : 0.08 + 0.72 * share);
@@ -181,7 +198,7 @@ function added({ map }, norm) {
 // One ribbon a token through all layers, as wide as its vector is long (logarithm).
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintRibbons(context, scene) {
-  const { map, place, size, ink, items } = scene;
+  const { map, place, size, dark, ink, items } = scene;
   const slab = (/** @type {number} */ layer) => /** @type {Item} */ (items.get(`slab ${layer}`));
   const tokens = map.labels.length,
     alpha = slab(0).alpha;
@@ -226,8 +243,8 @@ function paintRibbons(context, scene) {
     const chosen = token === place.token;
     context.save();
     if (writing && token >= writing.first && writing.share < 1) clipToFront(context, scene);
-    context.fillStyle = chosen ? OKABE_ITO.sky : ink;
-    context.globalAlpha = alpha * strength * (chosen ? 0.95 : 0.3);
+    context.fillStyle = chosen ? ink : QUANTITIES.stream;
+    context.globalAlpha = alpha * strength * (chosen ? 0.95 : dark ? 0.8 : 0.5);
     trace(token);
     context.fill();
     context.restore();
@@ -319,7 +336,7 @@ function paintFlight(context, { items, size }, { flight, pass, rows }) {
   const x = from.x + (to.x + to.w - 4 - from.x) * eased,
     y = from.y + 8 + (to.y + to.h / 2 - from.y - 8) * eased;
   context.globalAlpha = 1;
-  context.font = STRONG;
+  context.font = STRONG_LABEL;
   context.textAlign = "left";
   const wide = context.measureText(pass.chosen).width;
   context.fillStyle = OKABE_ITO.yellow;
@@ -341,7 +358,7 @@ function paintGuess(context, scene, { x, y, w, h, layer = 0, text = "" }) {
   context.save();
   context.translate(x + w / 2, y + 6);
   context.rotate(Math.PI / 3);
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "left";
   context.fillStyle = ink;
   context.globalAlpha *= 0.45 + 0.55 * sure;
@@ -356,14 +373,14 @@ function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = 
   // a pass says nothing before it is through
   if (scene.writing) context.globalAlpha *= Math.max(0, scene.writing.share * 5 - 4);
   const taken = scene.writing?.flight && text === scene.writing.pass.chosen;
-  context.fillStyle = taken ? OKABE_ITO.vermillion : OKABE_ITO.blue;
+  context.fillStyle = taken ? OKABE_ITO.vermillion : QUANTITIES.stream;
   context.fillRect(x, y + h - 7, Math.max(w * probability, 1), 5);
   if (Math.abs(ghost - probability) > 0.001) {
     // where the bar ends without temperature and top-k
     context.fillStyle = scene.ink;
     context.fillRect(x + w * ghost - 1, y + h - 9, 2, 9);
   }
-  context.font = choice ? SMALL : STRONG;
+  context.font = choice ? SMALL_LABEL : STRONG_LABEL;
   context.fillStyle = scene.ink;
   context.textAlign = "left";
   const said = number(probability, 3);
@@ -382,7 +399,7 @@ function paintTile(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   context.imageSmoothingEnabled = false;
   context.drawImage(picture, x, y, w, h);
   const chosen = head === place.head;
-  context.strokeStyle = chosen ? OKABE_ITO.vermillion : ink;
+  context.strokeStyle = chosen ? headColour(head) : ink;
   context.globalAlpha *= chosen ? 1 : 0.25;
   context.lineWidth = chosen ? 2.5 : 1;
   context.strokeRect(x, y, w, h);
@@ -464,11 +481,12 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   if (read || (scene.place.level === "head" && ["q", "v"].includes(tensor)))
     paintTokens(context, scene, { x, y, w, h }, read && columns === rows);
   const above = read && columns === rows ? 26 : 9;
-  heading(context, scene, `${text} (${rows}, ${columns})`, x + w / 2, y - above, w + 30);
+  const title = `${text} (${rows}, ${columns})`;
+  heading(context, scene, title, x + w / 2, y - above, w + 30, HUES[tensor]);
   const from = STEPS.find((step) => step.tensor === tensor)?.from ?? "";
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
   if (w / columns < LEAST_DIGITS || h / rows < 12) return;
-  context.font = SMALL;
+  context.font = SMALL_LABEL;
   context.textAlign = "center";
   numbers.values.forEach((value, at) => {
     const masked =
@@ -491,7 +509,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
   context.fillStyle = ink;
   map.labels.forEach((label, token) => {
     if (h / tokens >= LEAST_LETTERS || token === place.row) {
-      context.font = token === place.row ? STRONG : SMALL;
+      context.font = token === place.row ? STRONG_LABEL : SMALL_LABEL;
       context.textAlign = "right";
       context.fillText(
         shorten(context, label, LABELS - 10),
@@ -500,7 +518,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
       );
     }
     if (across && w / tokens >= LEAST_DIGITS) {
-      context.font = token === place.column ? STRONG : SMALL;
+      context.font = token === place.column ? STRONG_LABEL : SMALL_LABEL;
       context.textAlign = "center";
       context.fillText(
         shorten(context, label, w / tokens - 4),
@@ -519,7 +537,7 @@ function paintFrames(context, scene) {
       numbers = scene.opened?.numbers[tensor];
     if (!item || !numbers) return;
     const cell = [item.w / numbers.shape[1], item.h / numbers.shape[0]];
-    context.strokeStyle = i ? OKABE_ITO.sky : OKABE_ITO.vermillion;
+    context.strokeStyle = i ? (HUES[tensor] ?? OKABE_ITO.sky) : OKABE_ITO.vermillion;
     context.lineWidth = 2.5;
     context.strokeRect(
       item.x + column * cell[0],

@@ -94,7 +94,7 @@ export default function (component) {
   function paint(context, width, time) {
     const ink = getComputedStyle(canvas).color;
     const x = (/** @type {number} */ at) => SIDE + (at / axis) * (width - 2 * SIDE);
-    context.font = "12px sans-serif";
+    context.font = LABEL;
     context.textBaseline = "middle";
     lanes.forEach((lane, number) => {
       const top = number * LANE,

@@ -15,9 +15,20 @@ const OKABE_ITO = {
   yellow: "#f0e442",
 };
 
-// What is a query, a key or a value, wherever it is named: at least 3:1 against both backgrounds.
+// What a thing is, wherever it is named or drawn as itself: Okabe and Ito's hues, made lighter or
+// darker until each stands out from both backgrounds (3:1) and from those it is drawn beside, also as
+// colour-blind people see them. A head by its number is one of HEAD_COLOURS. Scales of numbers (below)
+// say how much, not what.
 /** @type {Record<string, string>} */
-const QUANTITIES = { queries: "#c46a9b", keys: "#009e73", values: "#d55e00" };
+const QUANTITIES = {
+  queries: "#9e4a8a",
+  keys: "#009e73",
+  values: "#c94a00",
+  positions: "#3a93c4",
+  stream: "#5f6872", // the residual stream: grey, others add to it
+  attention: "#0072b2", // what attention adds to it
+  "feed-forward": "#c88400", // what the feed-forward network adds to it
+};
 
 // Attention weights, from none to the largest: viridis at nine points (matplotlib, CC0).
 /** @type {Rgb[]} */

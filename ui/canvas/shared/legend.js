@@ -8,8 +8,6 @@ const HEAD_LINE = 16,
   LEGEND_ROW = 20,
   FRAME_MARGIN = 4,
   LEAST_PICTURE = 320;
-const HEAD_FONT = "bold 13px sans-serif",
-  TEXT_FONT = "12px sans-serif";
 
 /** @type {(ends: (string | undefined)[]) => string} */
 const ends = (texts) => texts.filter(Boolean).join("  ·  ");
@@ -60,7 +58,7 @@ function paintBar(context, tone, x, y, width, height) {
 function framed(picture) {
   const { title, says, notes = [], scales = [], words = [], about = {}, element } = picture;
   const measure = pen(document.createElement("canvas"));
-  measure.font = TEXT_FONT;
+  measure.font = LABEL;
   const rows = scales.map(({ tone, low = "", middle, high, text }) => {
     const words = tone ? [low, ends([middle, high]), text] : [text];
     const wide = words.map((word) => measure.measureText(word).width + 6);
@@ -75,15 +73,15 @@ function framed(picture) {
     return all.map((text) => [font, text]);
   };
   const above = [
-    ...lines(HEAD_FONT, [title]),
-    ...lines(TEXT_FONT, [
+    ...lines(HEADING, [title]),
+    ...lines(LABEL, [
       says,
       ...notes,
       about.model && `Model: ${about.model}`,
       about.sentence && `Sentence: ${isolated(about.sentence)}`,
     ]),
   ];
-  const below = lines(TEXT_FONT, words);
+  const below = lines(LABEL, words);
   const head = above.length ? above.length * HEAD_LINE + FRAME_MARGIN + 2 : 0,
     foot = scales.length * LEGEND_ROW + below.length * HEAD_LINE,
     height = Math.ceil(head + picture.height + (foot ? foot + 2 * FRAME_MARGIN : 0));
@@ -106,7 +104,7 @@ function framed(picture) {
     let top = head + picture.height + FRAME_MARGIN;
     for (const { tone, low, middle, high, text } of scales) {
       let x = FRAME_MARGIN;
-      context.font = TEXT_FONT;
+      context.font = LABEL;
       context.textBaseline = "middle";
       context.textAlign = "left";
       for (const part of tone ? [low, tone, ends([middle, high]), text] : [text]) {

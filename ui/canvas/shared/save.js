@@ -521,6 +521,8 @@ class SvgContext {
       "10",
       "sans-serif",
     ];
+    // another font, where this one is not at hand, is drawn as wide
+    const width = this.measureText(text).width;
     const weight = /\b(bold|[1-9]00)\b/.exec(kind);
     const anchor = { center: "middle", right: "end", end: "end", left: "", start: "" }[
       this.#state.textAlign
@@ -530,6 +532,7 @@ class SvgContext {
       y: short(y + this.#baseline()),
       "font-family": family,
       "font-size": size,
+      ...(width > 0 ? { textLength: short(width), lengthAdjust: "spacingAndGlyphs" } : {}),
       ...(weight ? { "font-weight": weight[1] } : {}),
       ...(/italic|oblique/.test(kind) ? { "font-style": "italic" } : {}),
       ...(anchor ? { "text-anchor": anchor } : {}),

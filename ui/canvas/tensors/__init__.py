@@ -24,7 +24,10 @@ _canvas = Canvas("tensors")
 
 
 Labels = Sequence[str] | Sequence[Sequence[str]]
-Quantity = Literal["", "queries", "keys", "values", "weights", "scores"]
+Quantity = Literal[
+    "", "queries", "keys", "values", "positions", "stream", "attention", "feed-forward",
+    "weights", "scores",
+]  # fmt: skip
 
 
 # An axis of a tensor that was read, as `Follows` in attention_core.experiments.computed_from: the

@@ -1,8 +1,6 @@
 // @ts-check
 // Small tensors as nested grids. All text reaches the page through textContent or fillText.
 
-const FONT = "12px sans-serif",
-  SMALL = "11px sans-serif";
 const CELL_HEIGHT = 22,
   SMALL_CELL = 9,
   LABEL_HEIGHT = 13,
@@ -11,8 +9,7 @@ const CELL_HEIGHT = 22,
   TITLE = 16,
   BLOCK_GAP = 10,
   FRAME = 5;
-const BOLD = "bold 13px sans-serif",
-  TEXT_LINE = 16,
+const TEXT_LINE = 16,
   TEXT_GAP = 5,
   MARK = 10,
   MARGIN = 4;
@@ -265,13 +262,13 @@ export default function (component) {
    * @param {number} room
    */
   function arrange(panel, context, room) {
-    context.font = FONT;
+    context.font = LABEL;
     const [rows, columns] = panel.grid;
     /** @param {string[]} texts */
     const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
     const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
     const head = panel.columns ? TITLE : 0;
-    context.font = SMALL;
+    context.font = SMALL_LABEL;
     const numbers =
       Math.ceil(width([...panel.values].map((v) => written(v, picture.decimals)))) + 8;
     const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
@@ -454,7 +451,7 @@ export default function (component) {
       context.fillStyle = css(tone);
       context.fillRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
       if (l.numbered) {
-        context.font = SMALL;
+        context.font = SMALL_LABEL;
         context.textAlign = "right";
         context.fillStyle = readable(tone);
         context.fillText(
@@ -539,7 +536,7 @@ export default function (component) {
     const l = panel.layout,
       { x, y } = corner(panel, block);
     context.fillStyle = ink;
-    context.font = SMALL;
+    context.font = SMALL_LABEL;
     context.textAlign = "left";
     const names = panel.axes,
       place = block % l.blocks;
@@ -566,7 +563,7 @@ export default function (component) {
       );
       context.globalAlpha = 1;
     }
-    context.font = FONT;
+    context.font = LABEL;
     if (panel.rows) {
       context.textAlign = "right";
       const every = Math.ceil(LABEL_HEIGHT / l.cellHeight);
@@ -577,7 +574,7 @@ export default function (component) {
     }
     if (panel.columns) {
       context.textAlign = "center";
-      context.font = SMALL;
+      context.font = SMALL_LABEL;
       const every = Math.ceil(16 / l.cellWidth);
       for (let column = 0; column < panel.there[1]; column += every) {
         const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);
@@ -598,11 +595,11 @@ export default function (component) {
       y = 0,
       tallest = 0;
     return picture.panels.map((panel) => {
-      context.font = SMALL;
+      context.font = SMALL_LABEL;
       const above = wrap(context, panel.shapeText, most),
         below = wrap(context, panel.note, most);
       const widths = [...above, ...below].map((text) => context.measureText(text).width);
-      context.font = BOLD;
+      context.font = HEADING;
       const width = Math.max(panel.layout.width, context.measureText(panel.name).width, ...widths);
       const height =
         (1 + above.length + below.length) * TEXT_LINE + panel.layout.height + 2 * TEXT_GAP;
@@ -675,15 +672,15 @@ export default function (component) {
       context.fillRect(0, 3, MARK, MARK);
       context.translate(MARK + MARGIN, 0);
     }
-    say(panel.name, BOLD);
+    say(panel.name, HEADING);
     if (hue) context.translate(-MARK - MARGIN, 0);
-    for (const text of above) say(text, SMALL);
+    for (const text of above) say(text, SMALL_LABEL);
     context.save();
     context.translate(0, line * TEXT_LINE + TEXT_GAP);
     paint(panel, context);
     context.restore();
     context.translate(0, panel.layout.height + 2 * TEXT_GAP);
-    for (const text of below) say(text, SMALL);
+    for (const text of below) say(text, SMALL_LABEL);
     context.restore();
   }
 

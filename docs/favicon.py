@@ -1,0 +1,13 @@
+"""Draw the favicon anew from the site's mark: `python -m docs.favicon`."""
+
+from __future__ import annotations
+
+from benchmarks.browser import ROOT, chromium, rasterised
+
+FRAME = ROOT / "ui" / "frame"
+SIZE = 64
+
+if __name__ == "__main__":
+    with chromium() as browser:
+        mark = (FRAME / "logo.svg").read_text(encoding="utf-8")
+        (FRAME / "favicon.png").write_bytes(rasterised(browser.new_page(), mark, SIZE))
