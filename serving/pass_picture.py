@@ -43,6 +43,7 @@ def picture(passed: OnePass) -> PassPicture:
     n_layers, n_heads = run.weights.shape[:2]
     header = {
         "title": f"{run.title}: one pass over {len(run.tokens)} tokens",
+        "model": run.model,
         "labels": list(run.tokens.labels),
         "layers": n_layers,
         "heads": n_heads,

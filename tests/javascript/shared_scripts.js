@@ -39,6 +39,12 @@ export function shared(...names) {
   return new Function("document", "XMLSerializer", body)(document, XMLSerializer);
 }
 
+/** The values of these names in one script of a drawing, which needs no other. */
+export function script(path, ...names) {
+  const text = readFileSync(new URL(`../../ui/canvas/${path}`, import.meta.url), "utf8");
+  return new Function(`"use strict";\n${text}\nreturn { ${names.join(", ")} };`)();
+}
+
 /** The elements of an SVG text with that name; the text must be well-formed. */
 export function elements(text, name) {
   const onError = (level, message) => {

@@ -13,7 +13,7 @@
 /**
  * What pages/start/one_pass packs: the header's fields, and `numbers` by the tensors' names.
  * @typedef {{
- *   title: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
+ *   title: string, model: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
  *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
  *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
  *   off: string[], decoder: boolean, away: Record<string, string> | null, place: (Place & { told: number }) | null,

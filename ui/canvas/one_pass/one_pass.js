@@ -6,20 +6,6 @@ const WALK_MS = 320,
   QUIET_MS = 600, // after the last step its place is written into the address
   TERMS = 4;
 
-/** @typedef {{ map: PassData, place: Place, ghost: PassData | null, items: Map<string, Item> }} Before what was drawn last */
-
-/** @type {(one: PassData, other: PassData) => boolean} whether one can move into the other */
-const sameKind = (one, other) =>
-  one.title === other.title && one.labels.length === other.labels.length;
-
-/** @type {(before: Before | null, map: PassData) => PassData | null} what new numbers are held against */
-function ghostOf(before, map) {
-  if (!before) return null;
-  if (map.off.length) return before.map.off.length ? before.ghost : before.map;
-  if (before.map.off.length) return null;
-  return before.map.labels.join("\n") === map.labels.join("\n") ? before.ghost : before.map;
-}
-
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
@@ -46,7 +32,7 @@ export default function (component) {
   let opened = null;
   // Streamlit calls this function anew with new data; what the visitor had come to stays.
   const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
-  const before = figure.lastDrawn && sameKind(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
+  const before = figure.lastDrawn && sameModel(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
   /** @type {Place} */
   let place = before?.place ??
     map.place ?? {
@@ -58,9 +44,15 @@ export default function (component) {
       row: tokens - 1,
       column: 0,
     };
+  if (before && !sameText(before.map, map)) {
+    const within = (/** @type {number} */ token) => Math.min(token, tokens - 1);
+    place = { ...place, token: tokens - 1, row: within(place.row), column: within(place.column) };
+  }
   // elsewhere the settings of the page say which layer and head
   if (map.away && map.place) place = { ...place, layer: map.place.layer, head: map.place.head };
-  const ghost = ghostOf(before, map);
+  const ghost = ghostOf(before, map),
+    ghostNorms = ghost && lengthsOf(map, ghost),
+    cameFrom = before && lengthsOf(map, before.map);
   /** @type {Size} */
   let size;
   /** @type {Stage} */
@@ -118,7 +110,7 @@ export default function (component) {
     ink: getComputedStyle(canvas).color,
     frames: frames(),
     norms: normsNow(),
-    ghostNorms: ghost?.numbers.state_norms.values ?? null,
+    ghostNorms,
     ...nextNow(),
     writing: written.writing(),
   });
@@ -156,8 +148,10 @@ export default function (component) {
   /** The lengths of the residual stream, on their way from what was drawn before. */
   function normsNow() {
     const now = map.numbers.state_norms.values,
-      then = flow < 1 ? before?.map.numbers.state_norms.values : null;
-    return then ? now.map((norm, at) => then[at] + (norm - then[at]) * flow) : now;
+      then = flow < 1 ? cameFrom : null;
+    return then
+      ? now.map((norm, at) => (then[at] >= 0 ? then[at] + (norm - then[at]) * flow : norm))
+      : now;
   }
 
   const temperature = () => Number(input(".temperature").value) / 10,

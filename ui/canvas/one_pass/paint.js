@@ -248,7 +248,7 @@ function paintRibbons(context, scene) {
     trace(token);
     context.fill();
     context.restore();
-    if (!ghostNorms) continue;
+    if (!(ghostNorms && ghostNorms[token] >= 0)) continue;
     // the ribbon as it was before something was changed
     context.strokeStyle = OKABE_ITO.vermillion;
     context.lineWidth = 1;
