@@ -10,6 +10,7 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.settings import settings
+from ui.widgets.visit import current as visitor
 
 st.title("One pass")
 st.markdown(
@@ -54,6 +55,7 @@ except models.LOAD_ERRORS as error:
     st.stop()
 
 PICTURE = "one_pass_picture"
+OPENED_AT = "one_pass_opened_at"  # in the session: an opening of the page with a pass, and its place
 
 
 def walk() -> None:
@@ -76,7 +78,12 @@ if place is not None and not (
     picture.is_in(place, passed) and (place["layer"], place["head"]) == (layer, head)
 ):
     place = None  # of another text, model or head
-picture.draw(passed, off, place, key=PICTURE, on_walk=walk, on_switch=switch)
+# Whoever walks on does so in the browser: the picture stays as it was sent, and is not sent again.
+opening = (visitor().openings, passed.run.key)
+if st.session_state.get(OPENED_AT, (None,))[0] != opening:
+    st.session_state[OPENED_AT] = (opening, place)
+_, opened_at = st.session_state[OPENED_AT]
+picture.draw(passed, off, opened_at, key=PICTURE, on_walk=walk, on_switch=switch)
 query, key = head_picture.strongest(passed.run, controls.HeadChoice(entry, layer, head))
 told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
 picture.open_in(PICTURE, told, text)
