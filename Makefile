@@ -62,6 +62,7 @@ bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.decode
 	$(BIN)/python -m benchmarks.kv_cache
 	$(BIN)/python -m benchmarks.heads
+	$(BIN)/python -m benchmarks.one_pass
 
 lint: $(TOOLS) $(STAMPS)/javascript
 	$(BIN)/ruff check .

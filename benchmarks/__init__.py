@@ -3,5 +3,6 @@
 python -m benchmarks.decode     tokens a second: this core against transformers, cached and not
 python -m benchmarks.one_row    reading weights for one row: `project` against the plain products
 python -m benchmarks.heads      all heads of a model in the browser, beside BertViz
+python -m benchmarks.one_pass   the page One pass and Home: bytes, seconds and frames beside limits
 python -m benchmarks.repaint    the site's pages: milliseconds until a moved control is painted
 """

@@ -14,6 +14,7 @@ from ui.widgets import controls, head_picture, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.settings import settings
+from ui.widgets.visit import current as visitor
 
 st.title("One pass")
 st.markdown(
@@ -50,6 +51,9 @@ except ValueError as error:
     messages.problem(error)
     off = ()
 PICTURE, STORED_SHOWN = "one_pass_picture", "one_pass_stored_shown"
+OPENED_AT = (
+    "one_pass_opened_at"  # in the session: an opening of the page with a pass, and its place
+)
 
 # Nobody waits for a model to load: until it has, the stored picture of the first text is there.
 stored = None if off else pass_picture.stored(entry.spec.name, text)
@@ -79,12 +83,17 @@ if place is not None and not (
     picture.is_in(place, passed) and (place["layer"], place["head"]) == (layer, head)
 ):
     place = None  # of another text, model or head
+# Whoever walks on does so in the browser: the picture stays as it was sent, and is not sent again.
+opening = (visitor().openings, passed.run.key)
+if st.session_state.get(OPENED_AT, (None,))[0] != opening:
+    st.session_state[OPENED_AT] = (opening, place)
+_, opened_at = st.session_state[OPENED_AT]
 canvas.one_pass(
     pass_picture.picture(passed),
     {
         "picture": PICTURE,
         "off": list(off),
-        "place": place,
+        "place": opened_at,
         **writing.header(wanted, written),
     },
     key=PICTURE,

@@ -125,6 +125,20 @@ def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
+def test_whoever_walks_on_is_not_sent_the_picture_again(site: AppTest):
+    """Its data are the same, so that Streamlit sends a mark in their place."""
+    opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
+    whole, head = site.get("bidi_component")
+    site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
+    site.session_state["one_pass_head"] = HEAD + 1
+    site.run()
+    whole_then, head_then = site.get("bidi_component")
+    assert whole_then.proto == whole.proto
+    assert head_then.proto != head.proto
+    site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()
+    assert drawn(site)[0][0]["place"]["matrix"] == "scores"  # another picture opens there
+
+
 @pytest.mark.parametrize(
     "place",
     ["scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0", "q 4 4 0 64 0", "q 4 4 0 0 99",

@@ -211,8 +211,19 @@ export default function (component) {
     draw();
   }
 
+  /** Whether something lies elsewhere now, or is new, or gone. */
+  function moves() {
+    const parts = /** @type {const} */ (["x", "y", "w", "h", "alpha"]);
+    return (
+      flow < 1 ||
+      items.size !== to.size ||
+      [...to].some(([name, end]) => parts.some((part) => items.get(name)?.[part] !== end[part]))
+    );
+  }
+
   /** Lay everything out for the place, and go there. */
   function walk(animated = true) {
+    if (!size) return; // the weights are not unpacked yet: `measure` goes there then
     to = placed();
     from = new Map(items);
     for (const [name, item] of to) {
@@ -221,7 +232,7 @@ export default function (component) {
       from.set(name, { ...item, x: origin.x, y: origin.y, w: origin.w, h: origin.h, alpha: 0 });
     }
     began = performance.now();
-    if (!animated || still || !items.size) {
+    if (!animated || still || !items.size || !moves()) {
       items = new Map(to);
       flow = 1;
       draw();
