@@ -16,6 +16,11 @@ from ui.widgets.plain_table import plain_table
 from ui.widgets.settings import settings
 from ui.widgets.visit import current as visitor
 
+PICTURE = "one_pass_picture"
+# In the session: whether the stored picture was shown; an opening of the page with a pass, and the
+# place at which it was opened.
+STORED_SHOWN, OPENED_AT = "one_pass_stored_shown", "one_pass_opened_at"
+
 st.title("One pass")
 st.markdown(
     "A text goes in, every layer adds to it, and in the end the model says what comes next. "
@@ -50,10 +55,6 @@ try:
 except ValueError as error:
     messages.problem(error)
     off = ()
-PICTURE, STORED_SHOWN = "one_pass_picture", "one_pass_stored_shown"
-OPENED_AT = (
-    "one_pass_opened_at"  # in the session: an opening of the page with a pass, and its place
-)
 
 # Nobody waits for a model to load: until it has, the stored picture of the first text is there.
 stored = None if off else pass_picture.stored(entry.spec.name, text)
