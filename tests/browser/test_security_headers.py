@@ -28,7 +28,7 @@ def test_the_pages_work_under_the_policy(site: Site, another_visitor: Callable[[
         ),
     )
     page.goto(site.url)
-    expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+    expect(page.locator("figure.one-pass canvas")).to_be_visible()
     page.goto(site.url + "/generate?generate_tokens=2")
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 2 tokens.")).to_be_visible()

@@ -231,7 +231,9 @@ def test_every_page_on_a_phone(own_page: Page, site: Site):
         own_page.goto(site.url + path)
         settled(own_page)
         jumps |= jumpy(own_page)
-        if path in ("/", "/side-by-side"):
+        if path in ("/", "/one-pass"):
+            expect(own_page.locator("figure.one-pass canvas")).to_be_visible()
+        elif path == "/side-by-side":
             expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
         elif path in ("/ladder", "/shapes", "/masking", "/block"):
             expect(own_page.locator("figure.panel canvas").first).to_be_visible()

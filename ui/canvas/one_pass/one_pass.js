@@ -93,7 +93,7 @@ export default function (component) {
       const value = tile ? weight(+tile[1], +tile[2], row, column) : numbers.values[at];
       if (value === -Infinity) continue;
       const shown = tile ? Math.sqrt(value / map.largest[+tile[1] * map.heads + +tile[2]]) : value;
-      pixels.data.set([...tone(shown), 255], 4 * at);
+      pixels.data.set([...tone(shown), 255].slice(0, 4), 4 * at);
     }
     pen(picture).putImageData(pixels, 0, 0);
     images.set(key, picture);
@@ -224,13 +224,8 @@ export default function (component) {
   /** Lay everything out for the place, and go there. */
   function walk(animated = true) {
     if (!size) return; // the weights are not unpacked yet: `measure` goes there then
-    to = placed();
     from = new Map(items);
-    for (const [name, item] of to) {
-      if (from.has(name)) continue;
-      const origin = from.get(item.origin ?? "") ?? item;
-      from.set(name, { ...item, x: origin.x, y: origin.y, w: origin.w, h: origin.h, alpha: 0 });
-    }
+    setOut();
     began = performance.now();
     if (!animated || still || !items.size || !moves()) {
       items = new Map(to);
@@ -238,6 +233,16 @@ export default function (component) {
       draw();
     } else if (!frame) frame = requestAnimationFrame(step);
     tell();
+  }
+
+  /** Where everything goes; what is new sets out where it comes from. */
+  function setOut() {
+    to = placed();
+    for (const [name, item] of to) {
+      if (from.has(name)) continue;
+      const origin = from.get(item.origin ?? "") ?? item;
+      from.set(name, { ...item, x: origin.x, y: origin.y, w: origin.w, h: origin.h, alpha: 0 });
+    }
   }
 
   /** @param {number} now */
@@ -543,7 +548,10 @@ export default function (component) {
     opened = window.attentionLabOpened?.get(map.picture) ?? null;
     for (const name of images.keys()) if (name.startsWith("step ")) images.delete(name);
     if (!size) return; // what follows is done once the weights are unpacked
-    walk();
+    if (frame) {
+      setOut(); // it joins the walk that is under way
+      tell();
+    } else walk();
     if (opened) story.retell(opened.captions);
   }
 

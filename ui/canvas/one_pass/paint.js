@@ -23,7 +23,7 @@ const MARK = 8;
  *   map: PassData, opened: Opened | null, place: Place, size: Size, dark: boolean, ink: string,
  *   items: Map<string, Item>, frames: [string, number, number, number, number][],
  *   weight: (layer: number, head: number, row: number, column: number) => number,
- *   image: (name: string, numbers: Numbers, tone: Tone) => HTMLCanvasElement,
+ *   image: (name: string, numbers: Numbers, tone: (value: number) => number[]) => HTMLCanvasElement,
  *   writing: Writing | null,
  *   probabilities: number[], ghosts: number[], norms: Float32Array, ghostNorms: Float32Array | null,
  * }} Scene
@@ -144,7 +144,10 @@ function paintSlab(context, scene, item) {
   if (alpha <= 0) return;
   const open = place.level === "layer" && layer === place.layer,
     [from, long] = size.phone ? [y, h] : [x, w],
-    gap = long > 12 ? 2 : 0.5;
+    gap = long > 12 ? 2 : 0.5,
+    tokens = map.labels.length;
+  const strength = (/** @type {number} */ norm) =>
+    open ? 0.05 + 0.1 * added(scene, norm) : 0.08 + 0.72 * added(scene, norm);
   const fill = (/** @type {[number, number, number, number]} */ ...place) => {
     const { x, y, w, h } = box(size, ...place);
     context.fillRect(x, y, w, h);
@@ -153,16 +156,28 @@ function paintSlab(context, scene, item) {
     ["attention_norms", QUANTITIES.attention, 0],
     ["mlp_norms", QUANTITIES["feed-forward"], 0.5],
   ])) {
-    const { values } = map.numbers[tensor],
-      begin = from + gap / 2 + part * (long - gap),
+    const begin = from + gap / 2 + part * (long - gap),
       half = (long - gap) / 2;
-    context.fillStyle = hue;
-    for (let token = 0; token < map.labels.length; token++) {
-      const share = added(scene, values[layer * map.labels.length + token]);
-      context.globalAlpha = alpha * (open ? 0.05 + 0.1 * share : 0.08 + 0.72 * share);
-      context.globalAlpha *= computed(scene, token, (layer + part) / map.layers);
-      fill(begin, half, size.first + token * size.pitch, size.pitch - 0.5);
+    context.globalAlpha = alpha;
+    if (writes(scene)) {
+      context.fillStyle = hue;
+      for (let token = 0; token < tokens; token++) {
+        const there = computed(scene, token, (layer + part) / map.layers);
+        context.globalAlpha =
+          alpha * there * strength(map.numbers[tensor].values[layer * tokens + token]);
+        fill(begin, half, size.first + token * size.pitch, size.pitch);
+      }
+    } else {
+      // one small picture is drawn more quickly than a rectangle for every token
+      const values = map.numbers[tensor].values.subarray(layer * tokens, (layer + 1) * tokens);
+      const tone = (/** @type {number} */ norm) => [...rgb(hue), 255 * strength(norm)];
+      const name = `slab ${tensor} ${layer} ${open} ${size.phone}`;
+      const shape = size.phone ? [1, tokens] : [tokens, 1];
+      const { x, y, w, h } = box(size, begin, half, size.first, tokens * size.pitch);
+      context.imageSmoothingEnabled = false;
+      context.drawImage(scene.image(name, { shape, values }, tone), x, y, w, h);
     }
+    context.fillStyle = hue;
     context.globalAlpha = alpha * 0.9;
     if (!size.phone) fill(begin, half, size.first - 16, 5);
   }
@@ -178,6 +193,9 @@ function paintSlab(context, scene, item) {
 }
 
 const WAITING = 0.3; // how strong a token is drawn whose keys and values are only read
+
+/** @type {(scene: Scene) => boolean} whether a model writes and is not at the end */
+const writes = ({ writing }) => !!writing && !writing.ends;
 
 // How strong a token is drawn at a share of the way through the layers, while a model writes.
 /** @type {(scene: Scene, token: number, share: number) => number} */
