@@ -22,7 +22,7 @@ def main() -> None:
         page.set_default_timeout(60_000)
         watch(page)
         for name, path, shown in (
-            ("home", "/", "figure.heatmap canvas"),
+            ("home", "/", "figure.one-pass canvas[data-painted]"),
             ("one_pass", "/one-pass", "figure.one-pass canvas[data-painted]"),
             ("heads", "/heads", "figure.mosaic canvas"),
             ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
