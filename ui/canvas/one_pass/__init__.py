@@ -22,7 +22,8 @@ SAYS = (
     "attention adds to it, orange what the feed-forward network adds; more colour is more."
 )
 DEFAULTS: Mapping[str, Any] = {"says": SAYS, "off": [], "place": None, "away": None, "play": None}
-canvas = Canvas("one_pass", "layout", "ghosts", "paint", "story", "play", "present", "swipe")
+_PARTS = ("layout", "ghosts", "paint", "writing", "read", "story", "play", "present", "swipe")
+canvas = Canvas("one_pass", *_PARTS)
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 
 

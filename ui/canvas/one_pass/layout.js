@@ -184,18 +184,21 @@ function matrixGrid(size) {
   return places;
 }
 
+/** @type {(place: Place) => boolean} whether a head or a matrix of it is open, not the whole or a layer */
+const inHead = ({ level }) => level === "head" || level === "matrix";
+
 /**
  * Everything that is there at a place, with where each item comes from if it is new.
  * @type {(map: PassData, opened: Opened | null, place: Place, size: Size) => Item[]}
  */
 function scene(map, opened, place, size) {
-  const inHead = place.level === "head" || place.level === "matrix";
+  const inside = inHead(place);
   const items = [
-    ...stationItems(map, place, size, inHead ? 0 : 1),
-    ...slabItems(map, place, size, inHead ? 0 : 1),
+    ...stationItems(map, place, size, inside ? 0 : 1),
+    ...slabItems(map, place, size, inside ? 0 : 1),
   ];
   if (place.level === "layer") items.push(...layerItems(map, opened, place, size));
-  if (inHead) items.push(...headItems(map, opened, place, size));
+  if (inside) items.push(...headItems(map, opened, place, size));
   return items;
 }
 

@@ -3,8 +3,7 @@
 // matrix, a cell. All text reaches the page through textContent or fillText.
 
 const WALK_MS = 320,
-  QUIET_MS = 600, // after the last step its place is written into the address
-  TERMS = 4;
+  QUIET_MS = 600; // after the last step its place is written into the address
 
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
@@ -108,7 +107,7 @@ export default function (component) {
   const sceneNow = () => ({
     ...{ map, opened, place, size, items, weight, image, dark: dark() },
     ink: getComputedStyle(canvas).color,
-    frames: frames(),
+    frames: framesOf({ map, opened, place }),
     norms: normsNow(),
     ghostNorms,
     ...nextNow(),
@@ -300,91 +299,6 @@ export default function (component) {
   const deeper = () => go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
   const outwards = () => go({ level: LEVELS[Math.max(LEVELS.indexOf(place.level) - 1, 0)] });
 
-  // ---- reading
-
-  /** @type {() => Scene["frames"]} the cell that is read, and what it was computed from */
-  function frames() {
-    if (place.level !== "matrix" && place.level !== "head") return [];
-    const { matrix, row, column } = place;
-    const numbers = opened?.numbers;
-    if (!numbers) return [];
-    /** @type {Record<string, Scene["frames"]>} */
-    const read = {
-      scores: [
-        ["q", row, 0, 1, map.headSize],
-        ["k", column, 0, 1, map.headSize],
-      ],
-      scaled: [["scores", row, column, 1, 1]],
-      weights: [["scaled", row, 0, 1, tokens]],
-      context: [
-        ["weights", row, 0, 1, tokens],
-        ["v", 0, column, tokens, 1],
-      ],
-      added: [["context", row, 0, 1, map.headSize]],
-    };
-    return [[matrix, row, column, 1, 1], ...(read[matrix] ?? [])];
-  }
-
-  /** @type {(tensor: string, row: number, column: number) => number} */
-  function value(tensor, row, column) {
-    const numbers = opened?.numbers[tensor];
-    return numbers ? numbers.values[row * numbers.shape[1] + column] : NaN;
-  }
-
-  /** @type {(pairs: [number, number][]) => string} */
-  function sum(pairs) {
-    const terms = pairs.slice(0, TERMS).map(([a, b]) => `${number(a, 3)}·${number(b, 3)}`);
-    return `${terms.join(" + ")}${pairs.length > TERMS ? ` + … (${pairs.length} products)` : ""}`;
-  }
-
-  /** How the number that is read was computed, in digits. */
-  function arithmetic() {
-    const { matrix, row, column } = place,
-      size = map.headSize;
-    const over = (/** @type {number} */ count) => [...Array(count).keys()];
-    if (matrix === "scores")
-      return sum(over(size).map((d) => [value("q", row, d), value("k", column, d)]));
-    if (matrix === "scaled")
-      return map.causal && column > row
-        ? "−∞: the query may not look ahead"
-        : `${number(value("scores", row, column), 4)} · ${number(opened?.scale ?? 0, 4)}`;
-    if (matrix === "weights") {
-      const all = over(tokens).map((key) => value("scaled", row, key));
-      const total = all.reduce((sum, score) => sum + Math.exp(score - Math.max(...all)), 0);
-      return `e^${number(all[column], 4)} ÷ the sum of e^score over the row; less the largest, ${number(Math.exp(all[column] - Math.max(...all)), 3)} ÷ ${number(total, 3)}`;
-    }
-    if (matrix === "context")
-      return sum(over(tokens).map((key) => [value("weights", row, key), value("v", key, column)]));
-    if (matrix === "added")
-      return sum(over(size).map((d) => [value("context", row, d), value("out_weight", d, column)]));
-    return "";
-  }
-
-  const named = (/** @type {number} */ token) => `${token} “${isolated(map.labels[token] ?? "")}”`;
-
-  function said() {
-    const { level, layer, head, token, matrix, row, column } = place;
-    if (level === "matrix" || level === "head") {
-      const open = opened?.layer === layer && opened.head === head;
-      if (!open || !opened?.numbers[matrix]) return opened?.missing ?? "The head is on its way.";
-      const exact = value(matrix, row, column);
-      const across = ["scores", "scaled", "weights"].includes(matrix)
-        ? `key ${named(column)}`
-        : `number ${column}`;
-      const how = arithmetic();
-      return `${matrix}, L${layer}H${head}, [${row}, ${column}]: token ${named(row)}, ${across}: ${number(exact, 6)}${how ? ` = ${how}` : ""}`;
-    }
-    const at = layer * tokens + token,
-      { attention_norms, mlp_norms, state_norms } = map.numbers;
-    const text =
-      `Layer ${layer}, token ${named(token)}: the vector comes in ${number(state_norms.values[at], 4)} long, ` +
-      `attention adds ${number(attention_norms.values[at], 4)}, the feed-forward network ${number(mlp_norms.values[at], 4)}.`;
-    const guess = map.guesses[layer + 1];
-    return guess === undefined
-      ? text
-      : `${text} The last token would now be followed by “${isolated(guess)}”, probability ${number(map.numbers.guess_probabilities.values[layer + 1], 3)}.`;
-  }
-
   // ---- switching parts off
 
   const button = (/** @type {string} */ selector) =>
@@ -417,23 +331,23 @@ export default function (component) {
   function tellSwitches() {
     const part = partHere(),
       isOff = (/** @type {string} */ name) => map.off.includes(name);
-    const inHead = place.level === "head" || place.level === "matrix",
-      what = inHead ? "head" : "feed-forward";
+    const inside = inHead(place),
+      what = inside ? "head" : "feed-forward";
     const show = (/** @type {string} */ selector, /** @type {boolean} */ there, text = "") => {
       button(selector).hidden = !there;
       if (text) button(selector).textContent = text;
     };
     show(".switch-part", !!part, `Switch ${what} ${isOff(part) ? "on" : "off"}`);
     const mask = isOff("mask") ? "Mask on" : "Mask off";
-    show(".switch-mask", inHead && map.decoder, mask);
-    show(".switch-scale", inHead, isOff("scale") ? "÷ √d on" : "÷ √d off");
+    show(".switch-mask", inside && map.decoder, mask);
+    show(".switch-scale", inside, isOff("scale") ? "÷ √d on" : "÷ √d off");
     show(".all-on", map.off.length > 0);
     show(".write", !!map.next && !map.play && !map.off.length);
   }
 
   function tell() {
     tellSwitches();
-    readout.textContent = said();
+    readout.textContent = readingOf({ map, opened, place });
     const { level, layer, head, matrix } = place;
     const steps = ["The whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
     find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");

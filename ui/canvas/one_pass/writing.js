@@ -1,0 +1,102 @@
+// @ts-check
+// How a model that writes on is painted: what runs, what waits with its keys and values, what is read.
+
+const WAITING = 0.3; // how strong a token is drawn whose keys and values are only read
+
+/** @type {(scene: Scene) => boolean} whether a model writes and is not at the end */
+const writes = ({ writing }) => !!writing && !writing.ends;
+
+// How strong a token is drawn at a share of the way through the layers, while a model writes.
+/** @type {(scene: Scene, token: number, share: number) => number} */
+function computed({ writing }, token, share) {
+  if (!writing || writing.ends) return 1;
+  if (token >= writing.rows) return 0;
+  if (token < writing.first) return WAITING;
+  return share < writing.share ? 1 : 0;
+}
+
+/** How far the tokens that are run have come, in the direction of the layers. @param {Scene} scene */
+function frontOf({ map, items, size, writing }) {
+  const first = /** @type {Item} */ (items.get("slab 0")),
+    last = /** @type {Item} */ (items.get(`slab ${map.layers - 1}`));
+  const [from, to] = size.phone ? [first.y, last.y + last.h] : [first.x, last.x + last.w];
+  return from + (to - from) * (writing?.share ?? 1);
+}
+
+/** @type {(context: Pen, scene: Scene) => void} */
+function clipToFront(context, scene) {
+  const { width, height, phone } = scene.size,
+    front = frontOf(scene);
+  context.beginPath();
+  context.rect(0, 0, phone ? width : front, phone ? front : height);
+  context.clip();
+}
+
+// The stored keys and values of the tokens that wait, what is read of them now, and the token that
+// was chosen on its way back to the text.
+/** @type {(context: Pen, scene: Scene) => void} */
+function paintWriting(context, scene) {
+  const { map, writing, size, items, weight, place } = scene,
+    first = items.get("slab 0");
+  if (!writing || writing.ends || !first || first.alpha < 1) return;
+  const now = Math.min(Math.floor(writing.share * map.layers), map.layers - 1);
+  for (let layer = 0; writing.first && layer < map.layers; layer++) {
+    const { x, y, w, h } = /** @type {Item} */ (items.get(`slab ${layer}`)),
+      [from, long] = size.phone ? [y, h] : [x, w],
+      read = layer === now && writing.share < 1;
+    const mark = Math.min(long * 0.3, 4);
+    for (let token = 0; token < writing.first; token++) {
+      const wide = Math.min(size.pitch * 0.5, 8),
+        at = middleOf(size, token) - wide / 2;
+      context.globalAlpha = read ? 1 : 0.75;
+      [QUANTITIES.keys, QUANTITIES.values].forEach((colour, which) => {
+        const { x, y, w, h } = box(size, from + which * (mark + 0.5), mark, at, wide);
+        context.fillStyle = colour;
+        context.fillRect(x, y, w, h);
+      });
+    }
+  }
+  if (writing.share < 1) {
+    context.strokeStyle = headColour(place.head);
+    const front = frontOf(scene);
+    for (let row = writing.first; row < writing.rows; row++)
+      for (let column = 0; column < row; column++) {
+        const seen = weight(now, place.head, row, column);
+        if (seen < LIGHT) continue;
+        context.globalAlpha = 0.2 + 0.8 * seen;
+        context.lineWidth = 1 + 2 * seen;
+        const [from, to] = [middleOf(size, column), middleOf(size, row)];
+        const bow = front - 6 - Math.min(Math.abs(to - from) * 0.4, 60);
+        context.beginPath();
+        if (size.phone) {
+          context.moveTo(from, front);
+          context.bezierCurveTo(from, bow, to, bow, to, front);
+        } else {
+          context.moveTo(front, from);
+          context.bezierCurveTo(bow, from, bow, to, front, to);
+        }
+        context.stroke();
+      }
+  }
+  if (writing.flight) paintFlight(context, scene, writing);
+  context.globalAlpha = 1;
+}
+
+/** @type {(context: Pen, scene: Scene, writing: Writing) => void} */
+function paintFlight(context, { items, size }, { flight, pass, rows }) {
+  const choice = pass.next.indexOf(pass.chosen), // a token that is not among the shown ones comes from below
+    from = items.get(`bar ${choice < 0 ? (size.phone ? BARS_ON_A_PHONE : BARS) - 1 : choice}`),
+    to = items.get(`chip ${rows}`);
+  if (!from || !to) return;
+  const eased = flight * flight * (3 - 2 * flight);
+  const x = from.x + (to.x + to.w - 4 - from.x) * eased,
+    y = from.y + 8 + (to.y + to.h / 2 - from.y - 8) * eased;
+  context.globalAlpha = 1;
+  context.font = STRONG_LABEL;
+  context.textAlign = "left";
+  const wide = context.measureText(pass.chosen).width;
+  context.fillStyle = OKABE_ITO.yellow;
+  context.fillRect(x - wide * eased - 5, y - 10, wide + 10, 20);
+  context.fillStyle = "#1d2730";
+  context.fillText(pass.chosen, x - wide * eased, y);
+}
