@@ -279,8 +279,9 @@ def test_pause_keeps_the_step(page: Page, site: Site):
 @pytest.mark.timed
 def test_a_step_is_painted_quickly_and_nothing_above_moves(own_page: Page, site: Site):
     repaint.watch(own_page)
-    open_page(own_page, site, "/", "Attention Lab")  # models that load at the start are there then
-    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
+    open_page(own_page, site, "/side-by-side", "Side by side")
+    # the models that load at the start are there then
+    expect(own_page.locator("figure.heatmap canvas").nth(1)).to_be_visible()
     open_page(own_page, site, "/shapes?shapes_step=1", "Shapes")
     expect(panel(own_page, "step 1: input").locator("canvas")).to_be_visible()
     steps = slider(own_page, "Step")
