@@ -132,6 +132,10 @@ with st.expander("How to read this"):
         "- **Present** shows the picture over the whole screen in larger type, for a room.\n"
         "- **Switch** a head or a feed-forward network off, or the mask, or the division by √d: "
         "the model runs again. Thin lines are what was there before.\n"
+        "- **Let it write**: the model writes on, and the picture plays its passes. With the KV cache "
+        "only the new token runs; the small marks are the stored keys and values that it reads. "
+        "Without it all tokens run again. Multiplications are those of the matrix products; both "
+        "times were measured on this server, and each pass is drawn as long as it took.\n"
         "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "
         "tokens. A mark shows where a bar ended without them."
     )
