@@ -1,5 +1,6 @@
 """One pass: a whole model at work on the visitor's text, in one picture that one can walk into."""
 
+from contextlib import suppress
 from dataclasses import asdict
 
 import streamlit as st
@@ -57,14 +58,16 @@ except ValueError as error:
     off = ()
 
 # Nobody waits for a model to load: until it has, the stored picture of the first text is there.
-stored = None if off else pass_picture.stored(entry.spec.name, text)
-cold = stored is not None and not models.loaded.is_kept(models.key(entry.spec.name))
-if stored is not None and cold and STORED_SHOWN not in st.session_state:
-    canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
+cold = not off and not models.loaded.is_kept(models.key(entry.spec.name))
+if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
-    with st.spinner("Loading the model …", show_time=True):
-        one_pass.one_pass(entry.spec.name, text)
-    st.rerun()
+    stored = pass_picture.stored(entry.spec.name, text)
+    if stored is not None:
+        canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
+        # what cannot be loaded says so in the run that follows
+        with suppress(*models.LOAD_ERRORS), st.spinner("Loading the model …", show_time=True):
+            one_pass.one_pass(entry.spec.name, text)
+        st.rerun()
 
 try:
     with st.spinner("Running the model …", show_time=True):

@@ -1,6 +1,5 @@
 """Home: the stored picture before any model is loaded, then the visitor's own text."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from serving.one_pass import one_pass
 from serving.pass_picture import STORED_TEXT
 from tests.helpers.apptest import HOME, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.packed_arrays import Arrays, unpacked
 from ui.canvas import one_pass as canvas
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -21,10 +21,8 @@ pytestmark = pytest.mark.usefixtures("bundled_weights")
 ONE_PASS = "pages/start/one_pass/page.py"
 
 
-def picture(site: AppTest) -> tuple[dict[str, Any], bytes]:
-    data = site.get("bidi_component")[0].proto.bytes
-    length = int.from_bytes(data[:4], "little")
-    return json.loads(data[4 : 4 + length]), data[4 + length :]
+def picture(site: AppTest) -> tuple[dict[str, Any], Arrays]:
+    return unpacked(site.get("bidi_component")[0].proto.bytes)
 
 
 @pytest.fixture
@@ -52,18 +50,25 @@ def test_the_first_picture_needs_no_model(site: AppTest):
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_another_text_is_run(site: AppTest, name: str):
     open_page(site, HOME, home_text="Two cats sat", home_model=name)
-    header, body = picture(site)
+    _, arrays = picture(site)
     model = models.get(name)
     with torch.inference_mode():
         output = model.core(torch.tensor([model.tokenizer.encode("Two cats sat").ids]), record=True)
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
-    start = 0
-    for tensor, shape in header["arrays"]:
-        if tensor == "state_norms":
-            break
-        start += 4 * int(np.prod(shape))
-    shown = np.frombuffer(body, "<f4", norms.numel(), start).reshape(shape)
-    np.testing.assert_allclose(shown, norms, rtol=1e-5)
+    np.testing.assert_allclose(arrays["state_norms"], norms, rtol=1e-5)
+
+
+def test_one_pass_says_that_its_model_cannot_be_loaded(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(name: str) -> None:
+        raise ValueError(f"the weights of {name} are damaged")
+
+    monkeypatch.setattr(pretrained, "load", broken)
+    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+        open_page(site, ONE_PASS)
+    assert not site.exception
+    assert any("damaged" in message for message in messages(site))
 
 
 def test_one_pass_shows_the_stored_picture_while_its_model_loads(

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 import zlib
 from dataclasses import replace
@@ -17,11 +16,11 @@ from serving import models
 from serving.one_pass import one_pass, open_head, open_layer
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.html_elements import Elements
+from tests.helpers.packed_arrays import Arrays, unpacked
 from ui.widgets.controls import HeadChoice
 
 HOSTILE = "</script><script>alert(1)</script></title><img src=x onerror=alert(1)><!--"
 TEXT = "Nine grey geese fly"
-Arrays = dict[str, np.ndarray]
 
 
 def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> Walk:
@@ -30,18 +29,6 @@ def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> Walk:
     facts = {"model": entry.spec.title, "sentence": text}
     given = Walk(one_pass(name, text), (), None, choice, frozenset({(2, 1)}), facts)
     return replace(given, **changes)
-
-
-def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays as the file's script reads them."""
-    length = int.from_bytes(data[:4], "little")
-    header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
-    arrays, start = {}, 0
-    for name, shape in header["arrays"]:
-        end = start + 4 * int(np.prod(shape))
-        arrays[name] = np.frombuffer(body[start:end], "<f4").reshape(shape)
-        start = end
-    return header, arrays
 
 
 def layers(file: bytes) -> dict[int, tuple[dict[str, Any], Arrays]]:

@@ -1,6 +1,5 @@
 """One pass: its picture, story, tables and places against the tensors of the pass."""
 
-import json
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,27 +12,16 @@ from pages.start.one_pass import lessons, picture
 from serving import models
 from tests.helpers.apptest import VIEWS, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.packed_arrays import Arrays, unpacked
 
 PAGE = "pages/start/one_pass/page.py"
 TEXT = "Nine grey geese fly"
 LAYER, HEAD = 7, 4
-Arrays = dict[str, np.ndarray]
 
 
 def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
-    found = []
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        length = int.from_bytes(data[:4], "little")
-        header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
-        arrays, start = {}, 0
-        for name, shape in header["arrays"]:
-            end = start + 4 * int(np.prod(shape))
-            arrays[name] = np.frombuffer(body[start:end], "<f4").reshape(shape)
-            start = end
-        found.append((header, arrays))
-    return found
+    return [unpacked(element.proto.bytes) for element in site.get("bidi_component")]
 
 
 def opened(site: AppTest, model: str, **query: str) -> AppTest:

@@ -1,0 +1,20 @@
+"""A header and float32 arrays of the picture of one pass, read as the browser reads them."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """The header, and the arrays by their names."""
+    length = int.from_bytes(data[:4], "little")
+    header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
+    arrays, start = {}, 0
+    for name, shape in header["arrays"]:
+        end = start + 4 * int(np.prod(shape))
+        arrays[name] = np.frombuffer(body[start:end], "<f4").reshape(shape)
+        start = end
+    return header, arrays
