@@ -32,7 +32,7 @@ from tests.helpers.browser import (
     written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
-from tests.helpers.visitors import settled, visitor
+from tests.helpers.visitors import opened_offline, settled
 
 Arrive = Callable[[], Page]
 
@@ -253,19 +253,9 @@ def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     unfold(page, "Take it away")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Page for offline use"))
-    path = Path(download.value.path()).with_suffix(".html")
-    path.write_bytes(Path(download.value.path()).read_bytes())
     context = browser.new_context(viewport={"width": 1000, "height": 900})
-    context.set_offline(True)
-    requests: list[str] = []
-    complaints: list[str] = []
-    with context, visitor(context) as saved:
-        saved.on("request", lambda request: requests.append(request.url))
-        saved.on("console", lambda message: complaints.append(message.text))
-        saved.goto(path.as_uri())
+    with opened_offline(context, download.value) as saved:
         yield saved
-    assert requests == [path.as_uri()]
-    assert complaints == []
 
 
 def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page):

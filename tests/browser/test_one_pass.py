@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from serving import models, token_text
 from serving.one_pass import one_pass, open_head
 from tests.helpers.browser import PHONE, PROJECTOR, click, open_page, press, unfold, written
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.visitors import settled, visitor
+from tests.helpers.visitors import opened_offline, settled, visitor
 
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
@@ -145,19 +144,9 @@ def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     unfold(page, "Take it away")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="The walk as one HTML file"))
-    path = Path(download.value.path()).with_suffix(".html")
-    path.write_bytes(Path(download.value.path()).read_bytes())
-    requests: list[str] = []
-    complaints: list[str] = []
     context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
-    context.set_offline(True)
-    with context, visitor(context) as saved:
-        saved.on("request", lambda request: requests.append(request.url))
-        saved.on("console", lambda message: complaints.append(message.text))
-        saved.goto(path.as_uri())
+    with opened_offline(context, download.value) as saved:
         yield saved
-    assert requests == [path.as_uri()]
-    assert complaints == []
 
 
 def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(saved_walk: Page):

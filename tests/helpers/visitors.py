@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import BrowserContext, Error, Page
+from playwright.sync_api import BrowserContext, Download, Error, Page
 
 Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
 
@@ -32,6 +32,26 @@ def visitor(context: BrowserContext) -> Iterator[Page]:
             yield page
         finally:
             page.close()
+
+
+@contextmanager
+def opened_offline(context: BrowserContext, download: Download) -> Iterator[Page]:
+    """A downloaded page, opened from its file without a network.
+
+    A request, a line in the console or an uncaught error fails the test.
+    """
+    path = Path(download.path()).with_suffix(".html")
+    path.write_bytes(Path(download.path()).read_bytes())
+    context.set_offline(True)
+    requests: list[str] = []
+    complaints: list[str] = []
+    with context, visitor(context) as saved:
+        saved.on("request", lambda request: requests.append(request.url))
+        saved.on("console", lambda message: complaints.append(message.text))
+        saved.goto(path.as_uri())
+        yield saved
+    assert requests == [path.as_uri()]
+    assert complaints == []
 
 
 @contextmanager
