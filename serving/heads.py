@@ -1,12 +1,18 @@
-"""The name of a head, L3H1: head 1 of layer 3, both counted from 0; and a pair of tokens in it."""
+"""The name of a head, L3H1: head 1 of layer 3, both counted from 0; and pairs of tokens in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pretrained import Tokens
 from pretrained.tokenization.alignment import word_of
+
+if TYPE_CHECKING:
+    from serving.runs import Run
 
 
 @dataclass(frozen=True, order=True)
@@ -52,3 +58,20 @@ class TokenPair:
         """For the address of the page "Word pairs"; empty where one of the tokens is in no word."""
         query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
         return {"query": query, "a": key} if query and key else {}
+
+
+def strongest(run: Run, layer: int, head: int) -> tuple[int, int]:
+    """The query and the key of the strongest weight between two ordinary tokens; else of any.
+
+    Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
+    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    """
+    weights = run.weights[layer, head]
+    resting = np.array(run.tokens.special)
+    resting[0] |= run.causal
+    left_out = resting[:, None] | resting[None, :] | np.eye(len(weights), dtype=bool)
+    if run.causal:
+        left_out[np.triu_indices(len(weights), 1)] = True
+    ordinary = np.where(left_out, -1.0, weights)
+    best = (ordinary if ordinary.max() >= 0 else weights).argmax()
+    return divmod(int(best), len(weights))

@@ -1,4 +1,4 @@
-"""Readable labels for token ids that a model chose, where there is no typed text to cut."""
+"""Labels of tokens, to be read: of those that a model chose, and between marks in a sentence."""
 
 from __future__ import annotations
 
@@ -33,3 +33,8 @@ def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     texts = tuple(part.decode("utf-8", "replace") for part in parts)
     nowhere, ordinary = ((0, 0),) * len(parts), (False,) * len(parts)
     return Tokens("".join(texts), tuple(ids), texts, nowhere, ordinary, tuple(parts)).labels
+
+
+def isolated(label: str) -> str:
+    """A label between marks that keep right-to-left text from reordering what is around it."""
+    return f"\u2068{label}\u2069"

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
+from serving.heads import strongest
 from serving.runs import Run
-from ui.widgets import controls, head_picture
+from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
 from ui.widgets.visit import current
 
 
-def choose_pair(run: Run, choice: HeadChoice, prefix: str) -> tuple[int, int]:
+def choose_pair(
+    run: Run,
+    choice: HeadChoice,
+    prefix: str,
+    labels: tuple[str, str] = ("Query (row)", "Key (column)"),
+) -> tuple[int, int]:
     """The query and the key to look at: two sliders, which a click on a map may move.
 
     At first the visit's pair, if it is one of this text; else the one with the largest weight
@@ -18,7 +24,7 @@ def choose_pair(run: Run, choice: HeadChoice, prefix: str) -> tuple[int, int]:
     """
     tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
     keys = f"{prefix}_query", f"{prefix}_key"
-    shown = dict(zip(keys, head_picture.strongest(run, choice), strict=True))
+    shown = dict(zip(keys, strongest(run, choice.layer, choice.head), strict=True))
     spans = dict(enumerate(tokens.spans))
     parts = current().pair(tokens.text, spans, lambda: [state.get(*of) for of in shown.items()])
     if state.get(cut) != (tokens.text, spans):  # the numbers of the tokens mean others now
@@ -27,6 +33,6 @@ def choose_pair(run: Run, choice: HeadChoice, prefix: str) -> tuple[int, int]:
     with st.container(horizontal=True, gap="medium"):
         query, key = (
             controls.number(label, key, len(tokens), shown[key], part=part, width=100)
-            for label, key, part in zip(("Query (row)", "Key (column)"), keys, parts, strict=True)
+            for label, key, part in zip(labels, keys, parts, strict=True)
         )
     return query, key

@@ -13,10 +13,10 @@ from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
 from pretrained.tokenization.tokens import printable
 from serving import models
+from serving.token_text import isolated
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import tables
-from ui.widgets.head_picture import isolated
 from ui.widgets.plain_table import plain_table
 
 TOP = 10

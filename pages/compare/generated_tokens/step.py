@@ -12,8 +12,9 @@ from pages.compare.generated_tokens.shaded import Shaded, shaded
 from pretrained.tokenization.tokens import printable
 from serving import models
 from serving.heads import HeadId
+from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, Map, heatmap
-from ui.widgets.head_picture import MANY_TOKENS, isolated
+from ui.widgets.head_pairs import MANY_TOKENS
 
 ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
 

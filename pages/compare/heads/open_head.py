@@ -11,9 +11,9 @@ from pages.compare.heads.lines import lines
 from pages.compare.heads.values import Reading
 from serving.heads import HeadId, all_heads
 from serving.runs import Run
+from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
 from ui.canvas.tensors import Made, Panel, computed, tensors
-from ui.widgets import head_picture
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -77,7 +77,7 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
     """A query and a key as vectors, their product, and the steps from it to the weight."""
     query, key = chosen
     pair = stages.pair(run, choice.layer, choice.head, query, key)
-    labels = [head_picture.isolated(run.tokens.labels[index]) for index in (query, key)]
+    labels = [isolated(run.tokens.labels[index]) for index in (query, key)]
     st.text(f"Query {query} “{labels[0]}” and key {key} “{labels[1]}” in {choice.title}")
     vectors, steps = st.columns([3, 2], gap="large")
     with vectors:

@@ -8,7 +8,7 @@ from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs, visit
 from serving.heads import TokenPair
 from ui.export import source
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import controls, head_pairs, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.later import later
 from ui.widgets.linked import linked
@@ -111,7 +111,7 @@ def pictures() -> None:
     with map_place:
         open_head.show_map(run, choice, reading, drawing, stage, pair)
     with all_heads:
-        head_picture.strongest_pair(run, choice)
+        head_pairs.strongest_pair(run, choice)
         st.markdown(f":small[{choice.title} on other pages:]")
         head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
     shown = parts("heads_part", (PAIR, LINES, NUMBERS))

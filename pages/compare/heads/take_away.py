@@ -16,7 +16,7 @@ from serving.runs import Run
 from ui.canvas import heatmap
 from ui.export import take_away
 from ui.export.take_away import File
-from ui.widgets import head_picture
+from ui.widgets import head_pairs
 from ui.widgets.controls import HeadChoice
 
 MOSAIC = "heads_mosaic"  # the key of the mosaic
@@ -75,7 +75,7 @@ def show(view: View, pair: tuple[int, int]) -> None:
 
 def head_csv(run: Run, choice: HeadChoice) -> bytes:
     """Every weight of the head that is not masked, the strongest first."""
-    table: str = head_picture.pairs(run, choice).to_csv(index=False)
+    table: str = head_pairs.pairs(run, choice).to_csv(index=False)
     return table.encode()
 
 

@@ -19,9 +19,10 @@ from pretrained.tokenization.alignment import (
     group_labels,
 )
 from serving.runs import Run
+from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
 from ui.export import tables
-from ui.widgets import controls, head_picture
+from ui.widgets import controls, head_pairs
 from ui.widgets.controls import HeadChoice
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def scale(maps: Sequence[np.ndarray], how: str) -> ColourScale:
     """The one scale of the maps (Q, Q), as chosen with `controls.colours`."""
     if how == controls.WHOLE:
         return ColourScale(1.0)
-    many = max(map(len, maps)) >= head_picture.MANY_TOKENS
+    many = max(map(len, maps)) >= head_pairs.MANY_TOKENS
     square_root = how == controls.SQUARE_ROOT or (how == controls.AUTOMATIC and many)
     return ColourScale(max(float(values.max()) for values in maps), square_root)
 
@@ -201,7 +202,7 @@ def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
     weights = run.weights[choice.layer, choice.head]
     colours = scale([weights], how)
     heatmap(Map(weights, run.tokens.labels, choice.title, run.causal, colours), key=key)
-    head_picture.strongest_pair(run, choice)
+    head_pairs.strongest_pair(run, choice)
 
 
 def draw(
@@ -252,7 +253,7 @@ def summary(comparison: Comparison) -> None:
         f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
         f"Differences run from {ends[0]} to "
         f"{ends[1]}. The largest: "
-        f"“{head_picture.isolated(first['query'])}” gives “{head_picture.isolated(first['key'])}” "
+        f"“{isolated(first['query'])}” gives “{isolated(first['key'])}” "
         f"{first['left']:.3f} on the left and {first['right']:.3f} on the right."
     )
     for name, side in zip(("left", "right"), comparison.sides, strict=True):
@@ -265,7 +266,7 @@ def left_out(name: str, side: Side) -> list[str]:
     sentences = []
     if side.alone:
         ordered = sorted(side.alone.items(), key=lambda item: -item[1])
-        listed = ", ".join(f"{head_picture.isolated(label)} {w:.3f}" for label, w in ordered[:4])
+        listed = ", ".join(f"{isolated(label)} {w:.3f}" for label, w in ordered[:4])
         more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
         sentences.append(
             f"On the {name}, {listed}{more} have no partner and are left out: a compared row "
@@ -293,7 +294,7 @@ def numbers(opened: Sequence[tuple[str, Run, HeadChoice]], comparison: Compariso
         )
     for (which, run, choice), column in zip(opened, st.columns(2, gap="large"), strict=False):
         with column:
-            table = head_picture.pairs(run, choice)
+            table = head_pairs.pairs(run, choice)
             st.text(f"{choice.title}: tokens")
             st.dataframe(table, hide_index=True, height=tables.height(table, 320))
             tables.download(

@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 from pretrained.tokenization.alignment import aligned
 from serving.heads import HeadId
 from serving.runs import Run
+from serving.token_text import isolated
 from ui.widgets.controls import HeadChoice
-from ui.widgets.head_picture import isolated
 
 Cell = tuple[int, int]
 

@@ -5,12 +5,12 @@ import streamlit as st
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
 from serving.heads import HeadId, TokenPair
+from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
-from ui.widgets.head_picture import isolated
 from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
 

@@ -22,7 +22,7 @@ from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
 from serving.prompts import prepare
-from ui.widgets.head_picture import isolated
+from serving.token_text import isolated
 
 _EMPTY = "There is no token to continue with: type a word or more."
 

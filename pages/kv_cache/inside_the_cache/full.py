@@ -19,7 +19,7 @@ from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_FULL_BYTES
-from ui.widgets.head_picture import isolated
+from serving.token_text import isolated
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from serving.cache import kept
 from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
 from serving.prompts import prepare
 from serving.runs import Run
+from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
 from ui.export import source, tables
 from ui.widgets import controls
-from ui.widgets.head_picture import isolated
 
 if TYPE_CHECKING:
     from attention_core.experiments.kv_cache.variants.pooling_drift import Drift

@@ -8,12 +8,12 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.learn.block import charts, orders, parameters, prediction, sections, stream, windows
 from pages.learn.block.questions import questions
 from serving import models
+from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
-from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings

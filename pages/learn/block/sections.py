@@ -6,8 +6,8 @@ import streamlit as st
 
 from pages.learn.block import originals, parameters, steps, stream
 from serving import models, visit
+from serving.token_text import isolated
 from ui.widgets import controls
-from ui.widgets.head_picture import isolated
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 

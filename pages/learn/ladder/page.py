@@ -3,9 +3,10 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
+from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
-from ui.widgets import head_picture, messages
+from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
@@ -76,7 +77,7 @@ if rung is not None and sentence is not None and place is not None:
     shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
         heading(SEARCH, shown)
-        asking = head_picture.isolated(sentence.labels[i])
+        asking = isolated(sentence.labels[i])
         st.text(
             f"“{asking}” asks with its query. The keys that answer, best match first, and the "
             "values they hand over:"

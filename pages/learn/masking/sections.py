@@ -8,10 +8,11 @@ import streamlit as st
 from pages.learn.masking import charts, numbers
 from serving import models
 from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
+from serving.token_text import isolated
 from ui.canvas.tensors import Panel, tensors
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
@@ -79,7 +80,7 @@ def show_all(scores: numbers.Scores) -> None:
     with words:
         plain_table(numbers.sight(labels), "Who may see what", most=tables.height_of(count))
         st.text(
-            f"“{head_picture.isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
+            f"“{isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
             f"{so_far - 1}. Earlier rows keep their numbers."
         )
 

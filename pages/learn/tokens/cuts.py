@@ -10,7 +10,7 @@ import pandas as pd
 
 from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import Reading
-from ui.widgets.head_picture import isolated
+from serving.token_text import isolated
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer

@@ -8,15 +8,15 @@ from functools import partial
 
 import streamlit as st
 
-from pages.start.one_pass import picture
 from pages.start.one_pass.writing import ALL, FIRST_NEW
 from serving.one_pass import OnePass
+from ui.widgets.walk import walk
 
 
 def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]:
     """The callbacks of the picture `key`. `passed`: what it shows; None while a model loads."""
     return {
-        "on_place_change": partial(walk, key, passed),
+        "on_place_change": partial(walk, "one_pass", key, passed),
         "on_switched_change": partial(switch, key),
         "on_sampled_change": partial(sample, key),
         "on_written_change": partial(write, key),
@@ -25,15 +25,6 @@ def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]
 
 def _said(key: str, name: str) -> str:
     return str(st.session_state[key].get(name) or "")
-
-
-def walk(key: str, passed: OnePass | None) -> None:
-    """The visitor of the picture `key` has walked to a place."""
-    place = picture.place_of(_said(key, "place"))
-    if place is not None and passed is not None and picture.is_in(place, passed):
-        st.session_state["one_pass_layer"] = place["layer"]
-        st.session_state["one_pass_head"] = place["head"]
-        st.query_params[picture.PLACE] = picture.written(place)
 
 
 def switch(key: str) -> None:

@@ -14,15 +14,14 @@ from typing import Any
 
 import streamlit as st
 
-from pages.start.one_pass import picture
-from pages.start.one_pass.picture import Place
-from pages.start.one_pass.story import Told
-from serving import html_file, pass_picture
+from serving import html_file, pass_picture, pass_story
+from serving.heads import strongest
 from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
+from serving.pass_places import Place
+from serving.pass_story import Told
 from ui.canvas import one_pass
 from ui.canvas.component import described
 from ui.widgets.controls import HeadChoice
-from ui.widgets.head_picture import strongest
 
 MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
 # Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64
@@ -30,7 +29,7 @@ MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger on
 _WRITTEN = 1.08
 _SCRIPTS = 250_000  # bytes of everything else: scripts, captions, the whole picture
 _KEY = "walk"  # how the picture in the file is called
-_OF_A_HEAD = tuple(step for step in picture.STEPS if step not in ("k", "v"))
+_OF_A_HEAD = tuple(step for step in pass_story.STEPS if step not in ("k", "v"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,7 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
     """
     run = walk.passed.run
     layer = open_layer(run, number)
-    numbers = picture.of_layer(layer)
+    numbers = pass_story.of_layer(layer)
     described_heads: dict[int, dict[str, Any]] = {}
     for head in some:
         opened, shared = open_head(run, number, head), run.kv_head(head)
@@ -165,7 +164,7 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
             "captions": _captions(walk, layer, opened),
         }
     header = {
-        "says": picture.SAYS_OF_A_HEAD,
+        "says": pass_story.SAYS_OF_A_HEAD,
         "picture": _KEY,
         "layer": number,
         "heads": described_heads,
@@ -176,6 +175,6 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
 def _captions(walk: Walk, layer: OpenLayer, head: OpenHead) -> list[dict[str, Any]]:
     """The story of a head; its lessons are on the site and not in the file."""
     entry, run = walk.choice.entry, walk.passed.run
-    query, key = strongest(run, HeadChoice(entry, layer.layer, head.head))
+    query, key = strongest(run, layer.layer, head.head)
     told = Told(entry.spec, walk.passed, layer, head, query, key)
-    return picture.story(told, lambda lesson: "")
+    return pass_story.story(told, lambda lesson: "")

@@ -5,22 +5,22 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from pages.start.one_pass import answers, picture, tables, take_away, writing
-from pages.start.one_pass.story import Told
-from serving import models, one_pass, pass_picture, visit
+from pages.start.one_pass import answers, tables, take_away, writing
+from serving import models, one_pass, pass_picture, pass_story, visit
+from serving.heads import strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
+from serving.pass_places import open_there
+from serving.token_text import isolated
 from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
-from ui.widgets import controls, head_picture, messages
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.settings import settings
-from ui.widgets.visit import current as visitor
+from ui.widgets.walk import opened_at
 
 PICTURE = "one_pass_picture"
-# In the session: whether the stored picture was shown; an opening of the page with a pass, and the
-# place at which it was opened.
-STORED_SHOWN, OPENED_AT = "one_pass_stored_shown", "one_pass_opened_at"
+STORED_SHOWN = "one_pass_stored_shown"  # in the session: whether the stored picture was
 
 st.title("One pass")
 st.markdown(
@@ -82,35 +82,26 @@ except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 
-place = picture.place_of(st.query_params.get(picture.PLACE, ""))
-if place is not None and not (
-    picture.is_in(place, passed) and (place["layer"], place["head"]) == (layer, head)
-):
-    place = None  # of another text, model or head
-# Whoever walks on does so in the browser: the picture stays as it was sent, and is not sent again.
-opening = (visitor().openings, passed.run.key)
-if st.session_state.get(OPENED_AT, (None,))[0] != opening:
-    st.session_state[OPENED_AT] = (opening, place)
-_, opened_at = st.session_state[OPENED_AT]
+place = open_there(st.query_params.get("one_pass_at", ""), passed, layer, head)
 canvas.one_pass(
     pass_picture.picture(passed),
     {
         "picture": PICTURE,
         "off": list(off),
-        "place": opened_at,
+        "place": opened_at("one_pass", passed, layer, head),
         **writing.header(wanted, written),
     },
     key=PICTURE,
     **answers.of(PICTURE, passed),
 )
 choice = controls.HeadChoice(entry, layer, head)
-query, key = head_picture.strongest(passed.run, choice)
-told = Told(entry.spec, passed, opened_layer, opened_head, query, key)
-picture.open_in(PICTURE, told, text)
+query, key = strongest(passed.run, layer, head)
+told = pass_story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
+canvas.opened(*pass_story.opened(PICTURE, told), key=f"{PICTURE}_opened")
 
 with st.expander("The picture as tables"):
     token = len(passed.run.tokens) - 1 if place is None else int(place["token"])
-    label = head_picture.isolated(passed.run.tokens.labels[token])
+    label = isolated(passed.run.tokens.labels[token])
     st.text(f"Lengths of the vector of token {token}, “{label}”, through all layers:")
     lengths = {name: "{:.4g}" for name in tables.LENGTHS}
     plain_table(tables.layers(passed, token), "One token through all layers", lengths, most=388)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.start.one_pass import offline, picture
+from pages.start.one_pass import offline
 from pages.start.one_pass.offline import Walk
-from pages.start.one_pass.picture import Place
 from serving.one_pass import OnePass, OpenHead
+from serving.pass_places import Place, written
+from serving.pass_story import STEPS
 from ui.canvas.component import about
 from ui.export import take_away
 from ui.export.take_away import File
@@ -74,7 +75,7 @@ def _link(place: Place | None) -> str:
     url = take_away.url("one_pass")
     if place is None:
         return url
-    at = urllib.parse.urlencode({picture.PLACE: picture.written(place)})
+    at = urllib.parse.urlencode({"one_pass_at": written(place)})
     return f"{url}{'' if url.endswith('?') else '&'}{at}"
 
 
@@ -93,7 +94,7 @@ def arrays(passed: OnePass, head: OpenHead) -> dict[str, Any]:
         "v": run.v,
         "layer_and_head": np.array([head.layer, head.head]),
     }
-    result |= {f"head_{step}": getattr(head, step) for step in picture.STEPS}
+    result |= {f"head_{step}": getattr(head, step) for step in STEPS}
     if passed.next_token is not None:
         result["next_token_ids"] = np.array(passed.next_token.ids)
         result["next_token_logits"] = passed.next_token.logits

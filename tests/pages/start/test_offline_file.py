@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pages.start.one_pass import offline, picture, take_away
+from pages.start.one_pass import offline, take_away
 from pages.start.one_pass.offline import Walk
 from serving import models
 from serving.one_pass import one_pass, open_head, open_layer
+from serving.pass_story import STEPS
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.html_elements import Elements
 from tests.helpers.packed_arrays import Arrays, unpacked
@@ -72,7 +73,7 @@ def test_the_file_holds_every_head_of_every_layer_exactly(name: str):
         for head in range(n_heads):
             opened = open_head(run, number, head)
             told = header["heads"][str(head)]
-            for step in picture.STEPS:
+            for step in STEPS:
                 whose = f"shared {told['shared']}" if step in ("k", "v") else f"head {head}"
                 np.testing.assert_array_equal(arrays[f"{whose} {step}"], getattr(opened, step))
             assert told["scale"] == opened.scale

@@ -8,8 +8,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.start.one_pass import lessons, picture
 from serving import models
+from serving import pass_lessons as lessons
 from tests.helpers.apptest import VIEWS, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.packed_arrays import Arrays, unpacked
@@ -80,31 +80,6 @@ def test_a_part_that_the_model_does_not_have_is_said_and_stays_in_the_box(site: 
     assert len(messages(site)) == 1
     assert site.text_input("one_pass_off").value == off
     assert drawn(site)[0][0]["off"] == []
-
-
-def test_a_place_is_read_as_it_is_written():
-    text = "matrix scores 12 3 5 2 4 -1"
-    place = picture.place_of(text)
-    assert place is not None
-    assert (place["level"], place["matrix"]) == ("matrix", "scores")
-    assert (place["row"], place["told"]) == (5, -1)
-    assert picture.written(place) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "whole",
-        "cellar q 0 0 0 0 0 0",
-        "head bones 0 0 0 0 0 0",
-        "matrix scores 12 3 5 2 4 -1 1",
-        "matrix scores 12 3 5 2 4 x",
-        "matrix scores 12 3 5 2 4 99999",
-    ],
-)
-def test_what_is_no_place_is_none(text: str):
-    assert picture.place_of(text) is None
 
 
 def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):

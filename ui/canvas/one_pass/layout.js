@@ -11,7 +11,7 @@
  */
 /** @typedef {{ shape: number[], values: Float32Array }} Numbers */
 /**
- * What pages/start/one_pass packs: the header's fields, and `numbers` by the tensors' names.
+ * What serving/pass_picture.py packs: the header's fields, and `numbers` by the tensors' names.
  * @typedef {{
  *   title: string, model: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
  *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],

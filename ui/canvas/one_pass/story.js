@@ -2,7 +2,7 @@
 // The captions of the story of one pass, and the buttons that lead from one to the next.
 
 /**
- * As pages/start/one_pass/story.py writes it; `href`: the address of its lesson.
+ * As serving/pass_story.py writes it; `href`: the address of its lesson.
  * @typedef {Partial<Place> & { title: string, text: string, href: string }} Caption
  */
 

@@ -5,12 +5,21 @@ Every number in a caption comes from the tensors that the picture shows at that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pretrained import ModelSpec
 from serving.one_pass import OnePass, OpenHead, OpenLayer
+from serving.pass_lessons import Subject, address
+
+SAYS_OF_A_HEAD = (
+    "A row is a token. In q, k, v and context a column is one number of the head's vectors; in "
+    "scores and weights it is a token that is looked at."
+)
+STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class Caption:
     """One stop of the story.
 
     level, matrix: how far the picture is walked into there, and which step of the head is read at
-    [row, column]. lesson: which of `lessons.LESSONS` teaches it.
+    [row, column]. lesson: which of `pass_lessons.LESSONS` teaches it.
     """
 
     title: str
@@ -212,3 +221,58 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             "cache",
         ),
     ]
+
+
+def opened(picture: str, told: Told) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A layer, one of its heads and their story, as `ui.canvas.one_pass.opened` hands them over."""
+    layer, head = told.layer, told.head
+    subject = Subject(
+        told.passed.run.tokens.text,
+        told.passed.run.model,
+        layer.layer,
+        head.head,
+        query=told.query,
+        key=told.key,
+    )
+    header = {
+        "says": SAYS_OF_A_HEAD,
+        "picture": picture,
+        "layer": layer.layer,
+        "head": head.head,
+        "scale": head.scale,
+        "captions": story(told, lambda lesson: address(lesson, subject)),
+    }
+    steps = {name: getattr(head, name) for name in STEPS}
+    return header, steps | of_layer(layer)
+
+
+def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The captions as the picture tells them. `lesson`: the address of a lesson."""
+    return [
+        {
+            "title": caption.title,
+            "text": caption.text,
+            "level": caption.level,
+            "layer": told.layer.layer,
+            "head": told.head.head,
+            "matrix": caption.matrix,
+            "row": caption.row,
+            "column": caption.column,
+            "token": told.query,
+            "href": lesson(caption.lesson),
+        }
+        for caption in captions(told)
+    ]
+
+
+def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
+    """What the picture shows of an open layer, whichever head is open in it."""
+    return {
+        **{f"strip {name}": strip for name, strip in layer.strips.items()},
+        **{f"norm {name}": norm for name, norm in layer.norms.items()},
+        **{
+            "neurons": layer.neurons,
+            "activations": layer.activations,
+            "written": layer.written,
+        },
+    }

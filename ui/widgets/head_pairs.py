@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from serving.heads import strongest
 from serving.runs import Run
+from serving.token_text import isolated
 from ui.widgets.controls import HeadChoice
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
@@ -32,26 +34,9 @@ def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
     )
 
 
-def strongest(run: Run, choice: HeadChoice) -> tuple[int, int]:
-    """The query and the key of the strongest weight between two ordinary tokens; else of any.
-
-    Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
-    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
-    """
-    weights = run.weights[choice.layer, choice.head]
-    resting = np.array(run.tokens.special)
-    resting[0] |= run.causal
-    left_out = resting[:, None] | resting[None, :] | np.eye(len(weights), dtype=bool)
-    if run.causal:
-        left_out[np.triu_indices(len(weights), 1)] = True
-    ordinary = np.where(left_out, -1.0, weights)
-    best = (ordinary if ordinary.max() >= 0 else weights).argmax()
-    return divmod(int(best), len(weights))
-
-
 def strongest_pair(run: Run, choice: HeadChoice) -> None:
     """One sentence about the strongest weight between two ordinary tokens, as of `strongest`."""
-    query, key = strongest(run, choice)
+    query, key = strongest(run, choice.layer, choice.head)
     labels, special = run.tokens.labels, run.tokens.special
     if query == key or special[query] or special[key] or (run.causal and 0 in (query, key)):
         return  # the text has no such two
@@ -61,8 +46,3 @@ def strongest_pair(run: Run, choice: HeadChoice) -> None:
         f"Strongest between two different tokens, {aside}: “{isolated(labels[query])}” gives "
         f"{weight:.3f} of its attention to “{isolated(labels[key])}”."
     )
-
-
-def isolated(label: str) -> str:
-    """A label between marks that keep right-to-left text from reordering what is around it."""
-    return f"\u2068{label}\u2069"

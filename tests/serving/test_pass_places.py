@@ -1,0 +1,30 @@
+"""Places in the picture of one pass, as an address writes them."""
+
+import pytest
+
+from serving import pass_places
+
+
+def test_a_place_is_read_as_it_is_written():
+    text = "matrix scores 12 3 5 2 4 -1"
+    place = pass_places.place_of(text)
+    assert place is not None
+    assert (place["level"], place["matrix"]) == ("matrix", "scores")
+    assert (place["row"], place["told"]) == (5, -1)
+    assert pass_places.written(place) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "whole",
+        "cellar q 0 0 0 0 0 0",
+        "head bones 0 0 0 0 0 0",
+        "matrix scores 12 3 5 2 4 -1 1",
+        "matrix scores 12 3 5 2 4 x",
+        "matrix scores 12 3 5 2 4 99999",
+    ],
+)
+def test_what_is_no_place_is_none(text: str):
+    assert pass_places.place_of(text) is None

@@ -1,0 +1,28 @@
+"""Where a visitor stands in the picture of a whole pass: in the settings and in the address."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from serving.one_pass import OnePass
+from serving.pass_places import Place, is_in, open_there, place_of, written
+from ui.widgets.visit import current
+
+
+def opened_at(prefix: str, passed: OnePass, layer: int, head: int) -> Place | None:
+    """Where the visitor stood when this picture was sent: walking on does not send it again."""
+    opening, key = (current().openings, passed.run.key), f"{prefix}_opened_at"
+    if st.session_state.get(key, (None,))[0] != opening:
+        named = st.query_params.get(f"{prefix}_at", "")
+        st.session_state[key] = (opening, open_there(named, passed, layer, head))
+    opened: Place | None = st.session_state[key][1]
+    return opened
+
+
+def walk(prefix: str, picture: str, passed: OnePass | None) -> None:
+    """Keep where the visitor has walked to in a picture (the key of its component)."""
+    place = place_of(str(st.session_state[picture].get("place") or ""))
+    if place is not None and passed is not None and is_in(place, passed):
+        st.session_state[f"{prefix}_layer"] = place["layer"]
+        st.session_state[f"{prefix}_head"] = place["head"]
+        st.query_params[f"{prefix}_at"] = written(place)
