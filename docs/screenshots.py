@@ -35,6 +35,7 @@ def main() -> None:
             ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
             ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
             ("models", "/models", "[data-testid=stDataFrame] canvas"),
+            ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
             ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
             ("ladder", "/ladder", "figure.panel canvas"),
             ("shapes", "/shapes", "figure.panel canvas"),

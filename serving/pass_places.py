@@ -28,6 +28,12 @@ def place_of(text: str) -> Place | None:
     return {"level": parts[0], "matrix": parts[1], **numbers}
 
 
+def story(layer: int, head: int, query: int, key: int) -> Place:
+    """Where the story begins that is told of this head and of this pair of tokens."""
+    numbers = dict(zip(_NUMBERS, (layer, head, query, key, query, 0), strict=True))
+    return {"level": "whole", "matrix": "weights", **numbers}
+
+
 def is_in(place: Place, passed: OnePass) -> bool:
     """Whether the pass has the place: a shorter text or another model may not have it."""
     n_layers, n_heads, n_tokens, size = passed.run.q.shape

@@ -73,7 +73,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "Your text becomes tokens",
             f"A model reads no letters. Your text was cut into {n_tokens} tokens, each an entry of "
-            "a fixed vocabulary. Every row of this picture is one of them.",
+            "a fixed vocabulary. Every ribbon of this picture is the way of one of them.",
             "whole",
             "tokens",
         ),
@@ -207,7 +207,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             "lens",
         ),
         Caption(
-            "The last row speaks",
+            "The last token speaks",
             "The last token's vector is compared with every token of the vocabulary. The likeliest "
             f"to come next is “{passed.guesses[-1]}”, with a probability of {probability:.1%}.",
             "whole",
@@ -215,8 +215,8 @@ def _out_of_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "And again",
-            "That token is written behind the text, and everything begins anew with one row more. "
-            "Keys and values of the old rows need not be made again: that is the KV cache.",
+            "That token is written behind the text, and everything begins anew with one token "
+            "more. Keys and values of the old ones need not be made again: that is the KV cache.",
             "whole",
             "cache",
         ),

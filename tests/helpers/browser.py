@@ -254,6 +254,7 @@ PATHS = [
     "/calculator",
     "/generate",
     "/models",
+    "/journey",
     "/why-attention",
     "/ladder",
     "/shapes",

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SECTIONS = {
     "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
     "Learn": [
+        ("learn/journey", "The journey of a token", "hiking"),
         ("learn/why_attention", "Why attention", "conversion_path"),
         ("learn/ladder", "Ladder", "stairs"),
         ("learn/shapes", "Shapes", "deployed_code"),

@@ -5,16 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from serving.one_pass import OnePass
-from serving.pass_places import Place, is_in, open_there, place_of, written
+from serving.pass_places import Place, is_in, place_of, written
 from ui.widgets.visit import current
 
 
-def opened_at(prefix: str, passed: OnePass, layer: int, head: int) -> Place | None:
+def opened_at(prefix: str, passed: OnePass, place: Place | None) -> Place | None:
     """Where the visitor stood when this picture was sent: walking on does not send it again."""
     opening, key = (current().openings, passed.run.key), f"{prefix}_opened_at"
     if st.session_state.get(key, (None,))[0] != opening:
-        named = st.query_params.get(f"{prefix}_at", "")
-        st.session_state[key] = (opening, open_there(named, passed, layer, head))
+        st.session_state[key] = (opening, place)
     opened: Place | None = st.session_state[key][1]
     return opened
 

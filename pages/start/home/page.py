@@ -53,6 +53,7 @@ if choice is not None:
 
 WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
+    "learn/journey": "One token from the text to the next word, stop by stop.",
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",

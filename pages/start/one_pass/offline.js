@@ -78,8 +78,7 @@ function answer(name, value) {
 function mountPicture() {
   const root = walked.attachShadow({ mode: "open" });
   const style = new CSSStyleSheet();
-  // what needs the model, or leads to the site, is not in a file
-  style.replaceSync(`${PICTURE_CSS} .needs-model, .learn { display: none !important; }`);
+  style.replaceSync(`${PICTURE_CSS} .learn { display: none; }`); // lessons are not in a file
   root.adoptedStyleSheets = [style];
   root.innerHTML = PICTURE_HTML; // the site's own file, without a value in it
   exported({

@@ -108,7 +108,7 @@ def page(walk: Walk) -> bytes:
     Raises: what opening a layer raises.
     """
     passed = walk.passed
-    header = {"picture": _KEY, "off": list(walk.off), "place": walk.place}
+    header = {"picture": _KEY, "off": list(walk.off), "place": walk.place, "lookOnly": True}
     whole = one_pass.whole(pass_picture.picture(passed), header)
     data = [html_file.inert("whole", described(whole, walk.facts))]
     for layer, some in heads(walk).items():

@@ -88,7 +88,7 @@ canvas.one_pass(
     {
         "picture": PICTURE,
         "off": list(off),
-        "place": opened_at("one_pass", passed, layer, head),
+        "place": opened_at("one_pass", passed, place),
         **writing.header(wanted, written),
     },
     key=PICTURE,

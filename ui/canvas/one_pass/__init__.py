@@ -32,8 +32,8 @@ def one_pass(
 ) -> None:
     """Draw a pass; `header` as of `whole`.
 
-    callbacks: `on_place_change`, when the visitor has walked somewhere, and `on_switched_change`,
-    when a part is switched ("F3 L3H1", or "nothing" when all are on).
+    callbacks: `on_place_change`, when the visitor has walked somewhere, `on_switched_change`, when
+    a part is switched ("F3 L3H1", or "nothing" when all are on), `on_followed_change` on a token.
     """
     canvas.draw(whole(picture, header), key=key, **callbacks)
 
@@ -44,7 +44,8 @@ def whole(picture: PassPicture, header: Mapping[str, Any]) -> bytes:
     header: what is drawn differently: `picture`, the name by which `opened` finds it; `off`, the
     parts that are switched off; `place`, where the visitor stands; `away`, the text and the model
     with which a page of its own is opened for whoever walks in; `play`, the passes of a model that
-    writes on; `temperature` and `topK` at first.
+    writes on; `temperature` and `topK` at first; `lookOnly`, True where nothing can be switched;
+    `follow`, True where a click on a token chooses it.
     """
     all_of_it = {**DEFAULTS, **picture.header, **header}
     return packed(all_of_it, picture.numbers, picture.codes)

@@ -17,7 +17,8 @@
  *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
  *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
  *   off: string[], decoder: boolean, away: Record<string, string> | null, place: (Place & { told: number }) | null,
- *   play: Played | null, temperature?: number, topK?: number,
+ *   play: Played | null, temperature?: number, topK?: number, lookOnly?: boolean,
+ *   follow?: boolean,
  *   largestAdded: number,
  * }} PassData
  */

@@ -319,7 +319,8 @@ export default function (component) {
 
   /** Temperature and top-k stand in the address, and choose what is written. */
   function tellSampling() {
-    if (!map.away) setTriggerValue("sampled", `${input(".temperature").value} ${topK()}`);
+    if (!map.away && !map.lookOnly)
+      setTriggerValue("sampled", `${input(".temperature").value} ${topK()}`);
   }
 
   /** @param {string} off what is off from now on; a place that comes after it would replace it */
@@ -334,7 +335,7 @@ export default function (component) {
     const inside = inHead(place),
       what = inside ? "head" : "feed-forward";
     const show = (/** @type {string} */ selector, /** @type {boolean} */ there, text = "") => {
-      button(selector).hidden = !there;
+      button(selector).hidden = !there || !!map.lookOnly;
       if (text) button(selector).textContent = text;
     };
     show(".switch-part", !!part, `Switch ${what} ${isOff(part) ? "on" : "off"}`);
@@ -403,6 +404,7 @@ export default function (component) {
     const hit = under(event);
     if (!hit) return;
     const { item, row, column } = hit;
+    if (item.kind === "chip" && map.follow) setTriggerValue("followed", String(item.token));
     if (item.kind === "slab") go({ level: "layer", layer: item.layer });
     if (item.kind === "tile")
       go({ head: item.head, level: item.head === place.head ? "head" : "layer" });
