@@ -28,9 +28,9 @@ def place_of(text: str) -> Place | None:
     return {"level": parts[0], "matrix": parts[1], **numbers}
 
 
-def story(layer: int, head: int, query: int, key: int) -> Place:
-    """Where the story begins that is told of this head and of this pair of tokens."""
-    numbers = dict(zip(_NUMBERS, (layer, head, query, key, query, 0), strict=True))
+def story(layer: int, head: int, token: int) -> Place:
+    """Where the story begins that is told of this head and token: its first caption."""
+    numbers = dict(zip(_NUMBERS, (layer, head, 0, 0, token, 0), strict=True))
     return {"level": "whole", "matrix": "weights", **numbers}
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocket, expect
 
 from benchmarks.browser import Site
 from serving.one_pass import one_pass
@@ -47,6 +47,27 @@ def test_a_token_is_followed_from_stop_to_stop_and_through_a_lesson(page: Page, 
     press(figure.locator("canvas"), "Enter", "Enter")  # into a head: nothing can be switched there
     expect(figure.locator("canvas")).to_have_attribute("data-place", re.compile("^head "))
     expect(figure.get_by_role("button", name="off")).to_have_count(0)
+
+
+def test_who_reads_a_caption_leaves_the_server_in_peace(page: Page, site: Site):
+    """Every run of the page tells the caption anew, which must not ask for another run."""
+    asked: list[str | bytes] = []
+
+    def listen(socket: WebSocket) -> None:
+        socket.on("framesent", lambda sent: asked.append(sent))
+
+    page.on("websocket", listen)
+    page.clock.install()
+    figure = open_journey(page, site, ENCODER)
+    assert "journey_at" not in page.url  # nobody has walked
+    press(figure.get_by_role("button", name="Next"), "Enter")
+    expect(page).to_have_url(re.compile(r"journey_at=whole\+.*\+1$"))
+    settled(page)
+    before = len(asked)
+    assert before
+    page.clock.fast_forward(2_000)  # what waits for its time is done now
+    settled(page)
+    assert len(asked) == before
 
 
 def test_a_click_on_a_token_follows_it(page: Page, site: Site):

@@ -76,7 +76,7 @@ with of_pair:
     token, key = choose_pair(passed.run, choice, "journey", ("Token", "reads from"))
 
 place = pass_places.open_there(st.query_params.get("journey_at", ""), passed, layer, head)
-place = place or pass_places.story(layer, head, token, key)
+place = place or pass_places.story(layer, head, token)
 canvas.one_pass(
     pass_picture.picture(passed),
     {

@@ -274,15 +274,23 @@ export default function (component) {
     const open = opened?.layer === place.layer && opened.head === place.head;
     clearTimeout(asking);
     if (place.level !== "whole" && !open) askForPlace();
-    else if (!map.away) asking = setTimeout(askForPlace, QUIET_MS);
+    // what the server knows is not told again: it answers with a run, which tells the story anew
+    else if (!map.away && placeNow() !== figure.dataset.asked)
+      asking = setTimeout(askForPlace, QUIET_MS);
     walk();
+  }
+
+  /** The place as the address writes it. */
+  function placeNow() {
+    const { level, matrix, layer, head, row, column, token } = place;
+    const told = figure.dataset.told ?? -1;
+    return [level, matrix, layer, head, row, column, token, told].join(" ");
   }
 
   /** Tell the server where the visitor is: it sends the layer and the head, and writes the address. */
   function askForPlace() {
-    const { level, matrix, layer, head, row, column, token } = place;
-    const told = figure.dataset.told ?? -1;
-    const at = [level, matrix, layer, head, row, column, token, told].join(" ");
+    const at = (figure.dataset.asked = placeNow()),
+      { layer, head } = place;
     if (map.away) openPage({ at, layer, head, ...map.away });
     else setTriggerValue("place", at);
   }
@@ -479,6 +487,7 @@ export default function (component) {
   }
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
+  figure.dataset.asked ??= placeNow();
   const presented = presenter(
     figure,
     listen,
