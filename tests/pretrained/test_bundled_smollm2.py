@@ -26,9 +26,9 @@ PROMPT = "The next day is bright"
 
 @pytest.fixture(scope="module")
 def _gguf_is_parsed_once() -> Iterator[None]:
-    """transformers goes through the hundred thousand texts of the GGUF three times, seconds each.
+    """The hundred thousand texts of the GGUF, through which transformers goes three times.
 
-    And it makes the table of names of the tensors again for every module of the model.
+    Seconds each time; and it makes the table of names of the tensors anew for every module.
     """
     import gguf
 

@@ -279,11 +279,10 @@ def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
 
 def test_a_run_through_a_small_cache_is_kept():
     """The sizes of the model's caches, which its steps name, do not count as its bytes."""
-    made = run.run(run.Settings(DECODER, PROMPT, 12))
-    room = made.n_prompt + 1
-    full_cache = full.full(made, room)
-    assert full.full.is_kept(made, room)
-    assert full.full(made, room) is full_cache
+    made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
+    full_cache = full.full(made, ROOM)
+    assert full.full.is_kept(made, ROOM)
+    assert full.full(made, ROOM) is full_cache
     measured = sum(step.nbytes for way in full_cache.ways.values() for step in way)
     row = 30 * 3 * 64 * 4  # of one token: layers, key/value heads, head size, bytes of a float32
     assert full._bytes(full_cache) == len(made.run_ids) * row < measured
