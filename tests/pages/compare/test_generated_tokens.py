@@ -19,6 +19,7 @@ from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.snippets import executed
 
 PAGE = "pages/compare/generated_tokens/page.py"
 PROMPT = "Two cats sat. Two"
@@ -101,7 +102,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     assert site.slider("generated_tokens_step").value <= 2
 
 
-def test_downloads_and_snippet_are_the_picture(expected):
+def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureFixture[str]):
     ids, n_prompt, weights, _ = expected
     made = run.generation(run.Settings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
@@ -116,8 +117,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
         shown = step.show(made, step.View(which, LAYER, HEAD, without))
-        names: dict[str, Any] = {}
-        exec(step.snippet(shown, STEP - 1), names)
+        names, _ = executed(step.snippet(shown, STEP - 1), capsys)
         np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
 
 
