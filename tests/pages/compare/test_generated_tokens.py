@@ -95,6 +95,8 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
     assert "mean of all heads, the first token left out" in shaded(site)["title"]
 
+    # nothing below looks at the other parts of the page: they are not computed again
+    site.button_group("generated_tokens_part").set_value("What this step could choose")
     site.slider("generated_tokens_new").set_value(2)  # the third step is no more
     site.button("generated_tokens_go").click().run()
     assert not site.exception
@@ -173,6 +175,7 @@ def test_hostile_text_and_sampling(site: AppTest):
     assert sum(site.dataframe[0].value["chosen"] == "✓") == 1
     # the line above the picture says what was run, and the seed only where it has an effect
     assert "3 tokens, one step each, at temperature 1.5 with seed 7, made in" in run_line(site)
+    site.button_group("generated_tokens_part").set_value("What this step could choose")
     site.slider("generated_tokens_temperature").set_value(0.0)
     site.number_input("generated_tokens_seed").set_value(8)
     site.button("generated_tokens_go").click().run()
