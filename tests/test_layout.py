@@ -1,6 +1,7 @@
 """The house rules that no single file can keep: who imports whom, where a page is, how long."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,13 +24,20 @@ def sources(*names: str) -> list[Path]:
     return found
 
 
+@functools.cache
+def statements(code: str) -> list[ast.Import | ast.ImportFrom]:
+    """All imports of a piece of code, which many of the tests look at."""
+    nodes = ast.walk(ast.parse(code))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def module_names(file: Path) -> set[str]:
     """The dotted names of all modules a file may import; `from a import b` gives a and a.b."""
     names = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+    for node in statements(file.read_text(encoding="utf-8")):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             module = node.module or ""
             names |= {f"{module}.{alias.name}" for alias in node.names}
     return names
@@ -41,8 +49,8 @@ def imports(file: Path, *, at_import_time: bool = False) -> set[str]:
     With `at_import_time`, only what runs when the file is imported: nothing inside a function, and
     nothing under `if TYPE_CHECKING`.
     """
-    tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
-    nodes = _import_time_nodes(tree) if at_import_time else ast.walk(tree)
+    code = file.read_text(encoding="utf-8")
+    nodes = _import_time_nodes(ast.parse(code, str(file))) if at_import_time else statements(code)
     names = set()
     for node in nodes:
         if isinstance(node, ast.Import):

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page
 import pretrained
 from benchmarks import one_pass
 from benchmarks.one_pass import Figure
+from pretrained.tokenization.choose import for_source
 
 
 def figure(*values: float, limit: float | None = 2.0, at_least: bool = False) -> Figure:
@@ -47,7 +48,9 @@ def test_the_table_has_a_line_a_figure():
 
 
 def test_texts_have_their_number_of_tokens_and_differ(bundled_weights):
-    tokenizer = pretrained.load(one_pass.MODEL).tokenizer
+    source = pretrained.find(one_pass.MODEL)
+    assert source is not None
+    tokenizer = for_source(source.path)
     for n_tokens in one_pass.LIMITS:
         texts = {one_pass.text_of(n_tokens, seed) for seed in range(5)}
         assert {len(tokenizer.encode(text).ids) for text in texts} == {n_tokens}

@@ -32,14 +32,15 @@ def shown_code(file: Path) -> Iterator[tuple[str, list[str]]]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = constants(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("source.show", "source.step"):
-            texts = [
-                names.get(value.id) if isinstance(value, ast.Name) else ast.literal_eval(value)
-                for value in node.args
-                if isinstance(value, ast.Name | ast.Constant)
-            ]
-            if len(texts) == len(node.args) and None not in texts:
-                yield f"{file.relative_to(ROOT)}:{node.lineno}", texts
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("source"), "show" | "step"), args):
+                texts = [
+                    names.get(value.id) if isinstance(value, ast.Name) else ast.literal_eval(value)
+                    for value in args
+                    if isinstance(value, ast.Name | ast.Constant)
+                ]
+                if len(texts) == len(args) and None not in texts:
+                    yield f"{file.relative_to(ROOT)}:{node.lineno}", texts
 
 
 SHOWN = dict(call for file in sorted((ROOT / "pages").rglob("*.py")) for call in shown_code(file))

@@ -1,5 +1,7 @@
 """The bundled weights, offline: the core against the reference model, layer by layer."""
 
+import functools
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -13,12 +15,15 @@ SENTENCE = "The animal didn't cross the street because it was too tired"
 PROMPT = "The next day is bright"
 
 
-@pytest.fixture(scope="module", params=[DECODER, ENCODER])
-def model(request: pytest.FixtureRequest) -> Pretrained:
-    return pretrained.load(request.param, device="cpu")
+@functools.cache
+def loaded(name: str) -> Pretrained:
+    """On the CPU also where there is another device."""
+    return pretrained.load(name, device="cpu")
 
 
-def test_attention_of_every_layer(model: Pretrained):
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_attention_of_every_layer(name: str):
+    model = loaded(name)
     ids = torch.tensor([model.tokenizer.encode(SENTENCE).ids])
     with torch.inference_mode():
         ours = model.core(ids, record=True)
@@ -31,7 +36,7 @@ def test_attention_of_every_layer(model: Pretrained):
 
 def test_greedy_tokens_from_three_implementations():
     n_new = 24
-    model = pretrained.load(DECODER, device="cpu")
+    model = loaded(DECODER)
     ids = list(model.tokenizer.encode(PROMPT).ids)
     cached = generate(
         model.core, ids, max_new_tokens=n_new, cache=model.core.new_cache(1, len(ids) + n_new)
@@ -52,7 +57,7 @@ def test_greedy_tokens_from_three_implementations():
 
 
 def test_the_pronoun_head_of_minilm():
-    model = pretrained.load(ENCODER, device="cpu")
+    model = loaded(ENCODER)
     tokens = model.tokenizer.encode(SENTENCE)
     with torch.inference_mode():
         records = model.core(torch.tensor([tokens.ids]), record=True).records

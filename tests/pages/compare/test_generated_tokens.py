@@ -19,6 +19,7 @@ from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.snippets import executed
 
 PAGE = "pages/compare/generated_tokens/page.py"
 PROMPT = "Two cats sat. Two"
@@ -94,6 +95,8 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
     assert "mean of all heads, the first token left out" in shaded(site)["title"]
 
+    # nothing below looks at the other parts of the page: they are not computed again
+    site.button_group("generated_tokens_part").set_value("What this step could choose")
     site.slider("generated_tokens_new").set_value(2)  # the third step is no more
     site.button("generated_tokens_go").click().run()
     assert not site.exception
@@ -101,7 +104,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     assert site.slider("generated_tokens_step").value <= 2
 
 
-def test_downloads_and_snippet_are_the_picture(expected):
+def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureFixture[str]):
     ids, n_prompt, weights, _ = expected
     made = run.generation(run.Settings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
@@ -116,8 +119,7 @@ def test_downloads_and_snippet_are_the_picture(expected):
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
         shown = step.show(made, step.View(which, LAYER, HEAD, without))
-        names: dict[str, Any] = {}
-        exec(step.snippet(shown, STEP - 1), names)
+        names, _ = executed(step.snippet(shown, STEP - 1), capsys)
         np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
 
 
@@ -173,6 +175,7 @@ def test_hostile_text_and_sampling(site: AppTest):
     assert sum(site.dataframe[0].value["chosen"] == "✓") == 1
     # the line above the picture says what was run, and the seed only where it has an effect
     assert "3 tokens, one step each, at temperature 1.5 with seed 7, made in" in run_line(site)
+    site.button_group("generated_tokens_part").set_value("What this step could choose")
     site.slider("generated_tokens_temperature").set_value(0.0)
     site.number_input("generated_tokens_seed").set_value(8)
     site.button("generated_tokens_go").click().run()

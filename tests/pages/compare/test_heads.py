@@ -12,14 +12,13 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-import pretrained
 from attention_core import AttentionRecord
 from pages.compare.heads import choices, stages, statistics, take_away, values
 from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
 from serving.models import ready
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn_in, unpacked
 from ui.widgets import controls
 from ui.widgets.controls import HeadChoice
@@ -30,7 +29,7 @@ TEXT = "Two kettles, one lamp: sing!"
 
 def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
     """A layer's record and the rows of W_O by head, without any of the site's code."""
-    model = pretrained.load(name)
+    model = bundled(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
         found = model.core(ids, record=True).records[layer]

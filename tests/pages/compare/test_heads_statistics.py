@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-import pretrained
 from pages.compare.heads import noise, statistics
 from serving import runs
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 
 TEXT = "The keeper said: the lamp, the lamp!"
 
@@ -61,7 +60,7 @@ def test_a_decoder_has_induction_heads_and_they_are_measured_once():
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
-    model = pretrained.load(name)
+    model = bundled(name)
     words = statistics._words(model)
     assert len(words) >= statistics.REPEATED_TOKENS
     assert all(model.tokenizer.decode([i]).strip().isalpha() for i in words)

@@ -13,7 +13,7 @@ from pages.compare.word_pairs import questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from ui.widgets import controls
 
 PAGE = "pages/compare/word_pairs/page.py"
@@ -22,7 +22,7 @@ PAGE = "pages/compare/word_pairs/page.py"
 @cache
 def weights(name: str, text: str) -> tuple[np.ndarray, pretrained.Tokens]:
     """(layers, heads, T, S) without any of the site's code."""
-    model = pretrained.load(name)
+    model = bundled(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         records = model.core(torch.tensor([tokens.ids]), record=True).records

@@ -2,7 +2,6 @@
 
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from serving import models
 from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
 from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, bundled
+from tests.helpers.snippets import executed
 from ui.canvas.heatmap import DivergingScale, Map
 
 PAGE = "pages/kv_cache/inside_the_cache/page.py"
@@ -129,7 +129,7 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
         full.full(made, 40)
 
 
-def test_downloads_and_snippet(expected):
+def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     prompt, new, keys, values, logits = expected
     made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
     stored = take_away.arrays(made)
@@ -139,8 +139,7 @@ def test_downloads_and_snippet(expected):
     assert [*stored["prompt_ids"], *stored["new_ids"]] == prompt + new
     table = pd.read_csv(io.BytesIO(take_away._csv(made)), keep_default_na=False)
     assert len(table) == N_NEW
-    names: dict[str, Any] = {}
-    exec(take_away.snippet(made, STEP), names)
+    names, _ = executed(take_away.snippet(made, STEP), capsys)
     assert np.array_equal(names["keys"].numpy(), made.keys)
 
 
@@ -279,11 +278,10 @@ def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
 
 def test_a_run_through_a_small_cache_is_kept():
     """The sizes of the model's caches, which its steps name, do not count as its bytes."""
-    made = run.run(run.Settings(DECODER, PROMPT, 12))
-    room = made.n_prompt + 1
-    full_cache = full.full(made, room)
-    assert full.full.is_kept(made, room)
-    assert full.full(made, room) is full_cache
+    made = run.run(run.Settings(DECODER, PROMPT, N_NEW))
+    full_cache = full.full(made, ROOM)
+    assert full.full.is_kept(made, ROOM)
+    assert full.full(made, ROOM) is full_cache
     measured = sum(step.nbytes for way in full_cache.ways.values() for step in way)
     row = 30 * 3 * 64 * 4  # of one token: layers, key/value heads, head size, bytes of a float32
     assert full._bytes(full_cache) == len(made.run_ids) * row < measured

@@ -18,6 +18,7 @@ from serving.pass_story import STEPS
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.html_elements import Elements
 from tests.helpers.packed_arrays import Arrays, unpacked
+from tests.helpers.snippets import executed
 from ui.widgets.controls import HeadChoice
 
 HOSTILE = "</script><script>alert(1)</script></title><img src=x onerror=alert(1)><!--"
@@ -114,5 +115,5 @@ def test_the_arrays_are_the_tensors_of_the_pass():
 
 def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
     given = walk(text='Grey "geese" {fly}\'')
-    exec(take_away.snippet(given.passed, (), given.choice), {})
-    assert str(open_head(given.passed.run, 2, 1).weights) in capsys.readouterr().out
+    _, printed = executed(take_away.snippet(given.passed, (), given.choice), capsys)
+    assert str(open_head(given.passed.run, 2, 1).weights) in printed
