@@ -49,24 +49,24 @@ def test_a_token_is_followed_from_stop_to_stop_and_through_a_lesson(page: Page, 
     expect(figure.get_by_role("button", name="off")).to_have_count(0)
 
 
-def test_who_reads_a_caption_leaves_the_server_in_peace(page: Page, site: Site):
+def test_who_reads_a_caption_leaves_the_server_in_peace(own_page: Page, site: Site):
     """Every run of the page tells the caption anew, which must not ask for another run."""
     asked: list[str | bytes] = []
 
     def listen(socket: WebSocket) -> None:
         socket.on("framesent", lambda sent: asked.append(sent))
 
-    page.on("websocket", listen)
-    page.clock.install()
-    figure = open_journey(page, site, ENCODER)
-    assert "journey_at" not in page.url  # nobody has walked
+    own_page.on("websocket", listen)
+    own_page.clock.install()
+    figure = open_journey(own_page, site, ENCODER)
+    assert "journey_at" not in own_page.url  # nobody has walked
     press(figure.get_by_role("button", name="Next"), "Enter")
-    expect(page).to_have_url(re.compile(r"journey_at=whole\+.*\+1$"))
-    settled(page)
+    expect(own_page).to_have_url(re.compile(r"journey_at=whole\+.*\+1$"))
+    settled(own_page)
     before = len(asked)
     assert before
-    page.clock.fast_forward(2_000)  # what waits for its time is done now
-    settled(page)
+    own_page.clock.fast_forward(2_000)  # what waits for its time is done now
+    settled(own_page)
     assert len(asked) == before
 
 
