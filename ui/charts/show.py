@@ -100,6 +100,7 @@ def _coloured(described: Specification, ink: str, paper: str) -> Specification:
     """The same chart with the shared look; what is changed in it later stays out of the cache."""
     # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
     description = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
+    description.setdefault("padding", {"right": 12})  # half of the last label stands outside
     description["config"] = _merged(style.config(ink, paper), description.get("config", {}))
     return {**described, **description}
 

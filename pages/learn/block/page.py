@@ -15,6 +15,7 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
@@ -38,8 +39,7 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        table = layer.table.style.format(precision=3)
-        st.dataframe(table, hide_index=True, height="content", key="block_steps")
+        plain_table(layer.table, "The steps of the layer")
     with right:
         norms = labelled(layer.labels, step.norms)
         title = "norm of the token's vector"

@@ -12,7 +12,7 @@ from pages.learn.block import orders, originals, parameters, prediction, section
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
-from tests.helpers.apptest import code, messages, open_page
+from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
@@ -44,7 +44,7 @@ def run_of(name: str, text: str):
 
 def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
     open_page(site, VIEW, block_step="2")
-    table = frame(site)
+    (table,) = plain_tables(site)
     assert list(table["tensor"])[1:4] == [
         "outputs of the heads",
         "concatenated per word",
@@ -69,7 +69,7 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
     assert not site.exception
     model, output = run_of(name, TEXT)
     after = output.hidden_states[layer + 1][0]
-    table = frame(site)
+    (table,) = plain_tables(site)
     assert table["shape"][9] == f"(token {len(after)}, width {model.core.config.d_model})"
     assert table["mean norm"][0] == pytest.approx(
         float(output.hidden_states[layer][0].norm(dim=-1).mean()), rel=1e-5
@@ -91,7 +91,7 @@ def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
     site.select_slider("block_hidden").set_value(512 if heads < 8 else 4096).run()
     assert not site.exception
     n_steps = 15 if kind == originals.DECODER_2017 else 10
-    assert len(frame(site)) == n_steps
+    assert len(plain_tables(site)[0]) == n_steps
     for step in range(n_steps):
         site.select_slider("block_step").set_value(step).run()
         assert not site.exception
@@ -103,7 +103,7 @@ def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
 
 def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
-    assert frame(site)["shape"][0] == "(token 4, width 512)"
+    assert plain_tables(site)[0]["shape"][0] == "(token 4, width 512)"
     assert "Its memory: 8 encoder tokens" in site.text[-1].value
     site.select_slider("block_step").set_value(6).run()
     (_, queries), (memory, _), (_, heads) = panels(site)
@@ -271,7 +271,7 @@ def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, s
     assert not site.exception
     needs = section in (sections.STREAM, sections.LENS, sections.NEXT)
     assert ["make run" in message for message in messages(site)] == ([True] if needs else [])
-    assert len(site.dataframe) == (not needs)
+    assert len(site.dataframe) + len(plain_tables(site)) == (not needs)
 
 
 def test_what_is_kept_is_bounded():
