@@ -332,12 +332,14 @@ def test_a_model_writes_on_with_a_cache_and_without(page: Page, site: Site):
     new = generate(model.core, prompt, max_new_tokens=6)
     last, n = figure.locator(".readout"), len(prompt) + 6
     expect(last).to_contain_text(f"token {n - 1} “")
+    expect(last).to_contain_text("The last token would now be followed by")
     # (rows of the last pass, keys) with the cache, then without it
     products = [forward_flops(model.core.config, rows, n) // 2 / 1e9 for rows in (1, n)]
     expect(says).to_contain_text(f"With the cache: 1 token, {products[0] * 1000:.3g} million")
     expect(says).to_contain_text(f"Without it: {n} tokens, {products[1]:.3g} billion")
     press(figure.get_by_role("button", name="Previous pass"), "Enter")
     expect(says).to_contain_text("Pass 6 of 7. With the cache: 1 token")
+    expect(last).not_to_contain_text("followed by")  # that is said of the last pass
     press(figure.get_by_label("KV cache"), "Space")  # plays from the first pass, without the cache
     expect(bar).to_have_attribute("data-pass", "7 done")
     expect(says).to_contain_text(f"Pass 7 of 7. Without it: {n} tokens")

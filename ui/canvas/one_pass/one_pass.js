@@ -208,7 +208,10 @@ export default function (component) {
     if (!size) return;
     if (!frame) items = placed();
     draw();
+    if (readout.textContent !== reading()) tell(); // a pass has begun, or the last has ended
   }
+
+  const reading = () => readingOf({ map: mapNow(), opened, place });
 
   /** Whether something lies elsewhere now, or is new, or gone. */
   function moves() {
@@ -356,7 +359,7 @@ export default function (component) {
 
   function tell() {
     tellSwitches();
-    readout.textContent = readingOf({ map, opened, place });
+    readout.textContent = reading();
     const { level, layer, head, matrix } = place;
     const steps = ["The whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
     find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");
