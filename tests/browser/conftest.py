@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, exp
 from benchmarks.browser import Server, Site
 from tests.helpers.browser import PHONE
 from tests.helpers.shared_server import shared_server
-from tests.helpers.visitors import PAINT_SECONDS, new_page, no_uncaught_errors, visitor
+from tests.helpers.visitors import PAINT_SECONDS, new_page, visit_in, visitor
 
 WINDOW: ViewportSize = {"width": 1440, "height": 1000}
 
@@ -53,19 +53,22 @@ def tab(profile: BrowserContext) -> Page:
     return new_page(profile)
 
 
+@pytest.fixture(scope="session")
+def another_tab(browser: Browser) -> Iterator[Page]:
+    """The same in a second profile, whose scripts a process of its own keeps."""
+    with browser.new_context() as context:
+        yield new_page(context)
+
+
 @pytest.fixture
 def page(tab: Page) -> Iterator[Page]:
     """A visitor who has not been on the site. Uncaught errors in the page fail the test.
 
     A test that adds listeners or scripts to its page takes `own_page`: they would stay in this one.
     """
-    with no_uncaught_errors(tab):
+    with visit_in(tab):
         yield tab
-        # nothing that the site stored, and nothing it was allowed, is left to the next visitor
-        tab.goto("about:blank")
-    tab.mouse.move(0, 0)
     tab.set_viewport_size(WINDOW)
-    tab.context.set_storage_state({"cookies": [], "origins": []})
     tab.context.clear_permissions()
 
 
@@ -84,15 +87,17 @@ def phone(page: Page) -> Page:
 
 
 @pytest.fixture
-def another_visitor(browser: Browser) -> Iterator[Callable[[], Page]]:
-    """Opens pages for further visitors, each with a profile of their own."""
-    with ExitStack() as stack:
+def other(another_tab: Page) -> Iterator[Page]:
+    """A further visitor, who shares nothing with the first."""
+    with visit_in(another_tab):
+        yield another_tab
 
-        def arrive() -> Page:
-            context = stack.enter_context(browser.new_context())
-            return stack.enter_context(visitor(context))
 
-        yield arrive
+@pytest.fixture
+def newcomer(browser: Browser) -> Iterator[Page]:
+    """A visitor whose browser has kept nothing of the site, not even its scripts."""
+    with browser.new_context() as context, visitor(context) as page:
+        yield page
 
 
 @pytest.fixture

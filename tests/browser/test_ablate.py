@@ -2,7 +2,6 @@
 
 import re
 import urllib.parse
-from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
@@ -57,9 +56,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_role("button", name="Rank all 270 heads")).to_be_enabled()
 
 
-def test_rank_and_switch_off_the_strongest(
-    page: Page, site: Site, another_visitor: Callable[[], Page]
-):
+def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):
     open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("its hidden states are compared")).to_be_visible()
     # where the text below stands, counted from the title: a click may scroll the page
@@ -100,7 +97,6 @@ def test_rank_and_switch_off_the_strongest(
     assert len(heads) == 3
     # the link restores it all
     settled(page)
-    other = another_visitor()
     other.goto(page.url)
     sums = page.get_by_text("Alone, these heads change").inner_text()
     assert sums.count(" + ") == 2

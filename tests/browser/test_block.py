@@ -1,7 +1,6 @@
 """The page "Block" as a visitor walks it: steps of a layer, sections, a link that restores."""
 
 import re
-from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -38,7 +37,7 @@ def test_through_a_layer_step_by_step(page: Page, site: Site):
     expect(page).to_have_url(re.compile("block_step=4"))
 
 
-def test_sections_and_a_link_to_one(page: Page, site: Site, another_visitor: Callable[[], Page]):
+def test_sections_and_a_link_to_one(page: Page, site: Site, other: Page):
     open_page(page, site, "/block", "Block")
     choose_section(page, "Logit lens")
     expect(page.get_by_text("first after 30 layers")).to_be_visible()
@@ -52,7 +51,6 @@ def test_sections_and_a_link_to_one(page: Page, site: Site, another_visitor: Cal
     with settings(page):
         expect(page.get_by_text("Position 3: “\u2068␣France\u2069”")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
-    other = another_visitor()
     other.goto(page.url)
     with settings(other):
         expect(other.get_by_text("Position 3: “\u2068␣France\u2069”")).to_be_visible()

@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-from collections.abc import Callable
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -98,9 +97,7 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
     expect(page.get_by_text(re.compile(r"\d+ of 40 tokens|^40 tokens, one"))).to_be_visible()
 
 
-def test_settings_wait_for_run_and_are_in_the_link(
-    page: Page, site: Site, another_visitor: Callable[[], Page]
-):
+def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site, other: Page):
     open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
@@ -129,7 +126,6 @@ def test_settings_wait_for_run_and_are_in_the_link(
     expect(page.get_by_text(said.replace("seed 9", "seed 10"))).to_be_visible()
     expect_parameter(page, "generated_tokens_seed", "10.0")
     settled(page)
-    other = another_visitor()
     other.goto(page.url)
     expect(other.get_by_text(said.replace("seed 9", "seed 10"))).to_be_visible()
     with settings(other):

@@ -4,7 +4,7 @@ import io
 import json
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ from tests.helpers.browser import (
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
 from tests.helpers.visitors import opened_offline, settled
-
-Arrive = Callable[[], Page]
 
 N_HEADS = {ENCODER: 12, DECODER: 9}
 
@@ -102,9 +100,7 @@ def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, 
         assert abs(shown - float(expected[row, column])) <= off <= bound
 
 
-def test_a_click_opens_the_head_and_the_address_says_so(
-    page: Page, site: Site, another_visitor: Arrive
-):
+def test_a_click_opens_the_head_and_the_address_says_so(page: Page, site: Site, other: Page):
     figure = visit(page, site, heads_hide="[CLS]")
     read_head(figure, 4 * 12 + 7, 3, 3, 11, "L4H7")
     click_where_the_pointer_is(page)
@@ -117,7 +113,6 @@ def test_a_click_opens_the_head_and_the_address_says_so(
     # a cell that is clicked becomes the pair below
     click(heatmap(page, title).locator(".scroll canvas"))
     expect(page).to_have_url(re.compile("heads_query="))
-    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     chosen = re.search(r"heads_query=(\d+)", page.url)

@@ -2,7 +2,6 @@
 
 import re
 import urllib.parse
-from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -70,7 +69,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
 
 
 def test_the_table_writes_the_text_and_the_link_fills_the_table(
-    page: Page, site: Site, another_visitor: Callable[[], Page]
+    page: Page, site: Site, other: Page
 ):
     open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
     text = page.get_by_role("textbox", name=MATRIX)
@@ -93,7 +92,6 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(
     both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
     expect(text).to_have_value(both)
     expect_cell(page, "x", (1, 1), 7.5)
-    other = another_visitor()
     other.goto(page.url)
     expect(panel(other, "x")).to_be_visible()
     expect(other.get_by_role("textbox", name=MATRIX)).to_have_value(both)

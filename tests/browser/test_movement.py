@@ -2,12 +2,11 @@
 
 import re
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import open_page, set_slider
 from tests.helpers.panels import panel
-from tests.helpers.visitors import new_page
 
 # Notes every number that flies, and every set of framed cells of a canvas, as they come.
 WATCH = """
@@ -54,15 +53,14 @@ def test_a_step_that_computes_shows_each_number_being_made(page: Page, site: Sit
     expect(panel(page, "step 7: scores").locator("canvas")).to_have_attribute("data-framed", "")
 
 
-def test_nothing_moves_for_who_asked_for_less_motion(browser: Browser, site: Site):
-    with browser.new_context(reduced_motion="reduce") as context:
-        page = new_page(context)
-        open_page(page, site, "/shapes?shapes_step=5", "Shapes")
-        expect(panel(page, "step 5: values")).to_be_visible()
-        page.evaluate(WATCH)
-        set_slider(page, "Step", 0, 1)
-        expect(panel(page, "step 6: values")).to_be_visible()
-        expect(panel(page, "step 6: values").locator("canvas")).to_have_attribute(
-            "data-framed", re.compile("^$")
-        )
-        assert page.evaluate("window.__flown") == 0
+def test_nothing_moves_for_who_asked_for_less_motion(own_page: Page, site: Site):
+    own_page.emulate_media(reduced_motion="reduce")
+    open_page(own_page, site, "/shapes?shapes_step=5", "Shapes")
+    expect(panel(own_page, "step 5: values")).to_be_visible()
+    own_page.evaluate(WATCH)
+    set_slider(own_page, "Step", 0, 1)
+    expect(panel(own_page, "step 6: values")).to_be_visible()
+    expect(panel(own_page, "step 6: values").locator("canvas")).to_have_attribute(
+        "data-framed", re.compile("^$")
+    )
+    assert own_page.evaluate("window.__flown") == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Server, Site
 
@@ -218,15 +218,14 @@ def test_a_map_of_many_tokens_lies_below_its_title_in_a_png(drawings: Page):
         assert last == pytest.approx(2 * (head + top + size * cell), abs=4)
 
 
-def test_a_dark_page_is_saved_dark(browser: Browser, pictures: Site):
-    page = browser.new_context(color_scheme="dark").new_page()
-    page.goto(pictures.url)
+def test_a_dark_page_is_saved_dark(own_page: Page, pictures: Site):
+    own_page.emulate_media(color_scheme="dark")
+    own_page.goto(pictures.url)
     for name in ("chips", "shaded", "tensors"):
-        root, png = svg_and_png(page.locator(f".{name}").first)
+        root, png = svg_and_png(own_page.locator(f".{name}").first)
         background = root.find(f"{SVG}rect")
         assert background is not None
         red, green, blue = (int((background.get("fill") or "")[i : i + 2], 16) for i in (1, 3, 5))
         assert max(red, green, blue) < 60
         assert png.getpixel((0, 0)) == (red, green, blue)
         assert {element.get("fill") for element in root.iter(f"{SVG}text")} & {"#fafafa", "#e4e9ee"}
-    page.context.close()

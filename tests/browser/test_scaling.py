@@ -1,7 +1,6 @@
 """Scaling in a real browser: the article's logits, d_k, a head whose scale is removed, the link."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -33,7 +32,7 @@ def weights(scale: float) -> torch.Tensor:
     return torch.softmax(record.q[0, 1] @ record.k[0, 1].T * scale, dim=-1)
 
 
-def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
+def test_the_main_path(page: Page, site: Site, other: Page):
     open_whole_page(page, site, "/scaling", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")
@@ -59,7 +58,6 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
     )
     expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))
 
-    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     expect(other.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")

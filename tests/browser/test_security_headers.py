@@ -1,7 +1,6 @@
 """The headers of every answer, and that the pages work under them."""
 
 import urllib.request
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -18,8 +17,8 @@ def test_every_answer_carries_the_headers(site: Site, path: str):
 
 
 @pytest.mark.usefixtures("alone_in_line")
-def test_the_pages_work_under_the_policy(site: Site, another_visitor: Callable[[], Page]):
-    page = another_visitor()
+def test_the_pages_work_under_the_policy(own_page: Page, site: Site):
+    page = own_page
     refused: list[str] = []
     page.on(
         "console",

@@ -3,7 +3,6 @@
 import math
 import re
 import statistics
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -238,9 +237,7 @@ def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: 
     assert box[2] == -1  # all as it was
 
 
-def test_play_walks_to_the_last_step_and_stops(
-    page: Page, site: Site, another_visitor: Callable[[], Page]
-):
+def test_play_walks_to_the_last_step_and_stops(page: Page, site: Site, other: Page):
     open_page(page, site, "/shapes?shapes_step=8&shapes_speed=2", "Shapes")
     expect(heading(page, "8. attention weights")).to_be_visible()
     settled(page)
@@ -256,7 +253,6 @@ def test_play_walks_to_the_last_step_and_stops(
     expect(page).to_have_url(re.compile("shapes_step=11"))
     expect(panel(page, "step 11: output").locator("canvas")).to_be_visible()
     expect(page.get_by_text("view size is not compatible with input tensor")).to_be_visible()
-    other = another_visitor()
     other.goto(page.url)
     expect(heading(other, "11. merge heads")).to_be_visible()
 

@@ -26,7 +26,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
-from tests.helpers.visitors import Arrive, settled
+from tests.helpers.visitors import settled
 
 Start = Callable[..., Server]
 
@@ -96,14 +96,13 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
         expect(figure.locator(".readout")).to_be_in_viewport()
 
 
-def test_the_address_is_the_view(page: Page, site: Site, another_visitor: Arrive):
+def test_the_address_is_the_view(page: Page, site: Site, other: Page):
     open_page(page, site, "/side-by-side", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M Instruct, L7H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile(r"side_by_side_b_layer=7"))
-    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
     expect(other.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)
@@ -182,9 +181,7 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
 
 
-def test_a_new_model_s_last_layer_is_in_the_address(
-    page: Page, site: Site, another_visitor: Arrive
-):
+def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, other: Page):
     open_page(page, site, "/side-by-side?side_by_side_b_layer=29", "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
@@ -197,22 +194,20 @@ def test_a_new_model_s_last_layer_is_in_the_address(
             f"side_by_side_b_layer=5.*side_by_side_b_model={ENCODER}|side_by_side_b_model={ENCODER}.*side_by_side_b_layer=5"
         )
     )
-    other = another_visitor()
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
 
 
 @pytest.mark.usefixtures("alone_in_line")
-def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arrive):
+def test_two_visitors_wait_in_line(page: Page, site: Site, other: Page):
     open_page(page, site, "/generate?generate_tokens=200", "Generate")
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text(re.compile(r"Running: [1-9]"))).to_be_visible()
-    second = another_visitor()
-    open_page(second, site, "/generate?generate_tokens=2", "Generate")
-    click(second.get_by_role("button", name="Generate"))
-    expect(second.get_by_text("Waiting: 1 visitor ahead of you.")).to_be_visible()
+    open_page(other, site, "/generate?generate_tokens=2", "Generate")
+    click(other.get_by_role("button", name="Generate"))
+    expect(other.get_by_text("Waiting: 1 visitor ahead of you.")).to_be_visible()
     page.locator(".st-key-generate_stop button").click()
-    expect(second.get_by_text("Done: 2 tokens.")).to_be_visible()
+    expect(other.get_by_text("Done: 2 tokens.")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -224,10 +219,10 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, another_visitor: Arri
     ],
 )
 def test_a_link_is_right_on_the_first_visit_after_a_start(
-    fresh_site: Start, another_visitor: Arrive, path: str, heading: str, shown: str
+    fresh_site: Start, newcomer: Page, path: str, heading: str, shown: str
 ):
     """A cold link to a page must not end on the home page or in a "Page not found" dialog."""
-    server, page = fresh_site(), another_visitor()
+    server, page = fresh_site(), newcomer
     open_page(page, server, path, heading)
     parts = page.get_by_test_id("stMain").get_by_text(shown)
     expect(parts.locator("visible=true").first).to_be_visible()
@@ -238,10 +233,8 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(
 
 
 @pytest.mark.timed
-def test_home_is_painted_within_four_seconds_on_a_cold_server(
-    fresh_site: Start, another_visitor: Arrive
-):
-    server, page = fresh_site(), another_visitor()
+def test_home_is_painted_within_four_seconds_on_a_cold_server(fresh_site: Start, newcomer: Page):
+    server, page = fresh_site(), newcomer
     begin = time.monotonic()
     open_page(page, server, "/", "Attention Lab")
     expect(page.get_by_label("Type a text")).to_be_visible()
@@ -249,10 +242,10 @@ def test_home_is_painted_within_four_seconds_on_a_cold_server(
 
 
 @pytest.mark.timed
-def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, another_visitor: Arrive):
+def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, newcomer: Page):
     # 192.0.2.0/24 is for documentation (RFC 5737): nothing answers there, not even a refusal
     server = fresh_site(HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
-    page = another_visitor()
+    page = newcomer
     open_page(page, server, "/", "Attention Lab")
     expect(page.locator("figure.one-pass canvas")).to_be_visible()
     for path, heading in (

@@ -18,7 +18,6 @@ from tests.helpers.browser import (
     unfold,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.visitors import Arrive
 
 pytestmark = pytest.mark.browser
 
@@ -34,9 +33,7 @@ def link(page: Page, holding: str) -> str:
     return block.inner_text().strip()
 
 
-def test_a_link_after_presets_and_controls_restores_the_view(
-    page: Page, site: Site, another_visitor: Arrive
-):
+def test_a_link_after_presets_and_controls_restores_the_view(page: Page, site: Site, other: Page):
     open_page(page, site, "/word-pairs", "Word pairs")
     take_away(page)
     # a preset and a swap: what they set is in the link of the very run that they cause
@@ -47,7 +44,6 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
     assert address.startswith(site.url)
-    other = another_visitor()
     other.goto(address)
     expect(other.get_by_text(said)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
@@ -66,9 +62,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(
     assert other.request.get(download.value.url).ok
 
 
-def test_lists_and_sliders_are_in_the_link_of_heads(
-    page: Page, site: Site, another_visitor: Arrive
-):
+def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, other: Page):
     open_whole_page(
         page,
         site,
@@ -82,7 +76,6 @@ def test_lists_and_sliders_are_in_the_link_of_heads(
     asked = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
     assert asked["heads_overlay"] == ["L3H8", "L0H2"]
     assert asked["heads_text"] == ["Two lamps & a kettle"]
-    other = another_visitor()
     other.goto(address)
     expect(other.get_by_text("in SmolLM2 135M Instruct, L5H1")).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)

@@ -1,7 +1,6 @@
 """Timing in a browser: by the keyboard alone, and a long run beside another page."""
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
@@ -35,13 +34,10 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     expect(page.get_by_text("Without ÷ with, the core")).to_be_visible()
 
 
-def test_other_pages_work_beside_a_run_that_is_then_stopped(
-    page: Page, site: Site, another_visitor: Callable[[], Page]
-):
+def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Site, other: Page):
     open_page(page, site, LONG, "Timing")
     click(page.locator(".st-key-timing_start button"))
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
-    other = another_visitor()
     open_page(other, site, "/side-by-side?side_by_side_text=Read beside a run", "Side by side")
     figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()

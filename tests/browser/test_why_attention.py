@@ -1,7 +1,6 @@
 """Why attention in a real browser: a sentence, the controls, a measurement, the link."""
 
 import re
-from collections.abc import Callable
 
 import torch
 from playwright.sync_api import Locator, Page, expect
@@ -38,7 +37,7 @@ def share(*, hold: float) -> float:
     return float(norms[0] / norms.mean())
 
 
-def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Page]):
+def test_the_main_path(page: Page, site: Site, other: Page):
     open_whole_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)
@@ -52,7 +51,6 @@ def test_the_main_path(page: Page, site: Site, another_visitor: Callable[[], Pag
     expect(page).to_have_url(re.compile("why_attention_hold=4"))
     expect(metric(page, "Word 0 in the GRU")).to_contain_text(f"{after:.2g}")
 
-    other = another_visitor()
     other.goto(page.url)
     expect(metric(other, "Numbers in the last state")).to_contain_text("8")
     expect(metric(other, "Word 0 in the GRU")).to_contain_text(f"{after:.2g}")

@@ -1,16 +1,17 @@
 """Visitors of the site: pages of a browser that tell when they have settled."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Download, Error, Page
 
-Arrive = Callable[[], Page]  # opens a page for a further visitor: the fixture `another_visitor`
-
 # For whatever is no claim about speed: the machine may be busy, and a job may wait in line behind
 # one of another test.
 PAINT_SECONDS = 120
+
+# What a site may keep in a browser, but for the cache.
+STORED = "cookies,local_storage,indexeddb,file_systems,service_workers,cache_storage"
 
 _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
@@ -32,6 +33,28 @@ def visitor(context: BrowserContext) -> Iterator[Page]:
             yield page
         finally:
             page.close()
+
+
+@contextmanager
+def visit_in(tab: Page) -> Iterator[None]:
+    """Have a page that is kept open be a new visitor's. Uncaught errors in it fail the test."""
+    with no_uncaught_errors(tab):
+        yield
+        # nothing that the site stored is left to the next visitor
+        tab.goto("about:blank")
+    tab.mouse.move(0, 0)
+    forget(tab)
+
+
+def forget(page: Page) -> None:
+    """Remove what any site has stored in the profile of a page.
+
+    Playwright's `set_storage_state` also empties the cache: each test would then fetch and compile
+    Streamlit's scripts again, a third of what it costs to open a page.
+    """
+    session = page.context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": STORED})
+    session.detach()
 
 
 @contextmanager
