@@ -103,8 +103,9 @@ if LAYERS in shown:
     by_layer = layers.table(passed, token)
     forms = {"weight": "{:.3f}", layers.ATTENTION: "{:.4g}", layers.FEED_FORWARD: "{:.4g}"}
     forms |= {"goes out": "{:.4g}"}
-    plain_table(by_layer, "One token in every layer", forms, most=388)
-    tables.download("Download this table (CSV)", by_layer, "journey.csv", key="journey_csv")
+    with st.expander("Every layer in numbers"):
+        plain_table(by_layer, "One token in every layer", forms, most=388)
+        tables.download("Download this table (CSV)", by_layer, "journey.csv", key="journey_csv")
     order = ORDERS[models.get(entry.spec.name).core.config.norm_order]
     source.step(BLOCK, order, "attention_sum = x", "mlp_sum = ")
 if TRAINING in shown:
@@ -153,7 +154,7 @@ with st.expander("How to read this"):
         "- **Token** is the one you follow, *reads from* the one whose value it takes.\n"
         "- A **decoder** sees only what stands before a token, and in the end says what comes "
         "next. An **encoder** sees the whole text, and ends with a vector for every token.\n"
-        "- *Reads most from* is the mean over all heads of a layer, the first token of a decoder "
+        "- In the table, *reads most from* is the mean over all heads of a layer, the first token of a decoder "
         "and special tokens aside: heads with nothing to say rest there."
     )
 quiz("journey", questions(passed, token))
