@@ -56,6 +56,17 @@ def open_there(text: str, passed: OnePass, layer: int, head: int) -> Place | Non
     return place if (place["layer"], place["head"]) == (layer, head) else None
 
 
+def led(text: str, layer: int, head: int) -> str:
+    """The place that an address names, at this layer and head if a story is told there.
+
+    Whoever chooses another head in the settings hears the same caption of that head.
+    """
+    place = place_of(text)
+    if place is None or int(place["told"]) < 0:
+        return text
+    return written({**place, "layer": layer, "head": head})
+
+
 def written(place: Place) -> str:
     """The place as the address writes it."""
     return " ".join(str(place[part]) for part in ("level", "matrix", *_NUMBERS))

@@ -14,6 +14,12 @@ def test_a_place_is_read_as_it_is_written():
     assert pass_places.written(place) == text
 
 
+def test_a_story_goes_along_to_another_head():
+    assert pass_places.led("matrix scores 12 3 5 2 4 6", 7, 1) == "matrix scores 7 1 5 2 4 6"
+    for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
+        assert pass_places.led(no_story, 7, 1) == no_story
+
+
 @pytest.mark.parametrize(
     "text",
     [

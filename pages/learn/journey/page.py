@@ -75,7 +75,10 @@ except models.LOAD_ERRORS as error:
 with of_pair:
     token, key = choose_pair(passed.run, choice, "journey", ("Token", "reads from"))
 
-place = pass_places.open_there(st.query_params.get("journey_at", ""), passed, layer, head)
+at = pass_places.led(st.query_params.get("journey_at", ""), layer, head)
+if at != st.query_params.get("journey_at", ""):
+    st.query_params["journey_at"] = at
+place = pass_places.open_there(at, passed, layer, head)
 place = place or pass_places.story(layer, head, token)
 canvas.one_pass(
     pass_picture.picture(passed),
@@ -154,7 +157,7 @@ with st.expander("How to read this"):
         "- **Token** is the one you follow, *reads from* the one whose value it takes.\n"
         "- A **decoder** sees only what stands before a token, and in the end says what comes "
         "next. An **encoder** sees the whole text, and ends with a vector for every token.\n"
-        "- In the table, *reads most from* is the mean over all heads of a layer, the first token of a decoder "
-        "and special tokens aside: heads with nothing to say rest there."
+        "- In the table, *reads most from* is the mean over all heads of a layer, the first token "
+        "of a decoder and special tokens aside: heads with nothing to say rest there."
     )
 quiz("journey", questions(passed, token))

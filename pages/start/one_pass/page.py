@@ -9,7 +9,7 @@ from pages.start.one_pass import answers, tables, take_away, writing
 from serving import models, one_pass, pass_picture, pass_story, visit
 from serving.heads import strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
-from serving.pass_places import open_there
+from serving.pass_places import led, open_there
 from serving.token_text import isolated
 from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
@@ -82,7 +82,10 @@ except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 
-place = open_there(st.query_params.get("one_pass_at", ""), passed, layer, head)
+at = led(st.query_params.get("one_pass_at", ""), layer, head)
+if at != st.query_params.get("one_pass_at", ""):
+    st.query_params["one_pass_at"] = at
+place = open_there(at, passed, layer, head)
 canvas.one_pass(
     pass_picture.picture(passed),
     {

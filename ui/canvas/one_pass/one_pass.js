@@ -275,9 +275,8 @@ export default function (component) {
   function go(change) {
     place = { ...place, ...change };
     const open = opened?.layer === place.layer && opened.head === place.head;
-    clearTimeout(asking);
+    hush();
     if (place.level !== "whole" && !open) askForPlace();
-    // what the server knows is not told again: it answers with a run, which tells the story anew
     else if (!map.away && placeNow() !== figure.dataset.asked)
       asking = setTimeout(askForPlace, QUIET_MS);
     walk();
@@ -290,8 +289,15 @@ export default function (component) {
     return [level, matrix, layer, head, row, column, token, told].join(" ");
   }
 
+  /** Ask for nothing any more. */
+  function hush() {
+    clearTimeout(asking);
+    asking = 0;
+  }
+
   /** Tell the server where the visitor is: it sends the layer and the head, and writes the address. */
   function askForPlace() {
+    hush();
     const at = (figure.dataset.asked = placeNow()),
       { layer, head } = place;
     if (map.away) openPage({ at, layer, head, ...map.away });
@@ -336,7 +342,7 @@ export default function (component) {
 
   /** @param {string} off what is off from now on; a place that comes after it would replace it */
   function switchTo(off) {
-    clearTimeout(asking);
+    hush();
     setTriggerValue("switched", off);
   }
 
@@ -377,6 +383,7 @@ export default function (component) {
 
   /** @type {(event: PointerEvent) => { item: Item, row: number, column: number } | null} */
   function under(event) {
+    if (!size) return null; // the weights are not unpacked yet
     const [px, py] = pointed(event);
     const hits = [...items.values()].filter(
       ({ x, y, w, h, alpha }) => alpha > 0.5 && px >= x && px < x + w && py >= y && py < y + h,
@@ -479,7 +486,17 @@ export default function (component) {
       setOut(); // it joins the walk that is under way
       tell();
     } else walk();
-    if (opened) story.retell(opened.captions);
+    retell();
+  }
+
+  /** Tell the caption of what is open now. The server, which led there, is not asked again. */
+  function retell() {
+    if (!opened) return;
+    const isLed = !asking;
+    story.retell(opened.captions);
+    if (!isLed) return; // the visitor has taken a step that the server does not know yet
+    hush();
+    figure.dataset.asked = placeNow();
   }
 
   function measure() {
@@ -553,7 +570,7 @@ export default function (component) {
     codes = inflated;
     measure();
     canvas.dataset.painted = "true";
-    if (opened) story.retell(opened.captions);
+    retell();
     hasItsHeight(parentElement);
   });
 
