@@ -20,12 +20,16 @@ def tiny():
     return GPT2Config(vocab_size=211, n_positions=32, n_embd=32, n_layer=2, n_head=4)
 
 
-def test_decode_prints_the_table_and_both_ratios(tiny, capsys):
+def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     status = decode.main(["--repeats", "2"], config=tiny, prompt_ids=PROMPT, max_new_tokens=12)
     printed = capsys.readouterr()
     assert status == 0, printed.err
-    for name in ("core cached", "core uncached", "transformers sdpa", "transformers eager"):
-        assert f"\n{name} " in printed.out
+    for name in ("cached", "batch 8", "uncached"):
+        assert f"\ncore {name} " in printed.out
+    for name in ("sdpa", "eager"):
+        assert f"\ntransformers {name} " in printed.out
+    assert "core batch 8 over core cached: " in printed.out
+    assert "target 3.0: " in printed.out
     assert "target 1.3: " in printed.out
     assert "core cached over core uncached: " in printed.out
     assert "target 3.4: " in printed.out
@@ -34,10 +38,22 @@ def test_decode_prints_the_table_and_both_ratios(tiny, capsys):
 
 def test_decode_measures_prefill_and_decode_apart(tiny):
     runs = decode.measure(tiny, PROMPT, max_new_tokens=8, repeats=1)
-    for name in ("core cached", "core uncached"):
+    for name in ("core cached", "core batch 8", "core uncached"):
         [run] = runs[name]
         assert 0 < run.prefill_seconds + run.decode_seconds < run.seconds
     assert runs["transformers sdpa"][0].prefill_seconds is None
+
+
+def test_decode_counts_the_tokens_of_every_prompt_of_a_batch(tiny):
+    runs = decode.measure(tiny, PROMPT, max_new_tokens=9, repeats=1)
+    [run] = runs["core batch 8"]
+    assert run.tokens_per_second == pytest.approx(8 * 9 / run.seconds)
+    twice = {name: [decode.Run([*range(9)], 2.0)] for name in runs}
+    twice["core batch 8"] = [decode.Run([*range(9)], 4.0, n_prompts=8)]
+    assert (
+        "core batch 8 over core cached: 4.00 (4.00..4.00) times as fast; target 3.0: reached"
+        in (decode.report(twice))
+    )
 
 
 def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatch):
