@@ -130,10 +130,13 @@ def test_kv_cache_lengths(n_new, lengths):
     assert kv_cache.lengths_up_to(n_new) == lengths
 
 
-def test_one_row_prints_a_line_a_shape(capsys):
-    status = one_row.main(["--repeats", "2"], shapes=((32, 48), (48, 32)), bytes_read=50_000)
+@pytest.mark.parametrize(("n_rows", "title"), [("1", "One row times"), ("5", "5 rows times")])
+def test_one_row_prints_a_line_a_shape(capsys, n_rows, title):
+    arguments = ["--repeats", "2", "--rows", n_rows]
+    status = one_row.main(arguments, shapes=((32, 48), (48, 32)), bytes_read=50_000)
     printed = capsys.readouterr().out
     assert status == 0
+    assert printed.startswith(title)
     assert "\n32 x 48 " in printed
     assert "\n48 x 32 " in printed
     assert "project/F.linear" in printed
