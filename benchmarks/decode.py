@@ -11,7 +11,8 @@ Greedy, 100 new tokens after a prompt of 5, everything in one process and in tur
 All hold the same random weights and must produce the same token ids after this prompt; otherwise
 the benchmark fails with a message. The clock goes around the whole call, with the prompt's pass and
 making the cache in it. The faster of the two transformers runs is the peer. Speed is new tokens a
-second, those of all prompts of a batch.
+second, those of all prompts of a batch. Last comes how near the core's decode steps are to the
+speed at which this machine reads memory (`benchmarks/reading.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from transformers import GPT2Config
 
 from attention_core import Transformer, stream, stream_batch
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio
+from benchmarks.reading import measure_reading, reading_line
 from benchmarks.timing import machine, table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -224,6 +226,10 @@ def main(
     )
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(report(runs))
+    core = core_from_reference(random_gpt2(config))
+    n_new = min(max_new_tokens, 20)  # longer runs would measure the same steps again
+    reading = measure_reading(core, prompt_ids, max_new_tokens=n_new, repeats=options.repeats)
+    print(reading_line(reading))
     return 0
 
 

@@ -9,8 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
-from benchmarks import busy_threads, decode, kv_cache, one_row, repaint
+from benchmarks import busy_threads, decode, kv_cache, one_row, reading, repaint
 from benchmarks.repaint import Control, Move, Row
+from pretrained.untrained import random_gpt2
+from pretrained.weights import core_from_reference
 
 PROMPT = (1, 5, 9)
 
@@ -34,6 +36,8 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     assert "core cached over core uncached: " in printed.out
     assert "target 3.4: " in printed.out
     assert "token ids identical in all runs" in printed.out
+    assert "\ncore cached reads " in printed.out
+    assert "target 0.8: " in printed.out
 
 
 def test_decode_measures_prefill_and_decode_apart(tiny):
@@ -54,6 +58,19 @@ def test_decode_counts_the_tokens_of_every_prompt_of_a_batch(tiny):
         "core batch 8 over core cached: 4.00 (4.00..4.00) times as fast; target 3.0: reached"
         in (decode.report(twice))
     )
+
+
+def test_a_decode_step_reads_every_weight_but_the_positions(tiny):
+    core = core_from_reference(random_gpt2(tiny))
+    layer = 12 * 32**2 + 13 * 32  # four matrices with biases, two norms
+    assert reading.step_bytes(core) == 4 * (2 * layer + 2 * 32 + 211 * 32)
+
+
+def test_reading_judges_known_rates():
+    line = reading.reading_line(reading.Reading([20e9, 21e9, 5e9], [25e9, 25e9, 25e9]))
+    assert "reads 20.0 (5.0..21.0) GB/s" in line
+    assert line.endswith("this machine 25.0 (25.0..25.0): 0.80 (0.20..0.84) of it; "
+                         "target 0.8: reached")  # fmt: skip
 
 
 def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatch):
