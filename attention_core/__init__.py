@@ -10,6 +10,7 @@ from attention_core.attend import (
     attention_weights,
     mask_scores,
 )
+from attention_core.batch.generation import generate_batch, stream_batch
 from attention_core.cache import KVCache
 from attention_core.costs.formulas import (
     cache_bytes,
@@ -69,6 +70,7 @@ __all__ = [
     "causal_mask",
     "forward_flops",
     "generate",
+    "generate_batch",
     "gpt2_config",
     "in_form",
     "kv_cache_bytes",
@@ -83,4 +85,5 @@ __all__ = [
     "simple_self_attention",
     "split_heads",
     "stream",
+    "stream_batch",
 ]

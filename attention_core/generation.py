@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ def stream(
     the cache can hold.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
-    _check(model.config, len(prompt), max_new_tokens, cache)
+    check_room(model.config, len(prompt), max_new_tokens, cache)
     run = _Run(model, cache, sampling or Sampling(), frozenset(stop_ids), hooks, record)
     return run.steps(prompt, max_new_tokens)
 
@@ -124,7 +124,8 @@ class _Run:
             first = end - 1 if cache is not None and end > n_prompt else 0
             n_new = end - first
             n_rows = end if cache is None else cache.n_keys(n_new)
-            logits, seconds, records = self._forward(sequence[:, first:end])
+            new, options = sequence[:, first:end], {"hooks": self.hooks, "record": self.record}
+            (logits,), seconds, records = timed_pass(self.model, new, cache=cache, **options)
             token_id = sample(logits, self.sampling, generator)
             sequence[0, end] = token_id
             yield Step(
@@ -142,23 +143,28 @@ class _Run:
             if token_id in self.stop_ids:
                 return
 
-    def _forward(self, new: Tensor) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
-        """Logits (V) of the last position, seconds of the model call alone, and its records."""
-        # inference mode must not leak to the consumer between two steps: hence not around the loop
-        with torch.inference_mode():
-            synchronize(new.device)
-            begin = time.perf_counter()
-            output = self.model(
-                new, cache=self.cache, last_only=True, hooks=self.hooks, record=self.record
-            )
-            synchronize(new.device)
-            seconds = time.perf_counter() - begin
-            return output.logits[0, -1].float().cpu(), seconds, output.records
+
+def timed_pass(
+    model: Transformer, new: Tensor, **options: Any
+) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
+    """Run new tokens (B, T), with the options of a forward pass, in inference mode.
+
+    Returns the last position's logits (B, V), float32 on the CPU, the model's seconds, the records.
+    """
+    # inference mode must not leak to the consumer between two steps: hence not around the loop
+    with torch.inference_mode():
+        synchronize(new.device)
+        begin = time.perf_counter()
+        output = model(new, last_only=True, **options)
+        synchronize(new.device)
+        seconds = time.perf_counter() - begin
+        return output.logits[:, -1].float().cpu(), seconds, output.records
 
 
-def _check(
-    config: TransformerConfig, n_prompt: int, max_new_tokens: int, cache: KVCache | None
+def check_room(
+    config: TransformerConfig, n_prompt: int, max_new_tokens: int, cache: KVCache | None = None
 ) -> None:
+    """Raises: ValueError, with the numbers, where a prompt and its new tokens have no room."""
     if config.output == "none":
         raise ValueError("this model has no output matrix: it cannot generate")
     require_int("max_new_tokens", max_new_tokens)

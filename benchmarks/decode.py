@@ -1,15 +1,18 @@
 """Decode speed at the GPT-2 124M shape, float32 on the CPU: `python -m benchmarks.decode`.
 
-Greedy, 100 new tokens after a prompt of 5, batch 1, everything in one process and in turns:
+Greedy, 100 new tokens after a prompt of 5, everything in one process and in turns:
 
     core cached            this core with a KVCache
+    core batch 8           the same for 8 prompts of unequal length at once, this one and 7 shorter
     core uncached          this core without one: every step runs the whole sequence again
     transformers sdpa      `generate` of transformers with its cache, its default attention
     transformers eager     the same with its plain attention
 
-All four hold the same random weights and must produce the same token ids; otherwise the benchmark
-fails with a message. The clock goes around the whole call, with the prompt's pass and making the
-cache in it. The faster of the two transformers runs is the peer.
+All hold the same random weights and must produce the same token ids after this prompt; otherwise
+the benchmark fails with a message. The clock goes around the whole call, with the prompt's pass and
+making the cache in it. The faster of the two transformers runs is the peer. Speed is new tokens a
+second, those of all prompts of a batch. Last comes how near the core's decode steps are to the
+speed at which this machine reads memory (`benchmarks/reading.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +27,9 @@ from typing import Any
 import torch
 from transformers import GPT2Config
 
-from attention_core import Transformer, stream
+from attention_core import Transformer, stream, stream_batch
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio
+from benchmarks.reading import measure_reading, reading_line
 from benchmarks.timing import machine, table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -33,23 +37,29 @@ from pretrained.weights import core_from_reference
 PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"
 TARGET_OVER_TRANSFORMERS = 1.3
 TARGET_OVER_UNCACHED = 3.4
-_CACHED, _UNCACHED = "core cached", "core uncached"
+TARGET_OF_BATCH = 3.0
+BATCH_SIZE = 8
+_CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
 _PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One generation: its tokens, its wall-clock seconds, and for the core the model calls'."""
+    """One generation: its tokens, its wall-clock seconds, and for the core the model calls'.
+
+    `token_ids` are those of the first of `n_prompts` that ran at once, all with as many new tokens.
+    """
 
     token_ids: list[int]
     seconds: float
     prefill_seconds: float | None = None
     decode_seconds: float | None = None
+    n_prompts: int = 1
 
     @property
     def tokens_per_second(self) -> float:
-        """New tokens by wall-clock time."""
-        return len(self.token_ids) / self.seconds
+        """New tokens, of all prompts, by wall-clock time."""
+        return self.n_prompts * len(self.token_ids) / self.seconds
 
 
 def core_run(
@@ -65,6 +75,22 @@ def core_run(
         seconds=seconds,
         prefill_seconds=steps[0].seconds,
         decode_seconds=sum(step.seconds for step in steps[1:]),
+    )
+
+
+def core_batch_run(core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
+    """Generate with the core for `BATCH_SIZE` prompts at once: `prompt_ids` and shorter ones."""
+    begin = time.perf_counter()
+    prompts = [prompt_ids[row % len(prompt_ids) :] for row in range(BATCH_SIZE)]
+    passes = list(stream_batch(core, prompts, max_new_tokens=max_new_tokens))
+    seconds = time.perf_counter() - begin
+    first = [steps[0] for steps in passes if steps[0] is not None]
+    return Run(
+        token_ids=[step.token_id for step in first],
+        seconds=seconds,
+        prefill_seconds=first[0].seconds,
+        decode_seconds=sum(step.seconds for step in first[1:]),
+        n_prompts=len(prompts),
     )
 
 
@@ -90,7 +116,7 @@ def transformers_run(
 def measure(
     config: GPT2Config, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
 ) -> dict[str, list[Run]]:
-    """The runs of all four, by name, after one warm-up each.
+    """The runs of all, by name, after one warm-up each.
 
     Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
     """
@@ -98,6 +124,7 @@ def measure(
     core = core_from_reference(reference)
     calls: dict[str, Callable[[], Run]] = {
         _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
+        _BATCH: lambda: core_batch_run(core, prompt_ids, max_new_tokens),
         _UNCACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=False),
     }
     for name, attention in _PEERS.items():
@@ -125,8 +152,8 @@ def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
 
 
 def report(runs: dict[str, list[Run]]) -> str:
-    """The table and the two ratios, as text."""
-    rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/token")]
+    """The table and the ratios, as text."""
+    rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/step")]
     for name, repeats in runs.items():
         rows.append(
             (
@@ -136,16 +163,17 @@ def report(runs: dict[str, list[Run]]) -> str:
                 *_phases(repeats),
             )
         )
-    seconds = {name: [run.seconds for run in repeats] for name, repeats in runs.items()}
-    peer = min(_PEERS, key=lambda name: Samples(tuple(seconds[name])).median)
+    speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
+    peer = max(_PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
     n_different = len(set(runs[_CACHED][0].token_ids))
     return "\n".join(
         [
             table(rows),
             "",
             f"token ids identical in all runs, {n_different} different ones",
-            _ratio_line(seconds, peer, TARGET_OVER_TRANSFORMERS),
-            _ratio_line(seconds, _UNCACHED, TARGET_OVER_UNCACHED),
+            _ratio_line(speeds, _CACHED, peer, TARGET_OVER_TRANSFORMERS),
+            _ratio_line(speeds, _CACHED, _UNCACHED, TARGET_OVER_UNCACHED),
+            _ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
         ]
     )
 
@@ -163,10 +191,10 @@ def _phases(repeats: list[Run]) -> tuple[str, str]:
     return f"{Samples(tuple(prefill)):.1f}", f"{Samples(tuple(decode)):.1f}"
 
 
-def _ratio_line(seconds: dict[str, list[float]], other: str, target: float) -> str:
-    ratio = paired_ratio(seconds[other], seconds[_CACHED])
+def _ratio_line(speeds: dict[str, list[float]], one: str, other: str, target: float) -> str:
+    ratio = paired_ratio(speeds[one], speeds[other])
     verdict = "reached" if ratio.median >= target else "not reached"
-    return f"{_CACHED} over {other}: {ratio:.2f} times as fast; target {target}: {verdict}"
+    return f"{one} over {other}: {ratio:.2f} times as fast; target {target}: {verdict}"
 
 
 def _samples(values: Iterable[float]) -> Samples:
@@ -193,11 +221,15 @@ def main(
         print(f"benchmarks.decode: {error}", file=sys.stderr)
         return 1
     print(
-        f"Greedy decoding, batch 1, {len(prompt_ids)} prompt + {max_new_tokens} new tokens, "
+        f"Greedy decoding, {len(prompt_ids)} prompt + {max_new_tokens} new tokens, "
         f"{config.n_layer} layers of width {config.n_embd}, random weights"
     )
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(report(runs))
+    core = core_from_reference(random_gpt2(config))
+    n_new = min(max_new_tokens, 20)  # longer runs would measure the same steps again
+    reading = measure_reading(core, prompt_ids, max_new_tokens=n_new, repeats=options.repeats)
+    print(reading_line(reading))
     return 0
 
 

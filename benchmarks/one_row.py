@@ -1,6 +1,7 @@
 """One row times a matrix, what a decode step is made of: `python -m benchmarks.one_row`.
 
-Its time is the time to read the weights once. Compared at the shapes of GPT-2 124M:
+With `--rows 8` it is that many rows, as in a decode step of 8 prompts. Its time is the time to read
+the weights once. Compared at the shapes of GPT-2 124M:
 
     project         attention_core.model.layers.project, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)
@@ -29,7 +30,7 @@ _BYTES_READ = 128_000_000
 
 
 def measure(
-    d_in: int, d_out: int, *, repeats: int, bytes_read: int = _BYTES_READ
+    d_in: int, d_out: int, *, repeats: int, bytes_read: int = _BYTES_READ, n_rows: int = 1
 ) -> dict[str, list[float]]:
     """Bytes of weights read in a second, by product, one number a repeat.
 
@@ -37,7 +38,7 @@ def measure(
     """
     n_copies = max(2, -(-bytes_read // (4 * d_in * d_out)))
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(1, d_in, generator=generator)
+    x = torch.randn(n_rows, d_in, generator=generator)
     wide = torch.randn(d_in, d_out, generator=generator)
     tall = wide.t().contiguous()  # (d_out, d_in)
     wides = [wide.clone() for _ in range(n_copies)]
@@ -83,12 +84,17 @@ def main(
     """Measure every shape and print the table; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_row")
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--rows", type=int, default=1)
     options = parser.parse_args(arguments)
+    if options.rows < 1:
+        parser.error(f"--rows must be at least 1, got {options.rows}")
     rows: list[tuple[str, ...]] = [
         ("d_in x d_out", "project", "F.linear", "x @ w", "project/F.linear", "project/(x @ w)")
     ]
     for d_in, d_out in shapes:
-        rates = measure(d_in, d_out, repeats=options.repeats, bytes_read=bytes_read)
+        rates = measure(
+            d_in, d_out, repeats=options.repeats, bytes_read=bytes_read, n_rows=options.rows
+        )
         rows.append(
             (
                 f"{d_in} x {d_out}",
@@ -97,7 +103,10 @@ def main(
                 f"{paired_ratio(rates['project'], rates['x @ w']):.2f}",
             )
         )
-    print("One row times a matrix: GB/s of weights read, and ratios (above 1: project is faster)")
+    rows_name = "One row" if options.rows == 1 else f"{options.rows} rows"
+    print(
+        f"{rows_name} times a matrix: GB/s of weights read, and ratios (above 1: project is faster)"
+    )
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(table(rows))
     return 0

@@ -45,6 +45,7 @@ def check_inputs(
     cache: KVCache | None = None,
     attention_mask: Tensor | None = None,
     segment_ids: Tensor | None = None,
+    positions: Tensor | None = None,
 ) -> None:
     """Check what a forward pass is given: ids (B, T), and attention_mask (B, all keys).
 
@@ -68,14 +69,18 @@ def check_inputs(
             f"attention_mask must be (batch, all keys) = ({batch_size}, {n_keys}), "
             f"got {tuple(attention_mask.shape)}"
         )
-    if segment_ids is not None:
-        if not config.n_segments:
-            raise ValueError("segment_ids do not fit a model without segments (n_segments is 0)")
-        _check_ids("segment_ids", segment_ids, config.n_segments, offset)
-        if segment_ids.shape != token_ids.shape:
+    if segment_ids is not None and not config.n_segments:
+        raise ValueError("segment_ids do not fit a model without segments (n_segments is 0)")
+    for name, ids, n_values in (
+        ("segment_ids", segment_ids, config.n_segments),
+        ("positions", positions, limit),
+    ):
+        if ids is None:
+            continue
+        _check_ids(name, ids, n_values, offset)
+        if ids.shape != token_ids.shape:
             raise ValueError(
-                f"segment_ids must be {tuple(token_ids.shape)} like token_ids, "
-                f"got {tuple(segment_ids.shape)}"
+                f"{name} must be {tuple(token_ids.shape)} like token_ids, got {tuple(ids.shape)}"
             )
 
 

@@ -24,21 +24,22 @@ def random_weights(*shape: int) -> Tensor:
     return weights if weights.is_meta else weights.normal_(std=0.02)
 
 
-_PARTS = 4  # parts of a sum that a one-row product on the CPU is split into
+_PARTS = 4  # parts of a sum that a product of few rows on the CPU is split into
+_FEW_ROWS = 16  # with more, a plain product is as fast
 
 
 def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x @ weight + bias`: (..., d_in) and (d_in, d_out) -> (..., d_out).
 
-    A decode step has one row, and its time is the time to read the weights. A plain product of one
-    row leaves half of a CPU's memory bandwidth unused; the same sum in parts, one for each thread,
-    does not (`python -m benchmarks.one_row` measures the difference).
+    A decode step has one row, or one for each prompt of a batch, and its time is the time to read
+    the weights. A plain product of so few rows leaves half of a CPU's memory bandwidth unused; the
+    same sum in parts, one for each thread, does not (`python -m benchmarks.one_row` measures it).
     """
     d_in, d_out = weight.shape
-    one_row = x.numel() == d_in and d_in % _PARTS == 0
-    if one_row and x.device.type == "cpu" and x.dtype == torch.float32:
-        rows = x.reshape(_PARTS, 1, d_in // _PARTS)
-        partial_sums = rows @ weight.view(_PARTS, d_in // _PARTS, d_out)  # (_PARTS, 1, d_out)
+    few_rows = x.numel() <= _FEW_ROWS * d_in and d_in % _PARTS == 0
+    if few_rows and x.device.type == "cpu" and x.dtype == torch.float32:
+        parts = x.reshape(-1, _PARTS, d_in // _PARTS).transpose(0, 1)  # (_PARTS, rows, ...)
+        partial_sums = parts @ weight.view(_PARTS, d_in // _PARTS, d_out)  # (_PARTS, rows, d_out)
         y = partial_sums.sum(dim=0).view(*x.shape[:-1], d_out)
         return y if bias is None else y + bias
     return nn.functional.linear(x, weight.t(), bias)

@@ -22,7 +22,7 @@ class EmbeddingParts:
     """
 
     token: Tensor  # (B, T, C)
-    position: Tensor | None  # (T, C)
+    position: Tensor | None  # (T, C), or (B, T, C) where every row has positions of its own
     segment: Tensor | None  # (C), or (B, T, C) with segment ids
     total: Tensor  # (B, T, C)
     entering: Tensor  # (B, T, C)

@@ -51,29 +51,27 @@ class Transformer(nn.Module):
         record: bool = False,
         attention_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
+        positions: Tensor | None = None,
         last_only: bool = False,
         hooks: Hooks = NO_HOOKS,
     ) -> TransformerOutput:
         """Run the new tokens, behind those in `cache` if there is one.
 
-        Shapes: token_ids and segment_ids (B, T); attention_mask (B, S), non-zero for a real token
-        (padding belongs on the right: positions count from the first column).
+        Shapes: token_ids, segment_ids, positions (B, T); attention_mask (B, S), 0 for padding.
+        Positions that are not given count from the first column: padding then belongs on the right.
         `record` keeps every tensor of every layer. `last_only` computes the logits of the last
         position alone, which is all that generation needs.
         Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
         """
         offset = cache.length if cache is not None else 0
-        check_inputs(self.config, token_ids, cache, attention_mask, segment_ids)
-        positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
+        check_inputs(self.config, token_ids, cache, attention_mask, segment_ids, positions)
+        if positions is None:
+            positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
         hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
-        return TransformerOutput(
-            logits=self._logits(hidden[:, -1:] if last_only else hidden),
-            hidden=hidden,
-            embedding=embedding if record else None,
-            layers=layers,
-        )
+        logits = self._logits(hidden[:, -1:] if last_only else hidden)
+        return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
         """Run the layers from `layer` on, on states that lie before it: (B, T, C) -> (B, T, C).
@@ -100,7 +98,7 @@ class Transformer(nn.Module):
         attention_mask: Tensor | None = None,
         hooks: Hooks = NO_HOOKS,
     ) -> Pass:
-        """What the layers need beside the states x (B, T, C) of tokens at positions (T,)."""
+        """What the layers need beside states x (B, T, C), of tokens at positions (T) or (B, T)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
         rotation = None
@@ -180,7 +178,7 @@ class Transformer(nn.Module):
     def embed(
         self, token_ids: Tensor, positions: Tensor | None, segment_ids: Tensor | None = None
     ) -> EmbeddingParts:
-        """What is added up to the input of layer 0: (B, T) and positions (T) -> (B, T, C) each.
+        """What is added up to the input of layer 0: (B, T), positions (T) or (B, T) -> (B, T, C).
 
         Without segment ids every token belongs to the first segment. Without positions no position
         vectors are added.

@@ -9,8 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
-from benchmarks import busy_threads, decode, kv_cache, one_row, repaint
+from benchmarks import busy_threads, decode, kv_cache, one_row, reading, repaint
 from benchmarks.repaint import Control, Move, Row
+from pretrained.untrained import random_gpt2
+from pretrained.weights import core_from_reference
 
 PROMPT = (1, 5, 9)
 
@@ -20,24 +22,55 @@ def tiny():
     return GPT2Config(vocab_size=211, n_positions=32, n_embd=32, n_layer=2, n_head=4)
 
 
-def test_decode_prints_the_table_and_both_ratios(tiny, capsys):
+def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     status = decode.main(["--repeats", "2"], config=tiny, prompt_ids=PROMPT, max_new_tokens=12)
     printed = capsys.readouterr()
     assert status == 0, printed.err
-    for name in ("core cached", "core uncached", "transformers sdpa", "transformers eager"):
-        assert f"\n{name} " in printed.out
+    for name in ("cached", "batch 8", "uncached"):
+        assert f"\ncore {name} " in printed.out
+    for name in ("sdpa", "eager"):
+        assert f"\ntransformers {name} " in printed.out
+    assert "core batch 8 over core cached: " in printed.out
+    assert "target 3.0: " in printed.out
     assert "target 1.3: " in printed.out
     assert "core cached over core uncached: " in printed.out
     assert "target 3.4: " in printed.out
     assert "token ids identical in all runs" in printed.out
+    assert "\ncore cached reads " in printed.out
+    assert "target 0.8: " in printed.out
 
 
 def test_decode_measures_prefill_and_decode_apart(tiny):
     runs = decode.measure(tiny, PROMPT, max_new_tokens=8, repeats=1)
-    for name in ("core cached", "core uncached"):
+    for name in ("core cached", "core batch 8", "core uncached"):
         [run] = runs[name]
         assert 0 < run.prefill_seconds + run.decode_seconds < run.seconds
     assert runs["transformers sdpa"][0].prefill_seconds is None
+
+
+def test_decode_counts_the_tokens_of_every_prompt_of_a_batch(tiny):
+    runs = decode.measure(tiny, PROMPT, max_new_tokens=9, repeats=1)
+    [run] = runs["core batch 8"]
+    assert run.tokens_per_second == pytest.approx(8 * 9 / run.seconds)
+    twice = {name: [decode.Run([*range(9)], 2.0)] for name in runs}
+    twice["core batch 8"] = [decode.Run([*range(9)], 4.0, n_prompts=8)]
+    assert (
+        "core batch 8 over core cached: 4.00 (4.00..4.00) times as fast; target 3.0: reached"
+        in (decode.report(twice))
+    )
+
+
+def test_a_decode_step_reads_every_weight_but_the_positions(tiny):
+    core = core_from_reference(random_gpt2(tiny))
+    layer = 12 * 32**2 + 13 * 32  # four matrices with biases, two norms
+    assert reading.step_bytes(core) == 4 * (2 * layer + 2 * 32 + 211 * 32)
+
+
+def test_reading_judges_known_rates():
+    line = reading.reading_line(reading.Reading([20e9, 21e9, 5e9], [25e9, 25e9, 25e9]))
+    assert "reads 20.0 (5.0..21.0) GB/s" in line
+    assert line.endswith("this machine 25.0 (25.0..25.0): 0.80 (0.20..0.84) of it; "
+                         "target 0.8: reached")  # fmt: skip
 
 
 def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatch):
@@ -114,10 +147,13 @@ def test_kv_cache_lengths(n_new, lengths):
     assert kv_cache.lengths_up_to(n_new) == lengths
 
 
-def test_one_row_prints_a_line_a_shape(capsys):
-    status = one_row.main(["--repeats", "2"], shapes=((32, 48), (48, 32)), bytes_read=50_000)
+@pytest.mark.parametrize(("n_rows", "title"), [("1", "One row times"), ("5", "5 rows times")])
+def test_one_row_prints_a_line_a_shape(capsys, n_rows, title):
+    arguments = ["--repeats", "2", "--rows", n_rows]
+    status = one_row.main(arguments, shapes=((32, 48), (48, 32)), bytes_read=50_000)
     printed = capsys.readouterr().out
     assert status == 0
+    assert printed.startswith(title)
     assert "\n32 x 48 " in printed
     assert "\n48 x 32 " in printed
     assert "project/F.linear" in printed

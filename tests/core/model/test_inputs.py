@@ -139,6 +139,38 @@ def test_segments_that_do_not_fit(name: str, segments: Tensor, message: str):
         build(name)(IDS, segment_ids=segments)
 
 
+PLACES = torch.arange(5)[None]
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        (PLACES - 1, "positions must be between 0 and 40, got -1 to 3"),
+        (PLACES + 37, "positions must be between 0 and 40, got 37 to 41"),
+        (PLACES.float(), "positions must be a tensor of whole numbers .*float32"),
+        (PLACES[:, 1:], r"positions must be \(1, 5\) like token_ids, got \(1, 4\)"),
+        (PLACES[0], r"positions must be \(batch, tokens\)"),
+        ([[0, 1, 2, 3, 4]], "positions must be a tensor of whole numbers .*list"),
+    ],
+)
+def test_positions_that_do_not_fit(places: Tensor, message: str):
+    with pytest.raises(ValueError, match=message):
+        build("gpt2")(IDS, positions=places)
+
+
+def test_positions_of_every_row_are_its_own():
+    """Learned ones are looked up; rotary ones act by their distances, which differ by row here."""
+    apart = torch.cat((PLACES, PLACES * 3 + 2))
+    for name in ("gpt2", "llama", "llama-tied"):
+        model = build(name)
+        both = model(IDS.expand(2, -1), positions=apart).logits
+        for row in range(2):
+            alone = model(IDS, positions=apart[row : row + 1]).logits
+            torch.testing.assert_close(both[row], alone[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(both[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
+        assert (both[1] - both[0]).abs().max() > 0.1
+
+
 @pytest.mark.parametrize("n_layers", [1, 2, 4])
 def test_a_cache_of_another_number_of_layers(n_layers: int):
     model = build("gpt2")

@@ -1,0 +1,190 @@
+"""Generation of several prompts at once, each as if it were alone, with a cache.
+
+Reading the weights takes most of a decode step's time, and a batch reads them once for all rows.
+Prompts of unequal length are padded on the left, so that the last column holds the last token of
+every row:
+
+    column      0  1  2  3  4 | 5  6
+    row 0       a  b  c  d  e | new tokens
+    row 1       -  -  -  f  g | new tokens
+
+Three things make a row what it would be alone. Its positions count from its own first token. No
+query sees a column of padding. And causality and windows, which compare columns, are not touched:
+two tokens of a row are as many columns apart as they are positions apart.
+
+Dimension letters: B batch (prompts), T new columns, S all columns, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from attention_core.cache import KVCache
+from attention_core.costs.formulas import forward_flops
+from attention_core.generation import Step, check_room, timed_pass
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.inputs import check_cache, prompt_ids
+from attention_core.model.transformer import Transformer
+from attention_core.sampling import Sampling, sample
+
+Value = TypeVar("Value")
+
+
+def stream_batch(
+    model: Transformer,
+    prompts: Sequence[Sequence[int] | Tensor],
+    *,
+    max_new_tokens: int | Sequence[int],
+    sampling: Sampling | Sequence[Sampling] | None = None,
+    stop_ids: Collection[int] = (),
+    hooks: Hooks = NO_HOOKS,
+) -> Iterator[tuple[Step | None, ...]]:
+    """Yield a tuple for each forward pass: the `Step` of every prompt, None once it has ended.
+
+    The tokens and the logits of a row are those of `stream` with a cache and this prompt alone, up
+    to the rounding of sums (`tests/core/batch` compares them at 1e-5). `max_new_tokens` and
+    `sampling` are one for all prompts or one for each; every prompt has a random generator of its
+    own. A prompt ends after its number of new tokens, or after a token in `stop_ids`; the others go
+    on, and its row runs along unseen until the last one has ended.
+
+    In a `Step`, `n_new`, `n_keys` and `cache_length` count the tokens of its row without padding;
+    `seconds` is the time of the whole pass, which all rows share; `flops` are those of its row,
+    with padding.
+    Raises: ValueError, before anything runs, for no prompts; for a prompt or a number of new tokens
+    that `stream` refuses; for a list that has not one value for each prompt; and where the longest
+    prompt and the most new tokens, which may belong to different rows, have no room in the context
+    side by side.
+    """
+    vocab_size = model.config.vocab_size
+    if isinstance(prompts, (str, bytes)) or not isinstance(prompts, Sequence):
+        raise ValueError(f"prompts must be a list or a tuple, got {type(prompts).__name__}")
+    if not prompts:
+        raise ValueError("a batch needs at least 1 prompt, got 0")
+    numbers = _one_each("max_new_tokens", max_new_tokens, len(prompts))
+    samplings = _one_each("sampling", Sampling() if sampling is None else sampling, len(prompts))
+    rows = []
+    for number, (token_ids, n_new, chosen) in enumerate(
+        zip(prompts, numbers, samplings, strict=True)
+    ):
+        try:
+            ids = prompt_ids(token_ids, vocab_size)
+            check_room(model.config, len(ids), n_new)
+        except ValueError as error:
+            raise ValueError(f"prompt {number}: {error}") from None
+        rows.append(_Row(ids, n_new, chosen, torch.Generator().manual_seed(chosen.seed)))
+    cache = model.new_cache(len(rows), _width(model, rows))
+    check_cache(model.config, cache)
+    return _passes(model, rows, cache, frozenset(stop_ids), hooks)
+
+
+def generate_batch(
+    model: Transformer,
+    prompts: Sequence[Sequence[int] | Tensor],
+    *,
+    max_new_tokens: int | Sequence[int],
+    sampling: Sampling | Sequence[Sampling] | None = None,
+    stop_ids: Collection[int] = (),
+    hooks: Hooks = NO_HOOKS,
+) -> list[list[int]]:
+    """The new token ids of every prompt, by draining `stream_batch` (same arguments and errors)."""
+    passes = stream_batch(
+        model,
+        prompts,
+        max_new_tokens=max_new_tokens,
+        sampling=sampling,
+        stop_ids=stop_ids,
+        hooks=hooks,
+    )
+    rows = zip(*passes, strict=True)
+    return [[step.token_id for step in row if step is not None] for row in rows]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One prompt of a batch, and how its tokens are chosen."""
+
+    prompt: list[int]
+    max_new_tokens: int
+    sampling: Sampling
+    generator: torch.Generator
+
+
+def _passes(
+    model: Transformer,
+    rows: Sequence[_Row],
+    cache: KVCache,
+    stop_ids: frozenset[int],
+    hooks: Hooks,
+) -> Iterator[tuple[Step | None, ...]]:
+    """Run all prompts, then one token of every row a pass, until the last row has ended."""
+    device = next(model.parameters()).device
+    longest = max(len(row.prompt) for row in rows)
+    padding = torch.tensor([longest - len(row.prompt) for row in rows])[:, None]  # (B, 1)
+    columns = torch.arange(cache.max_length)  # (S,)
+    real = (columns >= padding).to(device)  # (B, S)
+    positions = (columns - padding).clamp(min=0).to(device)  # (B, S); padding is at 0, unseen
+    new = torch.tensor([[0] * (longest - len(row.prompt)) + row.prompt for row in rows])  # (B, T)
+    equal = not padding.any()  # then nothing has to be hidden
+    running = [True] * len(rows)
+    for end in range(longest, cache.max_length + 1):
+        start = cache.length
+        flops = forward_flops(model.config, end - start, cache.n_keys(end - start))
+        logits, seconds, _ = timed_pass(
+            model,
+            new.to(device),
+            cache=cache,
+            positions=positions[:, start:end],
+            attention_mask=None if equal else real[:, :end],
+            hooks=hooks,
+        )
+        steps: list[Step | None] = [None] * len(rows)
+        for number, row in enumerate(rows):
+            if not running[number]:
+                continue
+            n_tokens = len(row.prompt) + end - longest
+            token_id = sample(logits[number], row.sampling, row.generator)
+            steps[number] = Step(
+                kind="decode" if start else "prefill",
+                token_id=token_id,
+                logprob=float(torch.log_softmax(logits[number], dim=-1)[token_id]),
+                seconds=seconds,
+                n_new=1 if start else n_tokens,
+                n_keys=n_tokens,
+                cache_length=n_tokens,
+                flops=flops,
+                logits=logits[number],
+            )
+            n_generated = end - longest + 1
+            running[number] = token_id not in stop_ids and n_generated < row.max_new_tokens
+        yield tuple(steps)
+        if not any(running):
+            return
+        # a row that has ended runs any token: nobody looks at it
+        new = torch.tensor([[0 if step is None else step.token_id] for step in steps])
+
+
+def _width(model: Transformer, rows: Sequence[_Row]) -> int:
+    """How many columns the batch needs: the last new token is never run itself."""
+    longest = max(len(row.prompt) for row in rows)
+    most = max(row.max_new_tokens for row in rows)
+    width, limit = longest + most - 1, model.config.context_length
+    if width > limit:
+        raise ValueError(
+            f"the longest prompt has {longest} tokens and the most new ones are {most}: side by "
+            f"side they need {width} columns, but the context holds {limit}"
+        )
+    return width
+
+
+def _one_each(name: str, value: Value | Sequence[Value], n_prompts: int) -> Sequence[Value]:
+    """A value for every prompt, from one for all or from as many as there are prompts."""
+    if not isinstance(value, Sequence):
+        return [value] * n_prompts
+    if len(value) != n_prompts:
+        raise ValueError(f"{n_prompts} prompts need as many {name}, got {len(value)}")
+    return value

@@ -1,0 +1,203 @@
+"""Several prompts at once against each of them alone, and against transformers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import GPT2Config
+
+from attention_core import (
+    Hooks,
+    Sampling,
+    Step,
+    Transformer,
+    generate,
+    generate_batch,
+    stream,
+    stream_batch,
+)
+from pretrained.untrained import random_gpt2
+from pretrained.weights import core_from_reference
+from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.tiny_models import TINY, build
+
+PROMPTS = [[3, 1, 4, 1, 5, 9, 2], [6], [5, 3, 5, 8], [9, 7, 9, 3, 2, 3, 8]]
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+CONFIGS = {
+    "learned positions": TINY["gpt2"],
+    "learned positions, a window": replace(TINY["gpt2"], window=3),
+    "rotary, grouped heads": TINY["llama"],
+    # the ring is full after the longest prompt, between them, and while tokens are new
+    "rotary, grouped heads, a window of 2": replace(TINY["llama"], window=2),
+    "rotary, grouped heads, a window of 5": replace(TINY["llama"], window=5),
+    "rotary, one key head, a window of 10": replace(TINY["llama-tied"], window=10),
+    "latent": LATENT["expanded"],
+    "latent, absorbed, a window": replace(LATENT["absorbed"], window=4),
+}
+
+
+def alone(model: Transformer, prompt: list[int], n_new: int, sampling: Sampling) -> list[Step]:
+    cache = model.new_cache(1, len(prompt) + n_new)
+    return list(stream(model, prompt, max_new_tokens=n_new, cache=cache, sampling=sampling))
+
+
+def rows_of(passes: Iterator[tuple[Step | None, ...]]) -> list[list[Step]]:
+    """The steps of every row, which has no more of them once it has none."""
+    rows = [list(row) for row in zip(*passes, strict=True)]
+    for row in rows:
+        assert None not in row[: len(row) - row.count(None)]
+    return [[step for step in row if step is not None] for row in rows]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_row_is_what_it_is_alone(name: str, sampled: bool, device: str):
+    """Tokens, logits and counts; every row has its own seed and number of new tokens."""
+    model = enlarged(CONFIGS[name]).to(device)
+    numbers = [9, 16, 1, 12]
+    samplings = [
+        Sampling(temperature=1.5, top_p=0.97, seed=31 + row) if sampled else Sampling()
+        for row in range(len(PROMPTS))
+    ]
+    rows = rows_of(stream_batch(model, PROMPTS, max_new_tokens=numbers, sampling=samplings))
+    assert len({tuple(step.token_id for step in row) for row in rows}) == len(rows)
+    for row, prompt, n_new, sampling in zip(rows, PROMPTS, numbers, samplings, strict=True):
+        steps = alone(model, prompt, n_new, sampling)
+        assert [step.token_id for step in row] == [step.token_id for step in steps]
+        for ours, expected in zip(row, steps, strict=True):
+            assert_close(ours.logits, expected.logits, atol=1e-5, rtol=1e-5)
+            assert ours.logprob == pytest.approx(expected.logprob, abs=1e-4)
+            for field in ("kind", "n_new", "n_keys", "cache_length"):
+                assert getattr(ours, field) == getattr(expected, field), field
+
+
+def test_every_pass_is_shared(decoder: Transformer):
+    """One pass a token, whatever the number of prompts, and a row that has ended is None."""
+    calls: list[int] = []
+    passes = list(
+        stream_batch(
+            decoder, PROMPTS, max_new_tokens=[2, 5, 1, 2], hooks=Hooks(before_layer=calls.append)
+        )
+    )
+    assert calls == [*range(decoder.config.n_layers)] * 5
+    running = [[step is not None for step in steps] for steps in passes]
+    assert running == [[True] * 4, [True, True, False, True], *[[False, True, False, False]] * 3]
+    seconds = {step.seconds for step in passes[0] if step is not None}
+    assert len(seconds) == 1
+    assert seconds.pop() > 0
+    prefill, decode = passes[0][1], passes[1][1]
+    assert prefill is not None
+    assert decode is not None
+    assert prefill.flops > decode.flops > 0
+
+
+def test_a_row_ends_at_its_stop_token_and_the_others_go_on(decoder: Transformer):
+    samplings = [Sampling(temperature=3.0, seed=seed) for seed in range(len(PROMPTS))]
+    free = generate_batch(decoder, PROMPTS, max_new_tokens=11, sampling=samplings)
+    stop = free[0][4]
+    expected = [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in free]
+    assert len(expected[0]) <= 5 < max(len(ids) for ids in expected)
+    stopped = generate_batch(
+        decoder, PROMPTS, max_new_tokens=11, sampling=samplings, stop_ids={stop}
+    )
+    assert stopped == expected
+
+
+def test_generation_ends_with_the_last_row(decoder: Transformer):
+    """No pass runs after every row has met a stop token."""
+    free = generate_batch(decoder, PROMPTS, max_new_tokens=3)
+    stops = {ids[0] for ids in free}
+    [steps] = stream_batch(decoder, PROMPTS, max_new_tokens=3, stop_ids=stops)
+    assert [step.token_id for step in steps if step is not None] == [ids[0] for ids in free]
+
+
+def test_one_prompt_and_equal_lengths(decoder: Transformer):
+    for prompts in ([PROMPTS[2]], [PROMPTS[0], PROMPTS[3], PROMPTS[0]]):
+        expected = [generate(decoder, prompt, max_new_tokens=6) for prompt in prompts]
+        assert generate_batch(decoder, prompts, max_new_tokens=6) == expected
+        tensors = tuple(torch.tensor([prompt]) for prompt in prompts)
+        assert generate_batch(decoder, tensors, max_new_tokens=6) == expected
+
+
+def test_the_last_position_of_the_context_is_used(decoder: Transformer):
+    """The longest row fills the context to its end."""
+    n_new = decoder.config.context_length - len(PROMPTS[0]) + 1
+    expected = [generate(decoder, prompt, max_new_tokens=n_new) for prompt in PROMPTS[:2]]
+    assert generate_batch(decoder, PROMPTS[:2], max_new_tokens=n_new) == expected
+
+
+def test_the_seed_of_one_sampling_is_that_of_every_row(decoder: Transformer):
+    sampling = Sampling(temperature=2.0, seed=5)
+    expected = [
+        generate(decoder, prompt, max_new_tokens=8, sampling=sampling) for prompt in PROMPTS
+    ]
+    assert generate_batch(decoder, PROMPTS, max_new_tokens=8, sampling=sampling) == expected
+
+
+def test_the_tokens_of_transformers_with_padding_on_the_left():
+    sizes = dict(vocab_size=97, n_positions=39, n_embd=28, n_layer=3, n_head=4, n_inner=50)
+    reference = random_gpt2(
+        GPT2Config(**sizes, initializer_range=0.06, bos_token_id=None, eos_token_id=None)
+    )
+    core, n_new = core_from_reference(reference), 13
+    longest = max(map(len, PROMPTS))
+    padded = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in PROMPTS])
+    real = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in PROMPTS])
+    output = reference.generate(
+        padded,
+        attention_mask=real,
+        max_new_tokens=n_new,
+        do_sample=False,
+        pad_token_id=0,
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    rows = rows_of(stream_batch(core, PROMPTS, max_new_tokens=n_new))
+    expected = output.sequences[:, longest:].tolist()
+    assert [[step.token_id for step in row] for row in rows] == expected
+    assert min(len(set(row)) for row in expected) >= 3  # or little is compared
+    ours = torch.stack([torch.stack([step.logits for step in row]) for row in rows])
+    assert_close(ours, torch.stack(output.logits, dim=1), atol=1e-5, rtol=1e-5)
+
+
+def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
+    for _ in stream_batch(decoder, PROMPTS, max_new_tokens=2):
+        assert not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize(
+    ("prompts", "arguments", "message"),
+    [
+        ([], {}, "at least 1 prompt, got 0"),
+        ("words", {}, "prompts must be a list or a tuple, got str"),
+        (torch.ones(2, 3, dtype=torch.long), {}, "must be a list or a tuple, got Tensor"),
+        ([[3], []], {}, "prompt 1: the prompt has no tokens"),
+        ([[3], [4, 83]], {}, "prompt 1: a token id must be at most 82, got 83"),
+        ([3, 4], {}, "prompt 0: a prompt must be a list, .* got int"),
+        ([[3], [4]], {"max_new_tokens": 0}, "prompt 0: max_new_tokens must be at least 1, got 0"),
+        ([[3], [4]], {"max_new_tokens": [2, True]}, "prompt 1: .* whole number, got True"),
+        ([[3], [4]], {"max_new_tokens": [2]}, "2 prompts need as many max_new_tokens, got 1"),
+        ([[3], [4]], {"sampling": [Sampling()] * 3}, "2 prompts need as many sampling, got 3"),
+        ([[3], [4]], {"sampling": []}, "2 prompts need as many sampling, got 0"),
+        ([[3], [4] * 39], {"max_new_tokens": 4}, r"prompt 1: .* need 42 .* context holds 41"),
+        (
+            [[3], [4] * 40],
+            {"max_new_tokens": [3, 1]},
+            "longest prompt has 40 .* new ones are 3: .* need 42 columns, but .* holds 41",
+        ),
+    ],
+)
+def test_arguments_are_checked_before_anything_runs(prompts, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        stream_batch(build("gpt2"), prompts, **{"max_new_tokens": 2} | arguments)
+
+
+def test_models_that_cannot_generate():
+    with pytest.raises(ValueError, match="cannot generate"):
+        stream_batch(build("bert"), PROMPTS, max_new_tokens=1)
+    both_ways = Transformer(replace(TINY["bert"], output="tied"))
+    with pytest.raises(ValueError, match="bidirectional model cannot use a cache"):
+        stream_batch(both_ways, PROMPTS, max_new_tokens=1)
