@@ -27,7 +27,8 @@ COPY . .
 USER lab
 
 EXPOSE 8501
-# In Python, for the slim image has no curl; without proxies, for the address is local.
+# In Python, for the slim image has no curl; without proxies, for the address is local. Streamlit's
+# own address and not /healthz: it also fails when Streamlit takes no visitors any more.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener as b; b(ProxyHandler({})).open('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
 CMD ["streamlit", "run", "app.py", "--server.address=0.0.0.0", "--server.port=8501"]

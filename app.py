@@ -1,6 +1,7 @@
 """The site: `streamlit run app.py`. The frame, `ui/frame/frame.py`, and what goes out around it.
 
 Every answer has security headers, and every document that a browser opens has our style sheet.
+Whoever runs the site asks /healthz, /readyz and /metrics (`serving/status.py`).
 
 The frame is a script of its own, in a folder without `pages/`: beside the main script Streamlit
 takes a folder of that name for its older kind of multipage app, and the first deep link after a
@@ -17,9 +18,11 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime import memory_media_file_storage
 
+from serving import log, metrics, status
 from serving.limits import SWITCH_SECONDS
 from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer
+from ui.frame.sections import ICONS
 from ui.frame.security_headers import SecurityHeaders
 
 # GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
@@ -27,8 +30,16 @@ from ui.frame.security_headers import SecurityHeaders
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 sys.setswitchinterval(SWITCH_SECONDS)
 
+log.start()
+metrics.know_pages(folder.rpartition("/")[2].replace("_", "-") for folder in ICONS)
+
 FRAME = Path(__file__).parent / "ui" / "frame" / "frame.py"
 
 # Streamlit has no option for where files are kept: it looks for this name when the site starts.
 memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
-app = st.App(FRAME, middleware=[Middleware(SecurityHeaders), Middleware(FirstAnswer)])
+app = st.App(
+    FRAME,
+    routes=status.routes("ui.charts.show"),  # for whoever runs the site
+    middleware=[Middleware(SecurityHeaders), Middleware(FirstAnswer), Middleware(status.Watched)],
+    on_script_error=metrics.error_in_script,
+)

@@ -61,6 +61,14 @@ class Total:
         with self.changed:
             return sum(int(cache.currsize) for cache in self._caches)
 
+    def by_name(self) -> dict[str, int]:
+        """Bytes of the values of each kept function, by its name with its module's before it."""
+        sizes: dict[str, int] = {}
+        with self.changed:
+            for cache in self._caches:
+                sizes[cache.name] = sizes.get(cache.name, 0) + int(cache.currsize)
+        return sizes
+
     def make_room(self, newest: int) -> None:
         """Forget values until the bound holds: the longest unused first, models last.
 
@@ -75,10 +83,16 @@ class _Cache(LRUCache[Hashable, Any]):
     """The values of one function, and when each was last used by the clock of all caches."""
 
     def __init__(
-        self, max_bytes: int, size: Callable[[Any], int], total: Total, *, last_to_go: bool
+        self,
+        max_bytes: int,
+        size: Callable[[Any], int],
+        total: Total,
+        *,
+        last_to_go: bool,
+        name: str = "",
     ) -> None:
         super().__init__(max_bytes, getsizeof=size)
-        self.total, self.last_to_go = total, last_to_go
+        self.total, self.last_to_go, self.name = total, last_to_go, name
         self.last_used: dict[Hashable, int] = {}  # in the order of use
         total.add(self)
 
@@ -155,6 +169,12 @@ class Kept(Generic[P, Value]):
         with self._changed:
             return int(self._cache.currsize)
 
+    @property
+    def n_kept(self) -> int:
+        """How many values are kept now."""
+        with self._changed:
+            return len(self._cache)
+
     def clear(self) -> None:
         """Forget every value."""
         with self._changed:
@@ -193,7 +213,9 @@ def kept(
     bound = min(max_bytes, int(total.max_bytes * (LAST_TO_GO_SHARE if last_to_go else 1)))
 
     def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
-        return Kept(make, _Cache(bound, size or size_of, total, last_to_go=last_to_go), key)
+        name = f"{make.__module__}.{make.__qualname__}"
+        cache = _Cache(bound, size or size_of, total, last_to_go=last_to_go, name=name)
+        return Kept(make, cache, key)
 
     return decorate
 
@@ -201,6 +223,11 @@ def kept(
 def nbytes() -> int:
     """Bytes of all values that are kept now, by all functions."""
     return _total.nbytes
+
+
+def nbytes_by_name() -> dict[str, int]:
+    """The same for each function, by the function's name with its module's before it."""
+    return _total.by_name()
 
 
 def size_of(value: object) -> int:

@@ -9,12 +9,13 @@ watches any more stops by itself. Nothing here touches Streamlit.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
 from typing import Literal
 
-from serving import models
+from serving import metrics, models
 from serving.limits import MAX_WAITING_JOBS, OverLimit
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
@@ -39,6 +40,8 @@ class Work:
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
+        self.queued = self._begun
+        self._stopped = math.inf  # when it was told to stop
 
     def work(self) -> None:
         """Do it; called on the worker's thread. Calls `check_stop` now and then."""
@@ -58,6 +61,7 @@ class Work:
 
         For the visitor it is over at once; the worker may first finish loading a model.
         """
+        self._stopped = min(self._stopped, time.monotonic())
         self._stop.set()
         if self.state in ("waiting", "running"):
             self.state = "stopped"
@@ -65,10 +69,15 @@ class Work:
     @property
     def abandoned(self) -> bool:
         """Whether it was stopped, or nobody has looked for a while."""
+        return self._stop.is_set() or self.overdue > 0
+
+    @property
+    def overdue(self) -> float:
+        """For how many seconds it has been abandoned; 0 if it is not."""
         now = time.monotonic()
         old = now - self._begun > HIDDEN_AFTER_SECONDS
         patience = HIDDEN_UNWATCHED_SECONDS if old else UNWATCHED_SECONDS
-        return self._stop.is_set() or now - self._seen > patience
+        return max(0.0, now - self._seen - patience, now - self._stopped)
 
     def check_stop(self, _: int = 0) -> None:
         """Raise Stopped if the job is abandoned; the hook `before_layer` of a forward pass."""
@@ -85,9 +94,13 @@ class Work:
         except Stopped:
             self.state = "stopped"
         except models.LOAD_ERRORS as error:
+            metrics.error(error, "job")
             self.error, self.state = str(error), "failed"
-        except Exception:  # a visitor sees that it failed, the log sees why, the queue goes on
+        except (
+            Exception
+        ) as error:  # a visitor sees that it failed, the log sees why, the queue goes on
             logging.getLogger(__name__).exception("a job failed")
+            metrics.error(error, "job")
             self.error, self.state = (
                 "The model failed on this text; see the server log.",
                 "failed",
@@ -99,7 +112,8 @@ class Work:
 class JobQueue:
     """First come, first served: one job runs, the others wait and see their place."""
 
-    def __init__(self, max_waiting: int = MAX_WAITING_JOBS) -> None:
+    def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:
+        self.name = name  # in what is counted
         self._max_waiting = max_waiting
         self._waiting: deque[Work] = deque()
         self._running: Work | None = None
@@ -122,6 +136,7 @@ class JobQueue:
             if instead_of is not None:
                 instead_of.stop()
                 self._drop_abandoned()
+            job.queued = time.monotonic()
             self._waiting.append(job)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
@@ -142,7 +157,30 @@ class JobQueue:
         for job in [job for job in self._waiting if job.abandoned]:
             self._waiting.remove(job)
             job.stop()  # even if somebody looks again just now
-            job.run()  # ends at once, as stopped
+            self._run(job)  # ends at once, as stopped
+
+    @property
+    def length(self) -> int:
+        """How many jobs wait; the one that runs is not among them."""
+        with self._changed:
+            return len(self._waiting)
+
+    @property
+    def stuck_seconds(self) -> float:
+        """For how long the running job has gone on after it was abandoned; 0 if all is well.
+
+        Infinite where jobs wait for a worker that has died.
+        """
+        with self._changed:
+            if self._waiting and not (self._worker and self._worker.is_alive()):
+                return math.inf
+            return self._running.overdue if self._running is not None else 0.0
+
+    def _run(self, job: Work) -> None:
+        begin = time.monotonic()
+        metrics.waited(self.name, begin - job.queued)
+        job.run()
+        metrics.job_ended(self.name, job.state, time.monotonic() - begin)
 
     def _work(self) -> None:
         while True:
@@ -150,4 +188,4 @@ class JobQueue:
                 self._running = None
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._running = job = self._waiting.popleft()
-            job.run()
+            self._run(job)

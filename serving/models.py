@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +14,7 @@ import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained
 from pretrained.hub import downloads
 from pretrained.sources import Source
+from serving import log, metrics
 from serving.cache import kept
 from serving.limits import MODEL_CACHE_BYTES
 
@@ -86,7 +88,13 @@ def get(name: str) -> Pretrained:
 @kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True)
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again."""
-    model = pretrained.load(where[0])
+    begin = time.perf_counter()
+    try:
+        model = pretrained.load(where[0])
+    except Exception as error:
+        metrics.error(error, "model")
+        raise
+    log.event("model loaded", milliseconds=metrics.milliseconds(time.perf_counter() - begin))
     # what was just loaded stays: the garbage collector need not walk it again and again
     gc.collect()
     gc.freeze()
@@ -111,12 +119,14 @@ def spec(name: str) -> ModelSpec:
     return {entry.spec.name: entry.spec for entry in ready()}[name]
 
 
-def load_preferred() -> None:
+def load_preferred() -> list[str]:
     """Load the models that pages show first, so that they open at once.
 
+    Returns the roles whose model is here and could not be loaded.
     Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
     """
     downloads.prefetch()
+    failed = []
     for role in ("encoder", "decoder"):
         name = preferred(role)
         if name is None:
@@ -125,3 +135,5 @@ def load_preferred() -> None:
             get(name)
         except LOAD_ERRORS:  # a page that needs it says so; the other model is loaded all the same
             logging.getLogger(__name__).exception("could not load %s", name)
+            failed.append(role)
+    return failed

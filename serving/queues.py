@@ -7,5 +7,5 @@ inside a turn, so that the time spent waiting for the other is in no measured ti
 
 from serving.jobs import JobQueue
 
-GENERATIONS = JobQueue()
-MEASUREMENTS = JobQueue()
+GENERATIONS = JobQueue(name="generations")
+MEASUREMENTS = JobQueue(name="measurements")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
+from serving import metrics
+
 if TYPE_CHECKING:
     from attention_core import Step
 
@@ -28,5 +30,6 @@ class StepTime:
 
     @classmethod
     def of(cls, step: Step) -> StepTime:
-        """What is kept of a step."""
+        """What is kept of a step; it counts as a generated token (`serving.metrics`)."""
+        metrics.generated(step.seconds, cached=step.cache_length > 0)
         return cls(**{field.name: getattr(step, field.name) for field in fields(cls)})

@@ -8,15 +8,19 @@ of them; a plain lock would let that work take it again and again while others w
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from serving import metrics
+
 Item = TypeVar("Item")
 
 _order: deque[threading.Lock] = deque()  # whose turn it is, then those who wait
 _changing = threading.Lock()
+_begun = 0.0  # when the present turn began, on the monotonic clock
 
 
 @contextmanager
@@ -24,24 +28,39 @@ def turn() -> Iterator[None]:
     """Wait for all who asked before, then hold the turn. Not reentrant."""
     mine = threading.Lock()
     mine.acquire()
+    asked = time.monotonic()
     with _changing:
         _order.append(mine)
         if len(_order) == 1:
-            mine.release()
+            _begin()
     mine.acquire()
+    metrics.waited("turns", time.monotonic() - asked)
     try:
         yield
     finally:
         with _changing:
             _order.popleft()
             if _order:
-                _order[0].release()
+                _begin()
+
+
+def _begin() -> None:
+    """Let the first in line go on; called by whoever holds `_changing`."""
+    global _begun
+    _begun = time.monotonic()
+    _order[0].release()
 
 
 def in_line() -> int:
     """How many have asked for a turn and not given it back, the one that holds it included."""
     with _changing:
         return len(_order)
+
+
+def held_seconds() -> float:
+    """For how long the present turn has been held; 0 if nobody holds one."""
+    with _changing:
+        return time.monotonic() - _begun if _order else 0.0
 
 
 def each(items: Iterable[Item]) -> Iterator[Item]:

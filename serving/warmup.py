@@ -16,6 +16,7 @@ _importing = threading.Lock()
 _needed = threading.Event()  # a page needs the core: nobody waits any longer
 _starting = threading.Lock()
 _threads: list[threading.Thread] = []  # the warm-up, once it has begun
+_failed: list[str] | None = None  # the roles without their model; None before it has ended
 
 
 def import_core() -> None:
@@ -46,9 +47,27 @@ def start(*modules: str) -> threading.Thread | None:
         return _threads[0]
 
 
+def lacking(*modules: str) -> str | None:
+    """What the first visitor would wait for or miss, as a sentence; None if it is all there.
+
+    Starts the warm-up, as `start` does: whoever asks would send no visitor before it has ended.
+    Without one (ATTENTION_LAB_WARMUP=off) a page loads what it needs, and nothing is lacking.
+    """
+    thread = start(*modules)
+    if thread is None:
+        return None
+    running = thread.is_alive()  # read first: what it found is there once it has ended
+    if _failed is None:
+        return "The first models are loading." if running else "The warm-up failed; see the log."
+    if _failed:
+        return f"The {' and the '.join(_failed)} could not be loaded; see the log."
+    return None
+
+
 def _warm_up(*modules: str) -> None:
+    global _failed
     _needed.wait(AFTER_SECONDS)
     import_core()
     for module in modules:
         importlib.import_module(module)
-    models.load_preferred()
+    _failed = models.load_preferred()

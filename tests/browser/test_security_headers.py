@@ -10,7 +10,7 @@ from tests.helpers.browser import click
 from ui.frame.security_headers import HEADERS
 
 
-@pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health"])
+@pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health", "/healthz", "/metrics"])
 def test_every_answer_carries_the_headers(site: Site, path: str):
     with urllib.request.urlopen(site.url + path, timeout=10) as response:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import models, warmup
+from serving import metrics, models, warmup
 from ui.canvas.component import about
 from ui.frame import next_page, sections
 from ui.widgets.visit import current as visit
@@ -23,7 +23,7 @@ about().clear()  # what the page before showed
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:
-    with models.one_look():
+    with models.one_look(), metrics.page_run(current.url_path):
         current.run()
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

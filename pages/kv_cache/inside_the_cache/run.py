@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import models, token_text, turns
+from serving import metrics, models, token_text, turns
 from serving.cache import kept
 from serving.limits import (
     INSIDE_CACHE_BYTES,
@@ -123,16 +123,15 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
     cache = RecordingCache.for_model(model.core, len(ids) + n_new - 1, keep_all=True)
     steps = []
     begin = time.perf_counter()
-    for step in turns.each(
-        observe(
-            model.core,
-            ids,
-            cache,
-            max_new_tokens=n_new,
-            stop_ids=model.tokenizer.end_ids,
-            hooks=Hooks(before_layer=reporter.layer),
-        )
-    ):
+    observed = observe(
+        model.core,
+        ids,
+        cache,
+        max_new_tokens=n_new,
+        stop_ids=model.tokenizer.end_ids,
+        hooks=Hooks(before_layer=reporter.layer),
+    )
+    for step in metrics.counted(turns.each(observed)):
         steps.append(step)
         reporter.unit()
     seconds = time.perf_counter() - begin

@@ -116,14 +116,16 @@ class RecordingCache(KVCache):
 class CacheStep:
     """One generated token, with the cache and without it.
 
-    token_id: chosen with the cache, likeliest first. uncached_token_id: what a pass over the whole
-    text without a cache chooses. difference: between the logits of the two, largest absolute.
+    token_id: chosen with the cache, likeliest first. seconds: of that pass, the model call alone.
+    uncached_token_id: what a pass over the whole text without a cache chooses. difference: between
+    the logits of the two, largest absolute.
     nbytes, nbytes_used: of the cache after the pass. uncached_rows: tokens that the pass without a
     cache runs. logits: (V), float32, of the pass without a cache.
     """
 
     kind: Literal["prefill", "decode"]
     token_id: int
+    seconds: float
     access: Access
     nbytes: int
     nbytes_used: int
@@ -162,6 +164,7 @@ def observe(
         yield CacheStep(
             kind=step.kind,
             token_id=step.token_id,
+            seconds=step.seconds,
             access=cache.accesses[-1],
             nbytes=cache.nbytes,
             nbytes_used=cache.nbytes_used,

@@ -1,0 +1,124 @@
+"""What is counted: by the names of pages and queues alone, and exactly, with many threads."""
+
+import threading
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from streamlit.testing.v1 import AppTest
+
+from serving import metrics, turns
+from serving.jobs import JobQueue, Work
+from serving.step_times import StepTime
+from tests.helpers.apptest import FRAME, open_page
+from tests.helpers.counts import counted
+from tests.helpers.jobs import finish
+
+HOSTILE = 'x"} 1\n<script>alert(1)</script>'
+
+
+class Failing(Work):
+    """A job that fails with a visitor's text in its error."""
+
+    def work(self) -> None:
+        raise ZeroDivisionError(HOSTILE)
+
+
+@pytest.fixture(autouse=True)
+def _pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+    monkeypatch.setattr(metrics, "_pages", frozenset({"home", "heads", "calculator"}))
+
+
+def test_only_pages_of_the_table_of_contents_have_a_name():
+    names = [metrics.page_name(address) for address in ("", "heads", HOSTILE, "Heads", "heads/")]
+    assert names == ["home", "heads", "other", "other", "other"]
+
+
+def test_no_text_becomes_a_label():
+    before = counted("page_run_seconds_count", page="other")
+    with metrics.page_run(HOSTILE):
+        pass
+    finish_failing(JobQueue(name="hostile"))
+    text = generate_latest(metrics.REGISTRY).decode()
+    assert counted("page_run_seconds_count", page="other") == before + 1
+    assert "alert" not in text
+    list(text_string_to_metric_families(text))  # the parser of Prometheus raises for what is none
+
+
+def finish_failing(queue: JobQueue) -> Failing:
+    job = Failing()
+    queue.put(job)
+    return finish(job)
+
+
+def test_a_run_of_a_page_is_counted_through_the_frame():
+    before = counted("page_run_seconds_count", page="calculator")
+    open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/kv_cache/calculator/page.py")
+    assert counted("page_run_seconds_count", page="calculator") == before + 1
+
+
+def test_a_page_that_fails_is_timed_and_its_error_goes_on():
+    before = counted("page_run_seconds_count", page="heads")
+    with pytest.raises(ZeroDivisionError, match="by text"), metrics.page_run("heads"):
+        raise ZeroDivisionError("by text")
+    assert counted("page_run_seconds_count", page="heads") == before + 1
+
+
+def test_threads_lose_no_count():
+    before = counted("page_run_seconds_count", page="heads")
+    together = threading.Barrier(7)
+
+    def visit() -> None:
+        together.wait()
+        for _ in range(300):
+            with metrics.page_run("heads"), metrics.visit():
+                pass
+
+    threads = [threading.Thread(target=visit) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    together.wait()
+    generate_latest(metrics.REGISTRY)  # whoever reads meanwhile disturbs nobody
+    for thread in threads:
+        thread.join()
+    assert counted("page_run_seconds_count", page="heads") == before + 6 * 300
+    assert counted("open_visits") == 0
+
+
+def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
+    queue = JobQueue(name="tried")
+    errors = {"kind": "ZeroDivisionError", "ended": "job"}
+    before = counted("errors_total", **errors)
+    assert finish_failing(queue).state == "failed"
+    finish_failing(queue)  # the worker takes it when it has counted the first
+    assert counted("errors_total", **errors) == before + 2
+    assert counted("jobs_total", queue="tried", state="failed") in (1, 2)
+    assert counted("waiting_seconds_count", queue="tried") == 2
+
+
+def test_whoever_waits_for_a_turn_is_counted():
+    before = counted("waiting_seconds_count", queue="turns")
+    assert list(turns.each(range(3))) == [0, 1, 2]
+    # a fourth turn finds that there is nothing more
+    assert counted("waiting_seconds_count", queue="turns") == before + 4
+
+
+def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():
+    names = ("generated_tokens_total", "generation_seconds_total")
+    before = {
+        (name, cache): counted(name, cache=cache) for name in names for cache in ("with", "without")
+    }
+    for seconds, length in ((0.25, 11), (0.5, 12), (4.0, 0)):
+        StepTime.of(StepTime("decode", 7, -1.0, seconds, 1, 13, length, 17))
+    added = {key: counted(key[0], cache=key[1]) - number for key, number in before.items()}
+    assert added == pytest.approx(
+        {
+            ("generated_tokens_total", "with"): 2,
+            ("generation_seconds_total", "with"): 0.75,
+            ("generated_tokens_total", "without"): 1,
+            ("generation_seconds_total", "without"): 4.0,
+        }
+    )
+    list(metrics.counted([StepTime("decode", 7, -1.0, 0.125, 1, 13, 0, 17)]))
+    assert counted(names[0], cache="with") == before[names[0], "with"] + 3
