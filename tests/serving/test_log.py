@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -101,6 +102,8 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     assert [part for part in ("zyxw", ADDRESS, "\x1b") if part in written] == []
     events = {line["event"] for line in lines(stream)}
     assert events >= {"page run", "error", "logged", "uncaught error"}
+    loggers = {line["logger"] for line in lines(stream) if line["event"] == "logged"}
+    assert loggers >= {"streamlit.error_util", "serving.jobs", "py.warnings"}
     assert {key for line in lines(stream) for key in line} <= KNOWN
     errors = [line for line in lines(stream) if line["event"] == "error"]
     assert {line["ended"] for line in errors} == {"page", "request", "job"}
@@ -118,12 +121,24 @@ def test_nothing_is_printed_beside_the_lines(
     assert [line["logger"] for line in lines(stream)] == ["streamlit.web", "uvicorn.error"]
 
 
-def test_lines_of_many_threads_do_not_mix(stream: io.StringIO):
+class Piecewise(io.StringIO):
+    """A stream into which another thread may write between two characters of a line."""
+
+    def write(self, text: str) -> int:
+        for character in text:
+            super().write(character)
+            os.sched_yield()  # other threads may run
+        return len(text)
+
+
+def test_lines_of_many_threads_do_not_mix(monkeypatch: pytest.MonkeyPatch):
+    stream = Piecewise()
+    monkeypatch.setattr(log, "_stream", stream)
     together = threading.Barrier(5)
 
     def write(number: int) -> None:
         together.wait()
-        for _ in range(200):
+        for _ in range(20):
             log.event("tried", place="x" * 50, number=number)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(5)]
@@ -132,7 +147,7 @@ def test_lines_of_many_threads_do_not_mix(stream: io.StringIO):
     for thread in threads:
         thread.join()
     numbers = [line["number"] for line in lines(stream)]
-    assert {number: numbers.count(number) for number in range(5)} == dict.fromkeys(range(5), 200)
+    assert {number: numbers.count(number) for number in range(5)} == dict.fromkeys(range(5), 20)
 
 
 def test_a_log_that_nobody_reads_any_more_stops_nobody(stream: io.StringIO):

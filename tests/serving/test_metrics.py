@@ -87,14 +87,14 @@ def test_threads_lose_no_count():
 
 
 def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
-    queue = JobQueue(name="tried")
+    queue = JobQueue(name="of failing jobs")
     errors = {"kind": "ZeroDivisionError", "ended": "job"}
     before = counted("errors_total", **errors)
     assert finish_failing(queue).state == "failed"
     finish_failing(queue)  # the worker takes it when it has counted the first
     assert counted("errors_total", **errors) == before + 2
-    assert counted("jobs_total", queue="tried", state="failed") in (1, 2)
-    assert counted("waiting_seconds_count", queue="tried") == 2
+    assert counted("jobs_total", queue="of failing jobs", state="failed") in (1, 2)
+    assert counted("waiting_seconds_count", queue="of failing jobs") == 2
 
 
 def test_whoever_waits_for_a_turn_is_counted():

@@ -1,0 +1,39 @@
+"""What app.py puts together, in a process of its own: it changes the settings of its process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SERVED = """
+from starlette.testclient import TestClient
+
+import app
+from serving import metrics
+
+visitor = TestClient(app.app, "http://127.0.0.1", client=("127.0.0.1", 4321))
+with visitor:
+    print(*(visitor.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")))
+    with visitor.websocket_connect("/_stcore/stream", headers={"origin": "http://127.0.0.1"}):
+        print("attention_lab_open_visits 1.0" in visitor.get("/metrics").text)
+    # the page itself and Streamlit's own files go out as ever
+    page = visitor.get("/", headers={"accept": "text/html"}).text
+    print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
+print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
+print(app.app._on_script_error is metrics.error_in_script)
+"""
+
+
+def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
+    result = subprocess.run(
+        [sys.executable, "-c", SERVED], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        env={"ATTENTION_LAB_WARMUP": "off", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert result.stdout.splitlines() == [
+        "200 200 200",
+        "True",
+        "200",
+        "home one-pass what-is-recomputed other other",
+        "True",
+    ], result.stderr
