@@ -38,7 +38,7 @@ def measure(
     """
     n_copies = max(2, -(-bytes_read // (4 * d_in * d_out)))
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(n_rows, d_in, generator=generator)
+    x = torch.randn(n_rows, 1, d_in, generator=generator)  # one new token of each prompt
     wide = torch.randn(d_in, d_out, generator=generator)
     tall = wide.t().contiguous()  # (d_out, d_in)
     wides = [wide.clone() for _ in range(n_copies)]

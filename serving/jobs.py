@@ -96,7 +96,7 @@ class Work:
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")
             self.error, self.state = str(error), "failed"
-        except Exception as error:  # the visitor sees that it failed, the log why; the queue goes on
+        except Exception as error:  # the visitor sees that it failed, the log why; others go on
             logging.getLogger(__name__).exception("a job failed")
             metrics.error(error, "job")
             self.error, self.state = (

@@ -36,7 +36,8 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     same sum in parts, one for each thread, does not (`python -m benchmarks.one_row` measures it).
     """
     d_in, d_out = weight.shape
-    few_rows = x.numel() <= _FEW_ROWS * d_in and d_in % _PARTS == 0
+    a_step = x.dim() == 1 or x.shape[-2] == 1  # prompts are summed in one way, however short
+    few_rows = a_step and x.numel() <= _FEW_ROWS * d_in and d_in % _PARTS == 0
     if few_rows and x.device.type == "cpu" and x.dtype == torch.float32:
         parts = x.reshape(-1, _PARTS, d_in // _PARTS).transpose(0, 1)  # (_PARTS, rows, ...)
         partial_sums = parts @ weight.view(_PARTS, d_in // _PARTS, d_out)  # (_PARTS, rows, d_out)
