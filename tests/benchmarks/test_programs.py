@@ -219,6 +219,7 @@ PAGE = """
   <div class="st-key-page_wide"><div data-testid="stCheckbox"><label><input type="checkbox">Wide
    </label></div></div>
   <div class="st-key-page_quiz_1"><div data-testid="stSlider"><input type="range"></div></div>
+  <div class="st-key-one_pass_new"><div data-testid="stSlider"><input type="range"></div></div>
   <div id="more"></div><div id="host"></div><canvas><table></table></canvas>
  </div>
 </div>

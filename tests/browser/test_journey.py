@@ -70,6 +70,21 @@ def test_who_reads_a_caption_leaves_the_server_in_peace(own_page: Page, site: Si
     assert len(asked) == before
 
 
+def test_a_run_that_changes_nothing_in_the_picture_does_not_move_it(own_page: Page, site: Site):
+    figure = open_journey(own_page, site, ENCODER)
+    settled(own_page)
+    figure.locator("canvas").evaluate(
+        """canvas => new MutationObserver(() => { canvas.dataset.moved = "true"; })
+          .observe(canvas, { attributeFilter: ["data-walking"] })"""
+    )
+    own_page.get_by_role("radio", name="What training changes").click()
+    expect(own_page.get_by_text("numbers, and training changes")).to_be_visible()
+    settled(own_page)
+    expect(figure.locator("canvas")).not_to_have_attribute("data-moved", "true")
+    press(figure.locator("canvas"), "Enter")  # what moves it would have been seen
+    expect(figure.locator("canvas")).to_have_attribute("data-moved", "true")
+
+
 def test_a_click_on_a_token_follows_it(page: Page, site: Site):
     figure = open_journey(page, site, DECODER)
     labels = one_pass(DECODER, TEXT).run.tokens.labels

@@ -62,8 +62,9 @@ export default function (component) {
     /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
   let asking = 0; // a timer, of the last step
   let began = 0,
-    frame = 0,
-    flow = before ? 0 : 1; // how far the ribbons have come from their old widths
+    frame = 0;
+  // how far the ribbons have come from their old widths
+  let flow = cameFrom?.some((length, at) => length !== map.numbers.state_norms.values[at]) ? 0 : 1;
 
   // ---- numbers
 
@@ -499,11 +500,11 @@ export default function (component) {
     figure.dataset.asked = placeNow();
   }
 
-  function measure() {
+  function measure(animated = flow < 1) {
     stage = presented.stage();
     size = sizeOf(map, stage.width, stage.room);
     if (before && !items.size) items = before.items; // the walk goes on from there
-    walk(flow < 1);
+    walk(animated);
   }
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
@@ -568,7 +569,7 @@ export default function (component) {
   opened = window.attentionLabOpened?.get(map.picture) ?? null;
   inflate(map.body).then((inflated) => {
     codes = inflated;
-    measure();
+    measure(!!before);
     canvas.dataset.painted = "true";
     retell();
     hasItsHeight(parentElement);
