@@ -8,6 +8,7 @@ import math
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,7 +25,7 @@ from benchmarks.browser import Server, Site
 from tests.helpers.browser import open_page, press, written
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.reference_models import enlarge
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import PAINT_SECONDS, settled
 
 TEXT = "Nine grey geese fly over the lake before the storm"
 RANDOM_GPT2 = (
@@ -37,6 +38,7 @@ STRIPS = (
 )
 N_STRIP, N_NEURONS = 16, 8
 POINTED_CELLS, POINTED_LAYERS, HELD, CODES = 5, 6, 2, 12  # of each matrix; of the whole; of a kind
+SECONDS_OF_A_POINTER = 5  # until what is pointed at is read, also on a busy machine
 LEAST_VALUES = 100  # of a model, so that they are at least 300 in all
 LENGTHS = ("state_norms", "attention_norms", "mlp_norms")
 AT_1 = 9  # of the temperatures 0.1, 0.2, ...
@@ -156,19 +158,25 @@ def at_rest(picture: Locator, level: str) -> None:
 
 
 def read_at(picture: Locator, item: str, across: float, down: float, pattern: str) -> list[float]:
-    """The numbers of a pattern that are read where this share of an item is pointed at."""
-    box = picture.bounding_box()
-    assert box is not None
-    x, y, w, h = picture.evaluate(
-        """(canvas, name) => {
-          const { x, y, w, h } = canvas.closest("figure").lastDrawn.items.get(name);
-          return [x, y, w, h];
-        }""",
-        item,
-    )
-    picture.page.mouse.move(box["x"] + x + across * w, box["y"] + y + down * h)
+    """The numbers of a pattern that are read where this share of an item is pointed at.
+
+    Where the page has moved below the pointer, it is pointed at again, as a visitor would.
+    """
     readout = picture.page.locator("figure.one-pass .readout")
-    expect(readout).to_have_text(re.compile(pattern))
+    for patience in (SECONDS_OF_A_POINTER, SECONDS_OF_A_POINTER, PAINT_SECONDS):
+        x, y = picture.evaluate(
+            """(canvas, [name, across, down]) => {
+              const { x, y, w, h } = canvas.closest("figure").lastDrawn.items.get(name);
+              const { left, top } = canvas.getBoundingClientRect();
+              return [left + x + across * w, top + y + down * h];
+            }""",
+            [item, across, down],
+        )
+        picture.page.mouse.move(x, y, steps=2)
+        with suppress(AssertionError):
+            expect(readout).to_have_text(re.compile(pattern), timeout=1000 * patience)
+            break
+    expect(readout).to_have_text(re.compile(pattern), timeout=1)
     found = re.search(pattern, readout.inner_text())
     assert found is not None
     return [written(number.replace("∞", "inf")) for number in found.groups()]

@@ -61,6 +61,8 @@ export default function (component) {
     /** @type {Map<string, Item>} */ from = new Map(),
     /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
   let asking = 0; // a timer, of the last step
+  /** @type {PointerEvent | null} what was pointed at before the weights were unpacked */
+  let early = null;
   let began = 0,
     frame = 0;
   // how far the ribbons have come from their old widths
@@ -401,6 +403,7 @@ export default function (component) {
 
   /** @param {PointerEvent} event */
   function onMove(event) {
+    if (!size) early = event;
     const hit = under(event);
     if (!hit) return;
     const { item, row, column } = hit;
@@ -570,6 +573,7 @@ export default function (component) {
   inflate(map.body).then((inflated) => {
     codes = inflated;
     measure(!!before);
+    if (early) onMove(early);
     canvas.dataset.painted = "true";
     retell();
     hasItsHeight(parentElement);
