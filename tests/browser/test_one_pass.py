@@ -320,6 +320,24 @@ def test_from_home_into_a_layer_and_back(page: Page, site: Site):
     expect(page.locator("figure.one-pass .count")).to_have_text(f"1 of {N_CAPTIONS}")
 
 
+def test_what_is_clicked_is_not_replaced_by_a_place_that_is_told_later(own_page: Page, site: Site):
+    """A server that is busy hears only the later of two things that a picture tells it."""
+    asked: list[str | bytes] = []
+    own_page.on("websocket", lambda socket: socket.on("framesent", lambda sent: asked.append(sent)))
+    own_page.clock.install()
+    picture = open_picture(own_page, site, f"{LINK}&one_pass_top_k=1&one_pass_new=2")
+    figure = own_page.locator("figure.one-pass")
+    expect(figure.locator(".play")).to_have_attribute("data-pass", "3 done")
+    settled(own_page)
+    before = len(asked)
+    picture.press("ArrowRight")  # its place is told when nothing has followed it for a while
+    figure.get_by_role("button", name="Back to the text").press("Enter")
+    own_page.clock.fast_forward(2_000)
+    expect(figure.get_by_role("button", name="Let it write")).to_be_visible()
+    settled(own_page)
+    assert len(asked) == before + 1
+
+
 def test_a_model_writes_on_with_a_cache_and_without(page: Page, site: Site):
     picture = open_picture(page, site, f"{LINK}&one_pass_top_k=1")
     figure = page.locator("figure.one-pass")

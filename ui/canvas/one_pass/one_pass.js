@@ -60,7 +60,8 @@ export default function (component) {
   let items = new Map(),
     /** @type {Map<string, Item>} */ from = new Map(),
     /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
-  let asking = 0; // a timer, of the last step
+  let asking = 0, // a timer, of the last step
+    isTold = false; // something other than a place
   /** @type {PointerEvent | null} what was pointed at before the weights were unpacked */
   let early = null;
   let began = 0,
@@ -280,7 +281,7 @@ export default function (component) {
     const open = opened?.layer === place.layer && opened.head === place.head;
     hush();
     if (place.level !== "whole" && !open) askForPlace();
-    else if (!map.away && placeNow() !== figure.dataset.asked)
+    else if (!map.away && !isTold && placeNow() !== figure.dataset.asked)
       asking = setTimeout(askForPlace, QUIET_MS);
     walk();
   }
@@ -298,13 +299,24 @@ export default function (component) {
     asking = 0;
   }
 
+  /**
+   * Tell the server at once. Of two things told before it listens the later replaces the other, so
+   * that a place waits until it has answered, which calls this whole drawing anew.
+   * @param {string} what @param {string} value
+   */
+  function tellServer(what, value) {
+    hush();
+    isTold ||= what !== "place";
+    setTriggerValue(what, value);
+  }
+
   /** Tell the server where the visitor is: it sends the layer and the head, and writes the address. */
   function askForPlace() {
     hush();
     const at = (figure.dataset.asked = placeNow()),
       { layer, head } = place;
     if (map.away) openPage({ at, layer, head, ...map.away });
-    else setTriggerValue("place", at);
+    else tellServer("place", at);
   }
 
   /** @param {Record<string, string | number>} view what the page of this picture is opened with */
@@ -334,19 +346,13 @@ export default function (component) {
   function toggle(part) {
     const off = new Set(map.off);
     if (!off.delete(part)) off.add(part);
-    switchTo([...off].sort().join(" ") || "nothing");
+    tellServer("switched", [...off].sort().join(" ") || "nothing");
   }
 
   /** Temperature and top-k stand in the address, and choose what is written. */
   function tellSampling() {
     if (!map.away && !map.lookOnly)
-      setTriggerValue("sampled", `${input(".temperature").value} ${topK()}`);
-  }
-
-  /** @param {string} off what is off from now on; a place that comes after it would replace it */
-  function switchTo(off) {
-    hush();
-    setTriggerValue("switched", off);
+      tellServer("sampled", `${input(".temperature").value} ${topK()}`);
   }
 
   function tellSwitches() {
@@ -426,7 +432,7 @@ export default function (component) {
     const hit = under(event);
     if (!hit) return;
     const { item, row, column } = hit;
-    if (item.kind === "chip" && map.follow) setTriggerValue("followed", String(item.token));
+    if (item.kind === "chip" && map.follow) tellServer("followed", String(item.token));
     if (item.kind === "slab") go({ level: "layer", layer: item.layer });
     if (item.kind === "tile")
       go({ head: item.head, level: item.head === place.head ? "head" : "layer" });
@@ -524,7 +530,7 @@ export default function (component) {
   );
   const written = player(figure, listen, map.play ?? null, still, onPlay, (what) => {
     if (map.away) openPage({ new: 6, ...map.away });
-    else setTriggerValue("written", what);
+    else tellServer("written", what);
   });
   const story = teller(parentElement, figure, listen, go, askForPlace);
   listen(canvas, "pointermove", onMove);
@@ -536,7 +542,7 @@ export default function (component) {
   listen(find(".switch-part"), "click", () => toggle(partHere()));
   listen(find(".switch-mask"), "click", () => toggle("mask"));
   listen(find(".switch-scale"), "click", () => toggle("scale"));
-  listen(find(".all-on"), "click", () => switchTo("nothing"));
+  listen(find(".all-on"), "click", () => tellServer("switched", "nothing"));
   for (const slider of [".temperature", ".top-k"]) {
     listen(find(slider), "input", tellNext);
     listen(find(slider), "change", tellSampling);
