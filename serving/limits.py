@@ -19,6 +19,10 @@ MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or 
 
 # ---- visitors beside each other
 
+# A dragged slider sends some twenty messages a second for a moment; a storm sends thousands.
+MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # of one open page
+MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
+
 # torch gives Python's interpreter away during every operation of a model and then waits for it, up
 # to this long for each thread that is busy with another visitor's page. With Python's own 5 ms one
 # such thread makes a run of a small model many times slower: `python -m benchmarks.busy_threads`.

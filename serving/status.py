@@ -47,7 +47,9 @@ class Watched:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
         try:
-            if scope["type"] == "websocket":
+            if _is_withheld(scope):
+                await PlainTextResponse("Not Found", 404, _NOT_KEPT)(scope, receive, send)
+            elif scope["type"] == "websocket":
                 with metrics.visit():
                     await self._app(scope, receive, send)
             else:
@@ -55,6 +57,12 @@ class Watched:
         except Exception as error:
             metrics.error(error, "request")
             raise
+
+
+def _is_withheld(scope: Scope) -> bool:
+    """Whether this asks for Streamlit's own numbers without being allowed to read any."""
+    is_asked = scope.get("path", "").endswith("/_stcore/metrics")
+    return is_asked and not may_read(HTTPConnection(scope))
 
 
 def routes(*warm_up: str) -> list[Route]:

@@ -12,13 +12,17 @@ from starlette.testclient import TestClient
 import app
 from serving import metrics
 
+POLICY = "content-security-policy"
+
 visitor = TestClient(app.app, "http://127.0.0.1", client=("127.0.0.1", 4321))
 with visitor:
     print(*(visitor.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")))
     with visitor.websocket_connect("/_stcore/stream", headers={"origin": "http://127.0.0.1"}):
         print("attention_lab_open_visits 1.0" in visitor.get("/metrics").text)
     # the page itself and Streamlit's own files go out as ever
-    page = visitor.get("/", headers={"accept": "text/html"}).text
+    answer = visitor.get("/", headers={"accept": "text/html"})
+    print(*(policy.partition(" ")[0] for policy in answer.headers.get_list(POLICY)))
+    page = answer.text
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
 print(app.app._on_script_error is metrics.error_in_script)
@@ -33,6 +37,7 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
     assert result.stdout.splitlines() == [
         "200 200 200",
         "True",
+        "default-src frame-ancestors",
         "200",
         "home one-pass what-is-recomputed other other",
         "True",

@@ -176,13 +176,17 @@ def start_download(hub_id: str, revision: str = "main", *, into: Path | None = N
 
 
 def prefetch() -> list[Download]:
-    """Begin to download the models that ATTENTION_LAB_PREFETCH names (comma separated).
+    """Begin to download the models that ATTENTION_LAB_PREFETCH names (comma separated)."""
+    return fetch_named(n.strip() for n in os.environ.get("ATTENTION_LAB_PREFETCH", "").split(","))
+
+
+def fetch_named(names: Iterable[str]) -> list[Download]:
+    """Begin to download these models: names of the catalogue or hub ids.
 
     Models that are already on this machine are left out. What the operator asks for here is
     fetched even where visitors may not download. Never raises: an unknown name becomes a failed
     download with its error.
     """
-    names = [n.strip() for n in os.environ.get("ATTENTION_LAB_PREFETCH", "").split(",")]
     downloads = []
     for name in dict.fromkeys(filter(None, names)):
         spec = spec_of(name)

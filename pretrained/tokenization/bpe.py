@@ -8,8 +8,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pretrained.tokenization.bounds import (
+    check_size,
+    library_errors,
+    n_ids_of,
+    read_tokenizer,
+)
 from pretrained.tokenization.tokens import (
-    MAX_TOKENIZER_BYTES,
     Tokens,
     byte_spans,
     check_ids,
@@ -38,7 +43,7 @@ class FastBpe:
         tokenizer.no_padding()
         tokenizer.encode_special_tokens = True
         self._tokenizer = tokenizer
-        self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        self.vocab_size = n_ids_of(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         self._added = {index: token.content for index, token in added.items()}
         self._special = frozenset(index for index, token in added.items() if token.special)
@@ -51,14 +56,15 @@ class FastBpe:
     def from_folder(cls, path: Path, config: Mapping[str, Any]) -> FastBpe:
         """Build the tokenizer from tokenizer.json, or from vocab.json with merges.txt.
 
-        Raises ValueError when neither is there or the file is malformed.
+        Raises ValueError when neither is there, the file is malformed, or it could take too long.
         """
         return cls(_fast_tokenizer(path), end_ids_of(config))
 
     def encode(self, text: str) -> Tokens:
         """Tokens of a text, with whatever the tokenizer file adds by itself."""
         text = clean(text)
-        encoding = self._tokenizer.encode(text)
+        with library_errors("The tokenizer cannot read this text"):
+            encoding = self._tokenizer.encode(text)
         ids = tuple(encoding.ids)
         added = [bool(flag) for flag in encoding.special_tokens_mask]
         pieces = [self._token_bytes(i) for i in ids]
@@ -149,20 +155,15 @@ def byte_alphabet() -> dict[str, int]:
 def _fast_tokenizer(path: Path) -> FastTokenizer:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    file = path / "tokenizer.json"
-    try:
-        if file.is_file():
-            if file.stat().st_size > MAX_TOKENIZER_BYTES:
-                raise ValueError(f"tokenizer.json is larger than {MAX_TOKENIZER_BYTES:,} bytes.")
-            return Tokenizer.from_file(str(file))
-        if (path / "vocab.json").is_file() and (path / "merges.txt").is_file():
-            bpe = models.BPE.from_file(str(path / "vocab.json"), str(path / "merges.txt"))
-            tokenizer = Tokenizer(bpe)
-            tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-            tokenizer.decoder = decoders.ByteLevel()
-            return tokenizer
-    except ValueError:
-        raise
-    except Exception as error:  # the library raises bare Exception for a malformed file
-        raise ValueError(f"The tokenizer files of {path.name} are damaged: {error}") from error
+    if (path / "tokenizer.json").is_file():
+        return read_tokenizer(path / "tokenizer.json")
+    vocabulary, merges = path / "vocab.json", path / "merges.txt"
+    if vocabulary.is_file() and merges.is_file():
+        check_size(vocabulary)
+        check_size(merges)
+        with library_errors(f"The tokenizer files of {path.name} are damaged"):
+            tokenizer = Tokenizer(models.BPE.from_file(str(vocabulary), str(merges)))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        return tokenizer
     raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json, or vocab.json and merges).")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained.checkpoint import read_json
 from pretrained.sources import package_folder
+from pretrained.tokenization.bounds import MAX_TOKENIZER_BYTES
 from pretrained.tokenization.bpe import read_merges
-from pretrained.tokenization.tokens import MAX_TOKENIZER_BYTES, Tokens, byte_spans, check_ids, clean
+from pretrained.tokenization.tokens import Tokens, byte_spans, check_ids, clean
 
 if TYPE_CHECKING:
     import tiktoken

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 MAX_LABEL_CHARS = 24
-MAX_TOKENIZER_BYTES = 64_000_000
 _VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 # Categories that would be invisible or act on their neighbours: control, format (zero-width
 # joiners, bidirectional marks), surrogate, private, unassigned, line and paragraph separators.

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrained.checkpoint import MAX_CONFIG_BYTES, read_json
-from pretrained.tokenization.tokens import MAX_TOKENIZER_BYTES, Tokens, clean, place_added
+from pretrained.tokenization.bounds import (
+    check_size,
+    library_errors,
+    n_ids_of,
+    read_tokenizer,
+)
+from pretrained.tokenization.tokens import Tokens, clean, place_added
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
@@ -31,7 +37,7 @@ class WordPiece:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
-        self.vocab_size: int = tokenizer.get_vocab_size(with_added_tokens=True)
+        self.vocab_size: int = n_ids_of(tokenizer)
         self.end_ids: frozenset[int] = frozenset()
         self.mask_id: int | None = tokenizer.token_to_id("[MASK]")
         self.cls_id: int | None = tokenizer.token_to_id("[CLS]")
@@ -42,28 +48,20 @@ class WordPiece:
     def from_folder(cls, path: Path) -> WordPiece:
         """Build the tokenizer from tokenizer.json, or from vocab.txt if only that exists.
 
-        Raises ValueError when neither is there or the file is malformed.
+        Raises ValueError when neither is there, the file is malformed, or it could take too long.
         """
-        from tokenizers import Tokenizer
-
-        for name in ("tokenizer.json", "vocab.txt"):
-            file = path / name
-            if not file.is_file():
-                continue
-            if file.stat().st_size > MAX_TOKENIZER_BYTES:
-                raise ValueError(f"{name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.")
-            if name == "vocab.txt":
-                return cls(_from_vocabulary(file, _lowercase(path)))
-            try:
-                return cls(Tokenizer.from_file(str(file)))
-            except Exception as error:  # the library raises bare Exception for a malformed file
-                raise ValueError(f"{name} of {path.name} is damaged: {error}") from error
+        if (path / "tokenizer.json").is_file():
+            return cls(read_tokenizer(path / "tokenizer.json"))
+        if (path / "vocab.txt").is_file():
+            check_size(path / "vocab.txt")
+            return cls(_from_vocabulary(path / "vocab.txt", _lowercase(path)))
         raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
 
     def encode(self, text: str) -> Tokens:
         """Tokens of a text between [CLS] and [SEP]."""
         text = clean(text)
-        encoding = self._tokenizer.encode(text)
+        with library_errors("The tokenizer cannot read this text"):
+            encoding = self._tokenizer.encode(text)
         added = [bool(flag) for flag in encoding.special_tokens_mask]
         return Tokens(
             text=text,

@@ -40,6 +40,7 @@ APP = Starlette(
         WebSocketRoute("/stream", echo),
         Route("/fails", fails),
         Route("/page", page),
+        Route("/_stcore/metrics", page),
     ],
     middleware=[Middleware(status.Watched)],
 )
@@ -266,3 +267,9 @@ def test_what_is_kept_and_who_waits_is_read_when_it_is_asked_for():
         assert counted("turns_in_line") == 1
     assert counted("turns_in_line") == 0
     assert counted("models_loaded") == models.loaded.n_kept
+
+
+def test_streamlit_s_own_numbers_are_withheld_likewise():
+    assert client().get("/_stcore/metrics").text == "a page"
+    assert client("203.0.113.9").get("/_stcore/metrics").status_code == 404
+    assert client(base="http://lab.example.org").get("/_stcore/metrics").status_code == 404

@@ -367,6 +367,19 @@ def test_prefetch_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hub.prefetch() == []
 
 
+@pytest.mark.usefixtures("bundled_weights")
+def test_an_image_is_built_with_the_models_that_are_named(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pretrained import prepare
+
+    fake_hub.repositories["openai-community/gpt2"] = gpt2_files
+    assert prepare.main(["gpt2"]) == 0
+    assert "gpt2                     ready, hub cache: " in capsys.readouterr().out
+    assert prepare.main(["gpt2", "lab/absent"]) == 1
+    assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
+
+
 def test_choose_takes_the_shards_and_nothing_else() -> None:
     sizes: dict[str, int | None] = {
         "config.json": 1,

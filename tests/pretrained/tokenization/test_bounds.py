@@ -1,0 +1,193 @@
+"""Tokenizer files of strangers: what could fill the memory or never end is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+from pretrained.tokenization import bounds
+
+# How vocabularies that are published cut a text: GPT-2, Llama 3, Qwen 2, GPT-4o, DeepSeek.
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+GPT4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+PUBLISHED = [
+    GPT2,
+    LLAMA,
+    LLAMA.replace("{1,3}", ""),
+    GPT4O,
+    r"[\r\n]",
+    r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
+    r"\s+$",
+    r"[一-龥ࠀ-一가-퟿]+",
+    r" {2,}",
+    r"\s+",
+]
+
+
+@pytest.mark.parametrize("pattern", PUBLISHED)
+def test_published_patterns_are_taken(pattern: str):
+    bounds.check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a+)+b",
+        r"(a|a)*b",
+        r"(?:a*)*b",
+        r"(?:a|aa){50}b",
+        r"a*a*b",
+        r"\s+\s+\S",
+        r"a*b?a*c",
+        r"a?a?a?a?a?a?aaaaaa",
+        r"(a)\1",
+        r"(?=a+)b",
+        r"(?P<name>a)",
+        r"a{1,100000}",
+        r"a**",
+        r"(a",
+        "x" * 1_001,
+    ],
+)
+def test_patterns_that_could_search_for_hours_are_refused(pattern: str):
+    with pytest.raises(ValueError, match="could take too long"):
+        bounds.check_pattern(pattern)
+
+
+def small() -> dict[str, Any]:
+    """A file that is taken: three words and their pieces."""
+    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    value: dict[str, Any] = json.loads(tokenizer.to_str())
+    return value
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps(small() | changes), encoding="utf-8")
+    return file
+
+
+def replace(pattern: str, content: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"String": pattern}, "content": content}
+
+
+def template(name: str, ids: list[int], n_times: int = 1) -> dict[str, Any]:
+    part = {"SpecialToken": {"id": name, "type_id": 0}}
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    return {
+        "type": "TemplateProcessing",
+        "single": [*[part] * n_times, text],
+        "pair": [text, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {name: {"id": name, "ids": ids, "tokens": [name] * len(ids)}},
+    }
+
+
+def test_a_plain_file_is_read_as_the_library_reads_it(tmp_path: Path):
+    file = written(tmp_path, normalizer=replace("``", '"'), post_processor=template("b", [1]))
+    ours, theirs = bounds.read_tokenizer(file), Tokenizer.from_file(str(file))
+    assert ours.encode("a b ``a x").ids == theirs.encode("a b ``a x").ids
+    assert bounds.n_ids_of(ours) == 3
+
+
+def test_published_files_are_taken_and_read_alike(minilm_folder: Path, smollm2_folder: Path):
+    for folder in (minilm_folder, smollm2_folder):
+        file = folder / "tokenizer.json"
+        text = "The animal didn't cross 1234 streets — “naïve” 🙂\n\n  it was too tired"
+        ours, theirs = bounds.read_tokenizer(file), Tokenizer.from_file(str(file))
+        assert ours.encode(text).ids == theirs.encode(text).ids
+
+
+MANY = {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 9}
+REFUSED = {
+    "a character replaced by a long text": ({"normalizer": replace("a", "a" * 9)}, "9 characters"),
+    "the same inside sequences": (
+        {"normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Sequence", "normalizers": [replace("", "ab")]}]}},
+        "2 characters replace 0",
+    ),
+    "more steps than anybody needs": ({"normalizer": MANY}, "9 steps"),
+    "a long text before every text": (
+        {"normalizer": {"type": "Prepend", "prepend": "ab"}}, "more than one character before"),
+    "a step that nobody knows": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
+    "a step that is no table": ({"pre_tokenizer": ["Split"]}, "no table"),
+    "a search for hours": (
+        {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+b"},
+                           "behavior": "Isolated", "invert": False}},
+        "could take too long",
+    ),
+    "a search of hours in what is written": (
+        {"decoder": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
+        "could take too long",
+    ),
+    "a damaged table of characters": (
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "damaged"),
+    "an unknown model": ({"model": {"type": "Neural"}}, "'Neural'"),
+    "no model": ({"model": None}, "no model"),
+    "merges that are dropped at random": (
+        {"model": {"type": "BPE", "dropout": 0.5, "vocab": {}, "merges": []}}, "at random"),
+    "words without an end": (
+        {"model": {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": 10**9}},
+        "1000000000",
+    ),
+    "a million tokens around a text": (
+        {"post_processor": template("b", [1], 17)}, "17 tokens around"),
+    "the text a second time": (
+        {"post_processor": template("b", [1]) | {
+            "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 2}},
+        "2 copies",
+    ),
+    "an added token beyond the vocabulary": (
+        {"post_processor": template("b", [77])}, "token 77 .* vocabulary of 3"),
+    "the same in the older way": (
+        {"post_processor": {"type": "BertProcessing", "sep": ["b", 99], "cls": ["a", 0]}},
+        "token 99 .* vocabulary of 3",
+    ),
+    "a token as long as a book": (
+        {"model": {"type": "WordLevel", "vocab": {"a" * 2_001: 0}, "unk_token": "?"}},
+        "2,001 characters",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused(what: str, tmp_path: Path):
+    changes, says = REFUSED[what]
+    with pytest.raises(ValueError, match=says):
+        bounds.read_tokenizer(written(tmp_path, **changes))
+
+
+def test_a_damaged_file_says_so(tmp_path: Path):
+    with pytest.raises(ValueError, match="is damaged"):
+        bounds.read_tokenizer(written(tmp_path, model={"type": "WordLevel"}))
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ValueError, match="not valid JSON"):
+        bounds.read_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_a_panic_of_the_library_is_a_value_error():
+    """A Rust panic is no Exception: nothing else on its way to the visitor would catch it."""
+    tokenizer = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
+    with (
+        pytest.raises(ValueError, match="cannot read this text") as refused,
+        bounds.library_errors("The tokenizer cannot read this text"),
+    ):
+        tokenizer.encode("a" * 60)
+    assert type(refused.value.__cause__).__name__ == "PanicException"
+
+
+def test_what_ends_a_process_goes_on():
+    with pytest.raises(KeyboardInterrupt), bounds.library_errors("The tokenizer"):
+        raise KeyboardInterrupt

@@ -1,0 +1,77 @@
+"""A storm of messages is answered at the pace of a visitor, and an address has so many pages."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from serving import pace
+
+
+class Clock:
+    """Seconds that pass only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_an_allowance_is_a_burst_and_then_so_many_a_second():
+    clock = Clock()
+    allowance = pace.Allowance(4, 3, clock)
+    assert [allowance.take() for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
+    clock.now = 0.5  # as long as the last one has to wait
+    assert allowance.take() == 0.25
+    clock.now = 60
+    assert [allowance.take() for _ in range(4)] == [0, 0, 0, 0.25]  # a burst, however long ago
+
+
+async def echo(socket: WebSocket) -> None:
+    await socket.accept()
+    try:
+        while True:
+            await socket.send_text(await socket.receive_text())
+    except WebSocketDisconnect:
+        pass
+
+
+def test_a_storm_takes_as_long_as_a_visitor_would(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock()
+    monkeypatch.setattr(pace.Allowance.__init__, "__defaults__", (clock,))
+    paced = Middleware(pace.Paced, a_second=10, burst=20, wait=clock.wait)
+    site = TestClient(Starlette(routes=[WebSocketRoute("/stream", echo)], middleware=[paced]))
+    with site.websocket_connect("/stream") as storm:
+        for number in range(2_000):
+            storm.send_text(str(number))
+        assert [storm.receive_text() for _ in range(2_000)] == [str(n) for n in range(2_000)]
+        assert clock.now == pytest.approx((2_000 - 20) / 10)
+        with site.websocket_connect("/stream") as other:  # has an allowance of its own
+            before = clock.now
+            other.send_text("hello")
+            assert other.receive_text() == "hello"
+            assert clock.now == before
+
+
+def test_an_address_has_so_many_open_pages():
+    app = Starlette(
+        routes=[WebSocketRoute("/stream", echo)], middleware=[Middleware(pace.Paced, sessions=2)]
+    )
+    school, other = (TestClient(app, client=(address, 5)) for address in ("192.0.2.1", "192.0.2.2"))
+    with school.websocket_connect("/stream"):
+        with school.websocket_connect("/stream"):
+            with pytest.raises(WebSocketDisconnect) as refused, school.websocket_connect("/stream"):
+                pass
+            assert refused.value.code == 1013
+            with other.websocket_connect("/stream") as socket:
+                socket.send_text("hello")
+                assert socket.receive_text() == "hello"
+        with school.websocket_connect("/stream") as socket:  # there is room again
+            socket.send_text("hello")
+            assert socket.receive_text() == "hello"
