@@ -39,7 +39,7 @@ COPY attention_core ./attention_core
 COPY pretrained ./pretrained
 RUN python -m pretrained.prepare
 
-USER lab
+USER 1000
 ARG MODELS=""
 RUN if [ -n "$MODELS" ]; then python -m pretrained.prepare $MODELS; fi
 

@@ -1,0 +1,78 @@
+"""What is deployed is read by the tools that read it later: Docker's, GitHub's, Kubernetes'."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = Path(sys.executable).parent
+COMPOSE, SPACE = "vendor.compose-spec", "deploy/space/front_matter.yaml"
+CHECKS = {
+    "Dockerfile": ("hadolint", "Dockerfile"),
+    "compose": ("check-jsonschema", "--builtin-schema", COMPOSE, "compose.yaml"),
+    "compose for a GPU": ("check-jsonschema", "--builtin-schema", COMPOSE, "compose.gpu.yaml"),
+    "workflows": (
+        "check-jsonschema", "--builtin-schema", "vendor.github-workflows",
+        *(str(file.relative_to(ROOT)) for file in sorted(ROOT.glob(".github/workflows/*.yml"))),
+    ),
+    "manifests": ("kubernetes-validate", "--strict", "deploy/k8s/attention-lab.yaml"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHECKS)
+def test_its_own_tool_takes_it(what: str):
+    tool, *arguments = CHECKS[what]
+    result = subprocess.run(
+        [TOOLS / tool, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_all_speak_of_the_same_port_and_user():
+    [port], [user] = (
+        re.findall(rf"^{word} (\d+)$", read("Dockerfile"), re.M) for word in ("EXPOSE", "USER")
+    )
+    deployment, service = yaml.safe_load_all(read("deploy/k8s/attention-lab.yaml"))
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["ports"] == [{"name": "http", "containerPort": int(port)}]
+    assert service["spec"]["ports"][0]["targetPort"] == "http"
+    assert pod["securityContext"]["runAsUser"] == int(user) == 1000  # whom Spaces run
+    assert f"--uid {user}" in read("Dockerfile")
+    assert next(yaml.safe_load_all(read(SPACE)))["app_port"] == int(port)
+    sites = [f"{name}:{port}" for name in ("site", "second-site")]
+    assert f"reverse_proxy {' '.join(sites)} {{" in read("deploy/proxy/Caddyfile")
+    [job] = yaml.safe_load(read("deploy/prometheus/prometheus.yaml"))["scrape_configs"]
+    assert job["static_configs"] == [{"targets": sites}]
+
+
+def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
+    writable = re.findall(r"(?:HF_HUB_CACHE|HOME)=(\S+)", read("Dockerfile"))
+    assert len(writable) == 2
+    services = yaml.safe_load(read("compose.yaml"))["services"]
+    for name in ("site", "second-site"):
+        service = services[name]
+        assert service["read_only"]
+        mounted = [*service["tmpfs"], *(volume.split(":")[1] for volume in service["volumes"])]
+        assert {*writable, "/tmp"} == set(mounted)
+    deployment = next(yaml.safe_load_all(read("deploy/k8s/attention-lab.yaml")))
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {*writable, "/tmp"}
+
+
+def test_only_variables_that_the_site_reads_are_set():
+    known = set()
+    for folder in ("serving", "pretrained", "ui", "pages"):
+        for file in ROOT.glob(f"{folder}/**/*.py"):
+            known |= set(re.findall(r"ATTENTION_LAB_[A-Z_]+", file.read_text(encoding="utf-8")))
+    for name in ("Dockerfile", "compose.yaml", "deploy/k8s/attention-lab.yaml"):
+        assert set(re.findall(r"ATTENTION_LAB_[A-Z_]+", read(name))) <= known, name
