@@ -12,11 +12,11 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import Literal
 
 from serving import metrics, models
-from serving.limits import MAX_WAITING_JOBS, OverLimit
+from serving.limits import MAX_WAITING_JOBS, MAX_WAITING_OF_A_VISITOR, OverLimit
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
@@ -41,6 +41,7 @@ class Work:
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
+        self.owner: object = self  # whose it is; the queue writes it down
         self._stopped = math.inf  # when it was told to stop
 
     def work(self) -> None:
@@ -108,7 +109,10 @@ class Work:
 
 
 class JobQueue:
-    """First come, first served: one job runs, the others wait and see their place."""
+    """One job runs, the others wait and see their place.
+
+    First come, first served, but the first jobs of all visitors come before the second of anybody.
+    """
 
     def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:
         self.name = name  # in what is counted
@@ -118,13 +122,22 @@ class JobQueue:
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
 
-    def put(self, job: Work, *, instead_of: Work | None = None) -> None:
+    def put(self, job: Work, *, instead_of: Work | None = None, owner: str | None = None) -> None:
         """Queue a job; `instead_of`, the visitor's earlier one, is stopped if it is accepted.
 
-        Raises: OverLimit if the queue is full; the earlier job then goes on.
+        owner: the visitor, over all tabs; None for one that is not known again.
+        Raises: OverLimit if the queue is full, or the visitor has enough jobs in it; the earlier
+        job then goes on.
         """
         with self._changed:
             self._drop_abandoned()
+            job.owner = owner or job
+            own = sum(w.owner == job.owner and w is not instead_of for w in self._waiting)
+            if own >= MAX_WAITING_OF_A_VISITOR:
+                raise OverLimit(
+                    f"You have {own} runs waiting in other tabs. Stop one of them, or wait for it; "
+                    "what you typed is still in the box."
+                )
             others = len(self._waiting) - (instead_of in self._waiting)
             if others >= self._max_waiting:
                 raise OverLimit(
@@ -135,11 +148,21 @@ class JobQueue:
                 instead_of.stop()
                 self._drop_abandoned()
             job.queued = time.monotonic()
-            self._waiting.append(job)
+            self._waiting.insert(self._place_of(job), job)
             if self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
                 self._worker.start()
             self._changed.notify()
+
+    def _place_of(self, job: Work) -> int:
+        """Behind all jobs that are of no later rank: a visitor's first, second and so on."""
+        rank = sum(waiting.owner == job.owner for waiting in self._waiting)
+        before, place = Counter[object](), 0
+        for number, waiting in enumerate(self._waiting, start=1):
+            if before[waiting.owner] <= rank:
+                place = number
+            before[waiting.owner] += 1
+        return place
 
     def ahead(self, job: Work) -> int:
         """How many jobs come before this one; 0 for one that runs or is over."""

@@ -51,6 +51,7 @@ MAX_INSIDE_CONTINUATION = 32  # tokens typed behind a cropped cache
 # ---- long work: others wait behind it
 
 MAX_WAITING_JOBS = 8  # of a queue: whoever comes later would wait for many minutes
+MAX_WAITING_OF_A_VISITOR = 2  # of those, from all tabs of one browser
 STUCK_SECONDS = 120  # of one turn, or of a job that was told to end: then the site is not ready
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate

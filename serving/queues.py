@@ -7,5 +7,7 @@ inside a turn, so that the time spent waiting for the other is in no measured ti
 
 from serving.jobs import JobQueue
 
+# The cookie by which Streamlit knows a browser again: all its tabs have the same.
+BROWSER_COOKIE = "_streamlit_xsrf"
 GENERATIONS = JobQueue(name="generations")
 MEASUREMENTS = JobQueue(name="measurements")

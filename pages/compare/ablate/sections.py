@@ -16,7 +16,7 @@ from pages.compare.ablate.runs import Question
 from serving import models
 from serving.heads import HeadId
 from serving.limits import OverLimit
-from serving.queues import GENERATIONS
+from serving.queues import BROWSER_COOKIE, GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
@@ -88,7 +88,11 @@ def _nothing(question: Question) -> tuple[np.ndarray, np.ndarray]:
 def _put(question: Question, kind: str) -> RankJob:
     """Queue a ranking in place of the visitor's earlier one; OverLimit where there is no room."""
     job = RankJob(question, kind)
-    GENERATIONS.put(job, instead_of=st.session_state.get(_JOB))
+    GENERATIONS.put(
+        job,
+        instead_of=st.session_state.get(_JOB),
+        owner=st.context.cookies.get(BROWSER_COOKIE),
+    )
     st.session_state[_JOB] = job
     return job
 

@@ -225,8 +225,14 @@ class Job(Work):
             run.steps.append(StepTime.of(step))
 
 
-def submit(queue: JobQueue, request: Request, *, instead_of: Job | None = None) -> Job:
-    """Queue a request; `instead_of`, the visitor's earlier job, is stopped if it is accepted.
+def submit(
+    queue: JobQueue,
+    request: Request,
+    *,
+    instead_of: Job | None = None,
+    owner: str | None = None,
+) -> Job:
+    """Queue a request; `instead_of` and `owner` as of `JobQueue.put`.
 
     Raises: OverLimit if the queue is full, the prompt too long, or the number of tokens out of
     range; the earlier job then goes on.
@@ -235,5 +241,5 @@ def submit(queue: JobQueue, request: Request, *, instead_of: Job | None = None) 
         raise OverLimit(f"Ask for 1 to {MAX_NEW_TOKENS} new tokens, not {request.max_new_tokens}.")
     check_text(request.prompt)
     job = Job(request)
-    queue.put(job, instead_of=instead_of)
+    queue.put(job, instead_of=instead_of, owner=owner)
     return job

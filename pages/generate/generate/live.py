@@ -13,6 +13,7 @@ from pages.generate.generate.job import Job, Request, Run, submit
 from pages.generate.generate.race import Lane, race
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
+from serving.queues import BROWSER_COOKIE
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables
@@ -24,7 +25,12 @@ _JOB = "generate_job"
 def start(queue: JobQueue, request: Request) -> None:
     """Queue a request for this visitor, in place of the one that may still be running."""
     try:
-        st.session_state[_JOB] = submit(queue, request, instead_of=st.session_state.get(_JOB))
+        st.session_state[_JOB] = submit(
+            queue,
+            request,
+            instead_of=st.session_state.get(_JOB),
+            owner=st.context.cookies.get(BROWSER_COOKIE),
+        )
     except OverLimit as error:
         messages.problem(error)
 

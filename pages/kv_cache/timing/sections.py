@@ -14,7 +14,7 @@ from pages.kv_cache.timing.measured import MIN_STEPS, Run
 from pages.kv_cache.timing.subjects import Question
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS
-from serving.queues import MEASUREMENTS
+from serving.queues import BROWSER_COOKIE, MEASUREMENTS
 from ui.charts.show import show_live
 from ui.widgets import job_view, messages
 
@@ -51,7 +51,11 @@ def measure(question: Question, place: DeltaGenerator) -> None:
 
 def _put(question: Question) -> None:
     job = TimingJob(question, after=warmup.start())
-    MEASUREMENTS.put(job, instead_of=st.session_state.get(_JOB))
+    MEASUREMENTS.put(
+        job,
+        instead_of=st.session_state.get(_JOB),
+        owner=st.context.cookies.get(BROWSER_COOKIE),
+    )
     _collect()  # what the earlier one has measured is kept
     st.session_state[_JOB] = job
 

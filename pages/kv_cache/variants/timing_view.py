@@ -12,7 +12,7 @@ from pages.kv_cache.variants import live_chart, timing
 from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
-from serving.queues import MEASUREMENTS
+from serving.queues import BROWSER_COOKIE, MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
@@ -86,7 +86,11 @@ def _start(setting: Setting, round_: int | None) -> None:
     round_ = measure.fresh() if round_ is None else round_
     job = TimeJob(setting, round_)
     try:
-        MEASUREMENTS.put(job, instead_of=st.session_state.get(_JOB))
+        MEASUREMENTS.put(
+            job,
+            instead_of=st.session_state.get(_JOB),
+            owner=st.context.cookies.get(BROWSER_COOKIE),
+        )
     except OverLimit as error:
         st.session_state[_REFUSED] = str(error)
         return

@@ -1,0 +1,86 @@
+"""Who waits before whom, and for how many jobs of one visitor there is room."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from serving.jobs import JobQueue, Work
+from serving.limits import MAX_WAITING_OF_A_VISITOR, OverLimit
+from tests.helpers.jobs import finish
+
+
+class Named(Work):
+    """Writes down when it runs; with a gate, waits for it."""
+
+    def __init__(self, name: str, done: list[str], gate: threading.Event | None = None) -> None:
+        super().__init__()
+        self.name, self._done, self._gate = name, done, gate
+        self.begun = threading.Event()
+
+    def work(self) -> None:
+        self.begun.set()
+        if self._gate is not None:
+            self._gate.wait(60)
+        self._done.append(self.name)
+
+
+class Line:
+    """A queue whose first job holds up all others until `go` is called."""
+
+    def __init__(self) -> None:
+        self.queue, self.done, self.gate = JobQueue(max_waiting=6), list[str](), threading.Event()
+        first = Named("first", self.done, self.gate)
+        self.queue.put(first, owner="somebody")
+        assert first.begun.wait(60)
+        self.jobs = [first]
+
+    def put(self, name: str, owner: str | None, instead_of: Work | None = None) -> Named:
+        job = Named(name, self.done)
+        self.queue.put(job, owner=owner, instead_of=instead_of)
+        self.jobs.append(job)
+        return job
+
+    def go(self) -> list[str]:
+        self.gate.set()
+        for job in self.jobs:
+            finish(job)
+        return self.done[1:]
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    line = Line()
+    yield line
+    line.gate.set()
+
+
+def test_first_jobs_of_all_come_before_the_second_of_anybody(line: Line):
+    for name, owner in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")):
+        line.put(name, owner)
+    assert [line.queue.ahead(job) for job in line.jobs] == [0, 1, 4, 2, 5, 3]
+    assert line.go() == ["a1", "b1", "c1", "a2", "b2"]
+
+
+def test_who_is_not_known_again_stands_in_line_as_ever(line: Line):
+    for name in ("1", "2", "3", "4"):
+        line.put(name, None)
+    assert line.go() == ["1", "2", "3", "4"]
+
+
+def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
+    for number in range(MAX_WAITING_OF_A_VISITOR):
+        line.put(f"a{number}", "a")
+    with pytest.raises(OverLimit, match=rf"You have {MAX_WAITING_OF_A_VISITOR} runs waiting"):
+        line.put("too many", "a")
+    line.put("b", "b")
+    # a job in place of one of them is none more
+    line.put("again", "a", instead_of=line.jobs[1])
+    assert line.go() == ["b", "a1", "again"] or line.done[1:] == ["a1", "b", "again"]
+
+
+def test_a_full_queue_is_full_for_all(line: Line):
+    for number in range(6):
+        line.put(str(number), str(number))
+    with pytest.raises(OverLimit, match="6 visitors are already waiting"):
+        line.put("late", "late")
