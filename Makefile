@@ -50,7 +50,7 @@ else
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -m "not timed" -n 3 --dist loadfile \
 		--no-loadscope-reorder || status=1; \
-	$(BIN)/python -m pytest -m timed tests/browser || status=1; \
+	$(BIN)/python -m pytest -m timed $$(grep -l mark.timed tests/browser/*.py) || status=1; \
 	exit $$status
 endif
 

