@@ -64,6 +64,7 @@ KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
 # ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
 
 MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
+INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
 FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from serving import models, turns
+from serving import models, quantized, turns
 from serving.jobs import JobQueue, Work
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
 from serving.prompts import prepare
@@ -34,11 +34,14 @@ class Request:
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
+    weights: quantized.Weights = "float32"
 
     @property
     def summary(self) -> str:
         """The settings in a line, so that what is shown cannot be mistaken for another run's."""
         parts = [self.model, f"{self.max_new_tokens} new tokens"]
+        if self.weights != "float32":
+            parts.insert(1, f"weights in {self.weights}")
         if self.temperature == 0:
             return ", ".join([*parts, "the likeliest token each time"])
         parts.append(f"temperature {self.temperature:g}")
@@ -176,13 +179,15 @@ class Job(Work):
         model = models.get(request.model)
         self.check_stop(0)
         self._tokenizer = model.tokenizer
-        self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
+        core = quantized.core(request.model, request.weights)
+        dtype = str(model.dtype).removeprefix("torch.")
+        self.device = f"{model.device}, {request.weights if request.weights == 'int8' else dtype}"
         prompt = prepare(
             model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens
         )
         ids, n_new, self.notice = prompt.ids, prompt.n_new, prompt.note
         # the last new token is never run itself
-        cache = model.core.new_cache(1, len(ids) + n_new - 1)
+        cache = core.new_cache(1, len(ids) + n_new - 1)
         hooks = Hooks(before_layer=self.check_stop)
         options: dict[str, Any] = {
             "max_new_tokens": n_new,
@@ -193,11 +198,11 @@ class Job(Work):
         # Warm-up: the same passes once before they are timed, so that neither run goes first.
         few = min(n_new, 2)  # a prefill and a decode step
         with turns.turn():
-            generate(model.core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
-            generate(model.core, ids, max_new_tokens=1, hooks=hooks)
+            generate(core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
+            generate(core, ids, max_new_tokens=1, hooks=hooks)
         cache.reset()
-        with_cache = stream(model.core, ids, cache=cache, **options)
-        without = stream(model.core, ids, cache=None, **options)
+        with_cache = stream(core, ids, cache=cache, **options)
+        without = stream(core, ids, cache=None, **options)
         for step in range(n_new):
             # taking turns in going first, so that neither always pays for what the other evicted
             with turns.turn():
@@ -210,7 +215,7 @@ class Job(Work):
                 self.notice = f"{'The model' if both else 'One run'} ended its text here."
                 return
             self._keep(one, other)
-            self.cache_size = cache_size(cache, model.core.config)
+            self.cache_size = cache_size(cache, core.config)
 
     def _keep(self, one: Step, other: Step) -> None:
         if (
