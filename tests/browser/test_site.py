@@ -2,7 +2,6 @@
 
 import re
 import socket
-import time
 import urllib.parse
 from collections.abc import Callable
 
@@ -131,8 +130,7 @@ def test_generate_with_and_without_a_cache(page: Page, site: Site):
     ).to_be_visible()
 
 
-@pytest.mark.timed
-def test_a_run_is_stopped(page: Page, site: Site):
+def test_a_run_is_stopped(page: Page, site: Site, alone_in_line: None):
     open_page(page, site, "/generate", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
@@ -142,11 +140,8 @@ def test_a_run_is_stopped(page: Page, site: Site):
     click(page.get_by_role("button", name="Generate"))
     # the lane without a cache has two steps then: without a decode step there is no ratio
     expect(page.get_by_text(re.compile(r"Running: ([3-9]|\d\d+) of 200 tokens"))).to_be_visible()
-    begin = time.monotonic()
     page.locator(".st-key-generate_stop button").click()
     expect(page.get_by_text(re.compile(r"Stopped after \d+ of 200 tokens"))).to_be_visible()
-    # one second for the worker, and at most a second for two ticks of the view and its repaint
-    assert time.monotonic() - begin < 2.0
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
     settled(page)
     outputs = page.locator("figure.race .text")
@@ -231,15 +226,6 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(
     expect(page.get_by_text("Page not found")).to_have_count(0)
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     assert page.url == server.url + path  # nothing of the link was refused
-
-
-@pytest.mark.timed
-def test_home_is_painted_within_four_seconds_on_a_cold_server(fresh_site: Start, newcomer: Page):
-    server, page = fresh_site(), newcomer
-    begin = time.monotonic()
-    open_page(page, server, "/", "Attention Lab")
-    expect(page.get_by_label("Type a text")).to_be_visible()
-    assert time.monotonic() - begin < 4.0
 
 
 def test_no_page_asks_a_hub_and_a_download_does_not_wait_for_one_that_is_gone(
