@@ -228,48 +228,34 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(
     assert page.url == server.url + path  # nothing of the link was refused
 
 
-def test_no_page_asks_a_hub_and_a_download_does_not_wait_for_one_that_is_gone(
+def test_no_request_leaves_the_machine_and_a_download_does_not_wait_for_a_hub_that_is_gone(
     fresh_site: Start, newcomer: Page
 ):
+    """Neither of a page that shows a hostile text nor of the server behind it."""
+    requests: list[str] = []
+    newcomer.on("request", lambda request: requests.append(request.url))
+    hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
     with socket.create_server(("127.0.0.1", 0)) as hub:  # takes calls, and never answers
         hub.setblocking(False)
         address = f"http://127.0.0.1:{hub.getsockname()[1]}"
         server, page = fresh_site(HF_ENDPOINT=address, HF_HUB_OFFLINE="0"), newcomer
-        open_page(page, server, "/", "Attention Lab")
+        open_page(page, server, f"/?home_text={hostile}", "Attention Lab")
         expect(page.locator("figure.one-pass canvas")).to_be_visible()
-        for path, heading in (
-            ("/side-by-side", "Side by side"),
-            ("/generate", "Generate"),
-            ("/models", "Models"),
-        ):
-            open_page(page, server, path, heading)
-            settled(page)
+        open_page(page, server, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
+        expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+        path = f"/generate?generate_prompt={hostile}&generate_tokens=1"
+        open_page(page, server, path, "Generate")
+        click(page.get_by_role("button", name="Generate"))
+        expect(page.get_by_text("Done: 1 token.")).to_be_visible()
+        open_page(page, server, "/models", "Models")
+        settled(page)
         with pytest.raises(BlockingIOError):  # nobody has called
             hub.accept()
         page.get_by_role("button", name="Download", exact=True).click()
         expect(page.get_by_text("The hub does not answer")).to_be_visible()
         hub.accept()  # somebody has now
-
-
-def test_no_request_leaves_the_machine(own_page: Page, site: Site):
-    elsewhere: list[str] = []
-    local = (site.url, site.url.replace("http", "ws"), "data:", "blob:")
-    own_page.on(
-        "request",
-        lambda request: (
-            elsewhere.append(request.url) if not request.url.startswith(local) else None
-        ),
-    )
-    hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
-    open_page(own_page, site, f"/?home_text={hostile}", "Attention Lab")
-    expect(own_page.locator("figure.one-pass canvas")).to_be_visible()
-    open_page(own_page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
-    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(own_page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
-    click(own_page.get_by_role("button", name="Generate"))
-    expect(own_page.get_by_text("Done: 1 token.")).to_be_visible()
-    open_page(own_page, site, "/models", "Models")
-    assert elsewhere == []
+    local = (server.url, server.url.replace("http", "ws"), "data:", "blob:")
+    assert [url for url in requests if not url.startswith(local)] == []
 
 
 def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):
