@@ -37,8 +37,7 @@ dev: $(SITE)
 	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
 
 # No test may reach for a model hub. Three processes at once, one more than cores, as tests of the
-# browser also wait; then, alone, the few tests that measure time in a browser; they run even if one
-# of the others failed. Files in their order: the long ones of the browser come first, and short ones
+# browser also wait. Files in their order: the long ones of the browser come first, and short ones
 # fill up the end.
 test: export HF_HUB_OFFLINE = 1
 # The servers and workers of a run read what the first of them compiled.
@@ -47,11 +46,7 @@ test: lint prepare browser
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
-	@status=0; set -x; \
-	$(BIN)/python -m pytest -m "not timed" -n 3 --dist loadfile \
-		--no-loadscope-reorder || status=1; \
-	$(BIN)/python -m pytest -m timed $$(grep -l mark.timed tests/browser/*.py) || status=1; \
-	exit $$status
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 endif
 
 quick: export HF_HUB_OFFLINE = 1

@@ -33,7 +33,13 @@ sys.setswitchinterval(SWITCH_SECONDS)
 log.start()
 metrics.know_pages(folder.rpartition("/")[2].replace("_", "-") for folder in ICONS)
 
-FRAME = Path(__file__).parent / "ui" / "frame" / "frame.py"
+FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
+
+# Streamlit puts the script's folder on the import path for each run of a page, and takes it away
+# behind it, unless it is there. A thread that looks for a module just then skips an entry of the
+# list: packages that are installed were not found, and a page said that no model was here.
+if str(FRAME.parent) not in sys.path:
+    sys.path.append(str(FRAME.parent))
 
 # Streamlit has no option for where files are kept: it looks for this name when the site starts.
 memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]

@@ -67,22 +67,24 @@ class Visit:
     openings: int = 0
     seen: dict[str, tuple[int, Any, Says]] = field(default_factory=dict)
 
-    def open_page(self, page: str, values: Mapping[Any, Any]) -> None:
-        """Tell which page runs; called before each of its runs.
+    def take(self, values: Mapping[Any, Any]) -> None:
+        """Take what was changed since the last run; called first in each run of a page.
 
         values: what the widgets hold. Who chose something and opened another page at once left
-        before the first page could run with that choice: it is taken here.
+        before the first page could show that choice: it would be gone with the page.
         """
+        for key, (opening, before, says) in list(self.seen.items()):
+            value = values.get(key, before)
+            if opening == self.openings and value != before:
+                self._choose(says(value), changed=True)
+
+    def open_page(self, page: str) -> None:
+        """Tell which page runs; called in each of its runs, behind `take`."""
         if page == self.page:
             return
-        shown = [
-            (says(values.get(key, before)), values.get(key, before) != before)
-            for key, (opening, before, says) in self.seen.items()
-            if opening == self.openings
-        ]
-        # first what was changed: only then is it known whose partners were chosen with it
-        for said, changed in sorted(shown, key=lambda widget: not widget[1]):
-            self._choose(said, changed)
+        for opening, shown, says in self.seen.values():
+            if opening == self.openings:
+                self._choose(says(shown), changed=False)
         self.page = page
         self.openings += 1
 

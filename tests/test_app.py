@@ -7,7 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 SERVED = """
+import sys
+
 from starlette.testclient import TestClient
+from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
 import app
 from serving import metrics
@@ -26,6 +29,11 @@ with visitor:
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
 print(app.app._on_script_error is metrics.error_in_script)
+
+# a run of a page leaves the import path alone: other threads are looking modules up in it
+path = list(sys.path)
+with modified_sys_path(str(app.app._resolve_script_path())):
+    print(sys.path == path)
 """
 
 
@@ -40,5 +48,6 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
         "default-src frame-ancestors",
         "200",
         "home one-pass what-is-recomputed other other",
+        "True",
         "True",
     ], result.stderr

@@ -166,13 +166,6 @@ def test_no_test_imports_a_test():
     assert offenders(sources("tests"), {"docs"}) == {}
 
 
-def test_only_tests_in_a_browser_are_timed():
-    """`make test` looks for them nowhere else."""
-    mark = "mark." + "timed"
-    files = {file for file in sources("tests") if mark in file.read_text(encoding="utf-8")}
-    assert {file.parent for file in files} == {ROOT / "tests/browser"}
-
-
 def test_core_knows_no_user_interface_and_no_pretrained_models():
     assert offenders(sources("attention_core"), {"streamlit", "transformers", "altair"}) == {}
 

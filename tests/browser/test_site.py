@@ -1,7 +1,7 @@
 """The main paths, as a visitor walks them: type, choose, hover, generate, stop, share a link."""
 
 import re
-import time
+import socket
 import urllib.parse
 from collections.abc import Callable
 
@@ -130,8 +130,7 @@ def test_generate_with_and_without_a_cache(page: Page, site: Site):
     ).to_be_visible()
 
 
-@pytest.mark.timed
-def test_a_run_is_stopped(page: Page, site: Site):
+def test_a_run_is_stopped(page: Page, site: Site, alone_in_line: None):
     open_page(page, site, "/generate", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
@@ -141,11 +140,8 @@ def test_a_run_is_stopped(page: Page, site: Site):
     click(page.get_by_role("button", name="Generate"))
     # the lane without a cache has two steps then: without a decode step there is no ratio
     expect(page.get_by_text(re.compile(r"Running: ([3-9]|\d\d+) of 200 tokens"))).to_be_visible()
-    begin = time.monotonic()
     page.locator(".st-key-generate_stop button").click()
     expect(page.get_by_text(re.compile(r"Stopped after \d+ of 200 tokens"))).to_be_visible()
-    # one second for the worker, and at most a second for two ticks of the view and its repaint
-    assert time.monotonic() - begin < 2.0
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
     settled(page)
     outputs = page.locator("figure.race .text")
@@ -232,56 +228,34 @@ def test_a_link_is_right_on_the_first_visit_after_a_start(
     assert page.url == server.url + path  # nothing of the link was refused
 
 
-@pytest.mark.timed
-def test_home_is_painted_within_four_seconds_on_a_cold_server(fresh_site: Start, newcomer: Page):
-    server, page = fresh_site(), newcomer
-    begin = time.monotonic()
-    open_page(page, server, "/", "Attention Lab")
-    expect(page.get_by_label("Type a text")).to_be_visible()
-    assert time.monotonic() - begin < 4.0
-
-
-@pytest.mark.timed
-def test_no_page_waits_for_a_hub_that_is_gone(fresh_site: Start, newcomer: Page):
-    # 192.0.2.0/24 is for documentation (RFC 5737): nothing answers there, not even a refusal
-    server = fresh_site(HF_ENDPOINT="http://192.0.2.1", HF_HUB_OFFLINE="0")
-    page = newcomer
-    open_page(page, server, "/", "Attention Lab")
-    expect(page.locator("figure.one-pass canvas")).to_be_visible()
-    for path, heading in (
-        ("/side-by-side", "Side by side"),
-        ("/generate", "Generate"),
-        ("/models", "Models"),
-    ):
-        begin = time.monotonic()
-        open_page(page, server, path, heading)
-        assert time.monotonic() - begin < 3.0
-    settled(page)
-    begin = time.monotonic()
-    page.get_by_role("button", name="Download", exact=True).click()
-    expect(page.get_by_text("The hub does not answer")).to_be_visible()
-    assert time.monotonic() - begin < 4.0  # three seconds for the hub, one to paint
-
-
-def test_no_request_leaves_the_machine(own_page: Page, site: Site):
-    elsewhere: list[str] = []
-    local = (site.url, site.url.replace("http", "ws"), "data:", "blob:")
-    own_page.on(
-        "request",
-        lambda request: (
-            elsewhere.append(request.url) if not request.url.startswith(local) else None
-        ),
-    )
+def test_no_request_leaves_the_machine_and_a_download_does_not_wait_for_a_hub_that_is_gone(
+    fresh_site: Start, newcomer: Page
+):
+    """Neither of a page that shows a hostile text nor of the server behind it."""
+    requests: list[str] = []
+    newcomer.on("request", lambda request: requests.append(request.url))
     hostile = urllib.parse.quote("![x](http://example.invalid/x.png) <img src=//example.invalid>")
-    open_page(own_page, site, f"/?home_text={hostile}", "Attention Lab")
-    expect(own_page.locator("figure.one-pass canvas")).to_be_visible()
-    open_page(own_page, site, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
-    expect(own_page.locator("figure.heatmap canvas").first).to_be_visible()
-    open_page(own_page, site, f"/generate?generate_prompt={hostile}&generate_tokens=1", "Generate")
-    click(own_page.get_by_role("button", name="Generate"))
-    expect(own_page.get_by_text("Done: 1 token.")).to_be_visible()
-    open_page(own_page, site, "/models", "Models")
-    assert elsewhere == []
+    with socket.create_server(("127.0.0.1", 0)) as hub:  # takes calls, and never answers
+        hub.setblocking(False)
+        address = f"http://127.0.0.1:{hub.getsockname()[1]}"
+        server, page = fresh_site(HF_ENDPOINT=address, HF_HUB_OFFLINE="0"), newcomer
+        open_page(page, server, f"/?home_text={hostile}", "Attention Lab")
+        expect(page.locator("figure.one-pass canvas")).to_be_visible()
+        open_page(page, server, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
+        expect(page.locator("figure.heatmap canvas").first).to_be_visible()
+        path = f"/generate?generate_prompt={hostile}&generate_tokens=1"
+        open_page(page, server, path, "Generate")
+        click(page.get_by_role("button", name="Generate"))
+        expect(page.get_by_text("Done: 1 token.")).to_be_visible()
+        open_page(page, server, "/models", "Models")
+        settled(page)
+        with pytest.raises(BlockingIOError):  # nobody has called
+            hub.accept()
+        page.get_by_role("button", name="Download", exact=True).click()
+        expect(page.get_by_text("The hub does not answer")).to_be_visible()
+        hub.accept()  # somebody has now
+    local = (server.url, server.url.replace("http", "ws"), "data:", "blob:")
+    assert [url for url in requests if not url.startswith(local)] == []
 
 
 def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):

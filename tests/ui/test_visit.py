@@ -1,8 +1,11 @@
 """What a visitor chose goes along to the next page; an address wins; what does not fit waits."""
 
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from serving.visit import HEAD, LAYER, MODEL, PAIR, Pair, Part, Visit
+from tests.helpers.apptest import FRAME, open_page
 
 
 def page() -> None:
@@ -13,7 +16,8 @@ def page() -> None:
     from ui.widgets.visit import current
 
     name = st.session_state["open"]
-    current().open_page(name, st.session_state)
+    current().take(st.session_state)
+    current().open_page(name)
     linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part=visit.TEXT)
     n_layers = {"first": 30, "second": 6, "third": 30}[name]
     linked(st.select_slider, "Layer", range(n_layers), 2, key=f"{name}_layer", part=visit.LAYER)
@@ -65,6 +69,19 @@ def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
     assert [slider.value for slider in site.select_slider] == [4, 1]
 
 
+def test_a_text_goes_along_though_the_run_that_brought_it_was_interrupted_by_another_page(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+    site = open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/learn/tokens/page.py")
+    with monkeypatch.context() as interrupted:  # at the first thing that a page sends
+        interrupted.setattr(st, "set_page_config", lambda **_: st.stop())
+        site.text_area(key="tokens_text").set_value("typed, and gone at once").run()
+    del site.session_state["tokens_text"]  # as Streamlit does when a browser opens another page
+    open_page(site, "pages/compare/heads/page.py")
+    assert site.text_input(key="heads_text").value == "typed, and gone at once"
+
+
 def test_whoever_chooses_a_layer_chooses_the_head_beside_it():
     site = visitor()
     assert go(site, "third").select_slider[1].value == 3
@@ -97,7 +114,7 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
 def test_whoever_chooses_a_head_chooses_the_layer_beside_it_though_the_page_is_left():
     visitor = Visit()
     for page, layer, head in (("first", 3, 1), ("first", 3, 5), ("second", 17, 5)):
-        visitor.open_page(page, {})
+        visitor.open_page(page)
         visitor.keep("layer", layer, visitor.part(LAYER).says, named=False)
         visitor.keep("head", head, visitor.part(HEAD).says, named=False)
         if page == "second":
@@ -114,7 +131,7 @@ def of_pair(visitor: Visit, text: str, spans: tuple, query: int, key: int) -> li
 
 def test_a_pair_is_found_by_its_characters_in_another_tokenization():
     visitor = Visit()
-    visitor.open_page("first", {})
+    visitor.open_page("first")
     query, _ = of_pair(visitor, "The animal it", SPANS, 3, 2)
     assert query.brought is None
     visitor.keep("query", 3, query.says, named=True)
@@ -131,7 +148,7 @@ def test_a_pair_is_found_by_its_characters_in_another_tokenization():
 def test_another_text_renews_a_pair_that_nobody_chose_and_keeps_the_numbers_of_one_that_was():
     state, defaults = {"query": 3, "key": 2}, {"query": 1, "key": 2}
     visitor = Visit()
-    visitor.open_page("first", state)
+    visitor.open_page("first")
 
     def run(text: str) -> None:
         parts = visitor.pair(text, dict(enumerate(SPANS)), state.values)
@@ -154,7 +171,7 @@ def test_another_text_renews_a_pair_that_nobody_chose_and_keeps_the_numbers_of_o
 
 def test_what_a_page_alone_has_is_there_again_and_is_no_choice_of_a_model():
     visitor, models = Visit(), ["a", "b"]
-    visitor.open_page("first", {})
+    visitor.open_page("first")
     assert visitor.either("of", MODEL, models).brought is None
     visitor.keep("of", "b", visitor.either("of", MODEL, models).says, named=True)
     assert visitor.chosen[MODEL] == "b"

@@ -1,7 +1,6 @@
 """The frame around every page: navigation, colours, the warm-up, and the link to the next page.
 
-`app.py` gives this script to Streamlit. Its folder is put on the import path while it runs, so no
-module beside it may bear the name of another one, such as `site`.
+`app.py` gives it to Streamlit. Its folder is on the import path: no `site` and the like beside it.
 """
 
 from pathlib import Path
@@ -15,10 +14,11 @@ from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
+visit().take(st.session_state)  # before anything that a click elsewhere may interrupt
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-visit().open_page(current.url_path, st.session_state)
+visit().open_page(current.url_path)
 about().clear()  # what the page before showed
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
