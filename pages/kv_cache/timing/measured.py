@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.timing.subjects import PAIRS, Question
+from pages.kv_cache.timing.subjects import CORE_INT8, PAIRS, UNROUNDED, Question
 from serving.step_times import StepTime
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Recorder:
         }
         self.largest_difference: float | None = None
         self.parted: dict[str, int] = {}  # contender -> first step with another token
+        self._compared = [name for name in names if name in UNROUNDED]
         self._round: dict[str, tuple[int, Tensor]] = {}
 
     @property
@@ -42,18 +43,22 @@ class Recorder:
         return sum(len(repeat) for repeats in self.steps.values() for repeat in repeats)
 
     def add(self, turn: Turn) -> None:
-        """Keep a step, and compare it with the others' at the same place once all have come."""
+        """Keep a step, and compare it with the others' at the same place once all have come.
+
+        Rounded weights give other logits: those are not compared.
+        """
         step = turn.step
         steps = self.steps[turn.name][turn.repeat]
-        self._round[turn.name] = step.token_id, step.logits
-        if len(self._round) == len(self.steps):
+        if turn.name in self._compared:
+            self._round[turn.name] = step.token_id, step.logits
+        if self._compared and len(self._round) == len(self._compared):
             self._compare(len(steps))
             self._round = {}
         steps.append(StepTime.of(step))
 
     def _compare(self, place: int) -> None:
         """The logits of one place, as long as all have run the same tokens up to it."""
-        first, *others = self.steps
+        first, *others = self._compared
         token_id, logits = self._round[first]
         for name in others:
             if place > self.parted.get(name, place):
@@ -196,8 +201,9 @@ class Run:
     def weight_bytes(self, name: str) -> int:
         """Bytes of the weights that a decode step multiplies with."""
         constant, linear, _ = self.series[name].terms
+        n_bytes = 1 if name == CORE_INT8 else self.value_bytes
         # without a cache the weights' share is what grows with every token, beside the output's
-        return (constant if self.series[name].cached else constant + linear) // 2 * self.value_bytes
+        return (constant if self.series[name].cached else constant + linear) // 2 * n_bytes
 
     def steps(self) -> pd.DataFrame:
         """Every step of every repeat, with the settings and the device."""

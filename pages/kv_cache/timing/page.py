@@ -38,6 +38,8 @@ with st.expander("How to read this"):
         "- **Exponent**: the power with which total time grows between a quarter of the run and "
         "its end; 1 is in proportion. The lecture's *linear with a cache, quadratic without* is "
         "what long texts tend to. Short ones stay below, as reading weights hides the arithmetic.\n"
+        "- **int8**: all matrices of the core in 8 bits and one scale for each output, so that a step "
+        "reads a quarter of the bytes. Its logits are those of rounded weights and are not compared.\n"
         "- The clock runs around the model's call alone, after a warm-up. Generation goes on past "
         "an end-of-text token, so that all runs are equally long. Other pages work meanwhile, "
         "between two steps, and so slow some.\n"
