@@ -2,8 +2,8 @@
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
 other's times. There are two queues (`serving.queues`); between them single passes take turns
-(`serving.turns`). A job that nobody
-watches any more stops by itself. Nothing here touches Streamlit.
+(`serving.turns`). A job that nobody watches any more stops by itself. Nothing here touches
+Streamlit.
 """
 
 from __future__ import annotations
@@ -104,8 +104,6 @@ class Work:
                 "The model failed on this text; see the server log.",
                 "failed",
             )
-        finally:
-            self.finished.set()
 
 
 class JobQueue:
@@ -200,8 +198,11 @@ class JobQueue:
     def _run(self, job: Work) -> None:
         begin = time.monotonic()
         metrics.waited(self.name, begin - job.queued)
-        job.run()
-        metrics.job_ended(self.name, job.state, time.monotonic() - begin)
+        try:
+            job.run()
+            metrics.job_ended(self.name, job.state, time.monotonic() - begin)
+        finally:
+            job.finished.set()  # when it is counted: nothing comes behind it
 
     def _work(self) -> None:
         while True:

@@ -17,7 +17,9 @@ from streamlit.testing.v1 import AppTest
 from pages.compare.ablate import ranking
 from pretrained import sources
 from serving import models, runs
+from serving.jobs import JobQueue, Work
 from tests.helpers.apptest import FRAME
+from tests.helpers.jobs import finish
 from tests.helpers.says import unnamed_axes
 from ui.canvas import component
 from ui.charts import show
@@ -101,6 +103,23 @@ def blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
 @pytest.fixture(autouse=True)
 def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+
+
+@pytest.fixture(autouse=True)
+def _no_job_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a page began and nobody waited for takes no turns from the tests behind it."""
+    put, jobs = JobQueue.put, list[Work]()
+
+    def remembered(queue: JobQueue, job: Work, **how: Any) -> None:
+        put(queue, job, **how)
+        jobs.append(job)
+
+    monkeypatch.setattr(JobQueue, "put", remembered)
+    yield
+    for job in jobs:
+        job.stop()
+    for job in jobs:
+        finish(job)
 
 
 @pytest.fixture(autouse=True)
