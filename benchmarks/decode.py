@@ -3,15 +3,15 @@
 Greedy, 100 new tokens after a prompt of 5, everything in one process and in turns:
 
     core cached            this core with a KVCache
-    core batch 8           the same for 8 prompts of unequal length at once, this one and 7 shorter
+    core batch 8           so for 8 prompts of unequal length at once, this one and 7 shorter
     core int8              with the cache, all matrices in 8 bits: a quarter of the bytes to read
     core uncached          without a cache: every step runs the whole sequence again
     transformers sdpa      `generate` of transformers with its cache, its default attention
     transformers eager     the same with its plain attention
 
-All hold the same random weights and must produce the same token ids after this prompt, but for int8,
-whose weights are rounded; otherwise the benchmark fails with a message. The clock goes around the whole call, with the prompt's pass and
-making the cache in it. The faster of the two transformers runs is the peer. Speed is new tokens a
+All hold the same random weights and must produce the same token ids after this prompt, but for
+int8, whose weights are rounded; otherwise the benchmark fails with a message. The clock goes around
+the whole call, with the prompt's pass and making the cache in it. The faster of the two transformers runs is the peer. Speed is new tokens a
 second, those of all prompts of a batch. Last comes how near the core's decode steps are to the
 speed at which this machine reads memory (`benchmarks/reading.py`).
 """

@@ -92,7 +92,7 @@ def _logits(core: Transformer, ids: Tensor) -> Tensor:
     cache = core.new_cache(1, ids.shape[1])
     device = next(core.parameters()).device
     parts = []
-    for few in ids.to(device).split(_CHUNK, dim=1):
+    for few in torch.split(ids.to(device), _CHUNK, dim=1):
         with turns.turn(), torch.inference_mode():
             logits = core(few, cache=cache).logits
         assert logits is not None  # of a decoder

@@ -17,6 +17,7 @@ from attention_core.model.transformer import Transformer
 
 LARGEST_CODE = 127
 _FEW_ROWS = 16  # with more, reading the codes is no longer what takes the time
+_KERNEL_STEP = 16  # the kernel reads so many inputs at once and, where a row has others, beyond it
 
 
 class Int8Matrix(nn.Module):
@@ -39,7 +40,8 @@ class Int8Matrix(nn.Module):
         rows = weight.detach().float().t()  # (d_out, d_in)
         scales = rows.abs().amax(dim=1) / LARGEST_CODE
         divisors = torch.where(scales > 0, scales, torch.ones_like(scales))  # of rows of zeros
-        self.register_buffer("codes", (rows / divisors[:, None]).round().to(torch.int8))
+        codes = (rows / divisors[:, None]).round().to(torch.int8)
+        self.register_buffer("codes", codes.contiguous())  # the kernel reads row after row
         self.register_buffer("scales", scales)
 
     @property
@@ -54,7 +56,7 @@ class Int8Matrix(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """`x @ weight`: (..., d_in) -> (..., d_out) in float32."""
         rows = x.reshape(-1, x.shape[-1])
-        if len(rows) > _FEW_ROWS or x.device.type != "cpu":
+        if len(rows) > _FEW_ROWS or rows.shape[1] % _KERNEL_STEP or x.device.type != "cpu":
             y = nn.functional.linear(rows.float(), self.codes.float()) * self.scales
         else:
             # the kernel wants scales of the activations' type: ours, in float32, come behind it

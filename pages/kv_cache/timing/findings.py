@@ -61,9 +61,8 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
 def _int8(run: Run) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_INT8, run.n_new)
     return (
-        f"**Weights in int8**: the core with its cache is {_times(ratio)} as fast with them as with "
-        "its own weights. They are rounded, so that its text may be another one; the page *Generate* "
-        "shows what that costs."
+        f"**Weights in int8**: with them the core with its cache is {_times(ratio)} as fast. They "
+        "are rounded, so that the text may be another one; *Generate* shows what that costs."
     )
 
 
