@@ -11,9 +11,10 @@ Greedy, 100 new tokens after a prompt of 5, everything in one process and in tur
 
 All hold the same random weights and must produce the same token ids after this prompt, but for
 int8, whose weights are rounded; otherwise the benchmark fails with a message. The clock goes around
-the whole call, with the prompt's pass and making the cache in it. The faster of the two transformers runs is the peer. Speed is new tokens a
-second, those of all prompts of a batch. Last comes how near the core's decode steps are to the
-speed at which this machine reads memory (`benchmarks/reading.py`).
+the whole call, with the prompt's pass and making the cache in it. The faster of the two
+transformers runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last
+comes how near the core's decode steps are to the speed at which this machine reads memory
+(`benchmarks/reading.py`).
 """
 
 from __future__ import annotations
