@@ -1,6 +1,5 @@
 """The table of heads on real models, and which keys are noise."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -69,7 +68,7 @@ def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
     assert (before, after) == (around if name == ENCODER else ([], []))
 
 
-def test_the_table_is_fast_enough_to_sort_by(monkeypatch: pytest.MonkeyPatch):
+def test_the_table_is_made_once(monkeypatch: pytest.MonkeyPatch):
     run = runs.run(ENCODER, "word " * 126)
     weights = torch.cat([run.tensors.weights] * 2)  # 12 x 12 heads at 128 tokens
     large = replace(run, tensors=replace(run.tensors, weights=weights))
@@ -77,13 +76,7 @@ def test_the_table_is_fast_enough_to_sort_by(monkeypatch: pytest.MonkeyPatch):
     # the induction of this model is known
     known = np.zeros((12, 12), np.float32)
     monkeypatch.setattr(statistics, "_repeated", lambda where: np.stack([known, known]))
-    seconds = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        table = statistics.table.__wrapped__(large)
-        seconds.append(time.perf_counter() - begin)
-    assert len(table) == 144
-    assert min(seconds) < 0.12  # about 0.03 on an idle machine
+    assert len(statistics.table.__wrapped__(large)) == 144
     monkeypatch.undo()
     assert statistics.table(run) is statistics.table(run)
 
