@@ -10,6 +10,7 @@ import torch
 from attention_core import Step, generate
 from attention_core.costs.step_times import Turn
 from pages.kv_cache.timing import (
+    findings,
     measured,
     sections,
     subjects,
@@ -17,11 +18,12 @@ from pages.kv_cache.timing import (
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder
 from pages.kv_cache.timing.subjects import (
-    CONTENDERS,
     CORE_CACHED,
+    CORE_INT8,
     CORE_UNCACHED,
     THEIRS_CACHED,
     TINY,
+    UNROUNDED,
     Question,
 )
 from serving import turns
@@ -48,7 +50,7 @@ def step(token_id: int, logits: list[float]) -> Step:
 
 
 def test_every_way_makes_the_core_s_own_tokens():
-    job = measured_job(Question(TINY, PROMPT, 16, 2, CONTENDERS))
+    job = measured_job(Question(TINY, PROMPT, 16, 2, UNROUNDED))
     model = subjects.load(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     expected = generate(model.core, ids, max_new_tokens=16)  # type: ignore[arg-type]
@@ -72,6 +74,22 @@ def test_every_way_makes_the_core_s_own_tokens():
     # weights of a step: per layer 12 C^2, and the vocabulary; float32
     assert run.weight_bytes(CORE_CACHED) == 4 * (2 * 12 * 64**2 + 50257 * 64)
     assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(THEIRS_CACHED)
+
+
+def test_rounded_weights_are_timed_and_not_compared():
+    job = measured_job(Question(TINY, PROMPT, 16, 1, (CORE_CACHED, CORE_INT8)))
+    model, core = subjects.load(TINY), subjects._untrained_int8(TINY)
+    ids = model.tokenizer.encode(PROMPT).ids
+    cache = core.new_cache(1, len(ids) + 15)
+    expected = generate(core, ids, max_new_tokens=16, cache=cache)  # type: ignore[arg-type]
+    run = job.run_so_far()
+    assert run is not None
+    assert run.series[CORE_INT8].token_ids.tolist() == [expected]
+    assert (run.parted, run.largest_difference) == ({}, None)
+    assert "Same tokens" not in findings.headline(run)
+    assert 4 * run.weight_bytes(CORE_INT8) == run.weight_bytes(CORE_CACHED)
+    [said] = [line for line in findings.sentences(run) if "int8" in line]
+    assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in said
 
 
 def test_logits_are_compared_until_tokens_part():
