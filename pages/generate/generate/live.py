@@ -9,11 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from pages.generate.generate import live_chart
-from pages.generate.generate.job import Job, Request, Run, submit
+from pages.generate.generate.job import Job, Run, submit
 from pages.generate.generate.race import Lane, race
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.queues import BROWSER_COOKIE
+from serving.race import Request
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables

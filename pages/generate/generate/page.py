@@ -3,10 +3,10 @@
 import streamlit as st
 
 from pages.generate.generate import live, price
-from pages.generate.generate.job import Request
 from serving import models
 from serving.limits import MAX_NEW_TOKENS
 from serving.queues import GENERATIONS
+from serving.race import Request
 from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import linked

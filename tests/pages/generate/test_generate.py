@@ -7,17 +7,17 @@ import threading
 from typing import Any
 
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core import Step, generate
+from attention_core import generate
 from pages.generate.generate import live
-from pages.generate.generate.job import CacheSize, Job, Request, submit
+from pages.generate.generate.job import Job, submit
 from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
 from serving import models, quantized
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
+from serving.race import CacheSize, RaceStep, Request
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER
@@ -122,11 +122,8 @@ def test_runs_are_compared_as_far_as_both_have_come():
 def test_a_difference_that_is_no_number_stays_visible():
     job = Job(request())
     for other in (1.0, math.nan, 2.0):
-        one, two = (
-            Step("decode", 1, 0.0, 0.1, 1, 1, 1, 1, torch.tensor([0.0, value]))
-            for value in (0.0, other)
-        )
-        job._keep(one, two)
+        step = StepTime("decode", 1, 0.0, 0.1, 1, 1, 1, 1)
+        job._keep(RaceStep(step, step, other, CacheSize(8, 8)))
     assert job.largest_difference is not None
     assert math.isnan(job.largest_difference)
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
-from pages.generate.generate.job import cache_size
+from serving.race import cache_size
 from pages.learn.block.originals import ENCODER_2017
 from pages.learn.block.steps import layer_2017
 from pages.learn.shapes.example import walk as shape_walk
