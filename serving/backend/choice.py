@@ -68,7 +68,7 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     server, told = _server(), Told()
     if server is not None:
         try:
-            yield from told.rest(server.race(request, check_stop))
+            yield from server.race(request, check_stop, told)
             return
         except Unavailable:
             _was_silent()

@@ -6,6 +6,7 @@ and the next one begins anew what the first did not end.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -45,9 +46,10 @@ class ModelServer:
                 continue
         raise Unavailable
 
-    def race(self, request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]:
-        """The events of a race, each once; Unavailable where it is not told to its end."""
-        told = Told()
+    def race(
+        self, request: Request, check_stop: Callable[[int], None], told: Told
+    ) -> Iterator[Event]:
+        """The events of a race that were not told; Unavailable where it is not told to its end."""
         for _ in range(TRIES):
             try:
                 frames = self._frames("race", request.model, asdict(request), check_stop)
@@ -90,17 +92,19 @@ class Told:
 
         Raises: ValueError where the same request now leads to another text.
         """
-        for number, event in enumerate(events, start=-1):  # before the steps comes one that begins
+        before = deque(self._tokens)
+        for event in events:
             if isinstance(event, RaceStep):
                 tokens = event.cached.token_id, event.uncached.token_id
-                if number < len(self._tokens):
-                    if self._tokens[number] != tokens:
-                        raise ValueError(
-                            "The model server broke off, and the next one writes another text. "
-                            "Press Generate to begin anew."
-                        )
+                if not before:
+                    self._tokens.append(tokens)
+                elif before.popleft() == tokens:
                     continue
-                self._tokens.append(tokens)
+                else:
+                    raise ValueError(
+                        "The model server broke off, and the next one writes another text. "
+                        "Press Generate to begin anew."
+                    )
             yield event
 
 
