@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -84,7 +84,7 @@ async def _stream(ask: asks.Answer, question: dict[str, Any]) -> AsyncIterator[b
 
 def _answered(
     ask: asks.Answer, question: dict[str, Any], check_stop: asks.CheckStop
-) -> list[Frame] | Any:
+) -> Iterator[Frame]:
     try:
         yield from ask(question, check_stop)
     except Stopped:
@@ -99,13 +99,14 @@ def _answered(
     yield Frame(END)
 
 
-async def _alive(_: Request) -> Response:
+async def alive(_: Request) -> Response:
+    """That the process lives."""
     return PlainTextResponse("ok")
 
 
 app = Starlette(
     routes=[
-        Route("/healthz", _alive),
+        Route("/healthz", alive),
         *(Route(f"/{name}", answer, methods=["POST"]) for name in asks.ANSWERS),
     ]
 )

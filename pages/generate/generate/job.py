@@ -123,11 +123,10 @@ class Job(Work):
                 self._keep(event)
 
     def _keep(self, step: RaceStep) -> None:
-        if (
-            self.same_tokens is not False
-        ):  # after different tokens the logits answer different questions
-            if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
-                self.largest_difference = max(step.difference, self.largest_difference or 0.0)
+        so_far = self.largest_difference or 0.0
+        # after different tokens the logits answer different questions; once no number, never one
+        if self.same_tokens is not False and not math.isnan(so_far):
+            self.largest_difference = max(step.difference, so_far)
         # the uncached list first: a reader that finds a cached step finds its partner too
         for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
             run.ends.append(len(self._decoded([*run.token_ids, taken.token_id])))

@@ -103,9 +103,7 @@ def test_a_recorded_pass_is_the_same(name: str):
 def test_a_page_s_run_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
     model, asked = models.get(ENCODER), []
     record = ModelServer.record
-    monkeypatch.setattr(
-        ModelServer, "record", lambda *of: (asked.append(of[1:]), record(*of))[1]
-    )
+    monkeypatch.setattr(ModelServer, "record", lambda *of: (asked.append(of[1:]), record(*of))[1])
     with runs.forward.nothing_kept():
         run = runs.run(ENCODER, TEXT)
     assert asked == [(ENCODER, run.tokens.ids)]
@@ -116,7 +114,11 @@ def test_a_page_s_run_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
     "request_of",
-    [REQUEST, Request(DECODER, "Once", 5, 0.9, 40, 0.95, 3), Request(DECODER, "A", 3, weights="int8")],
+    [
+        REQUEST,
+        Request(DECODER, "Once", 5, 0.9, 40, 0.95, 3),
+        Request(DECODER, "A", 3, weights="int8"),
+    ],
 )
 def test_a_race_is_the_same(request_of: Request):
     ours = without_times(race.race(request_of, never))
@@ -217,7 +219,9 @@ def test_without_a_server_everything_runs_here(monkeypatch: pytest.MonkeyPatch):
     assert len(list(choice.race(REQUEST, never))) == 8
 
 
-def test_a_server_that_is_killed_in_the_middle(monkeypatch: pytest.MonkeyPatch):
+def test_a_server_that_is_killed_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
     port = free_port()
     command = ["uvicorn", "serving.backend.service:app", "--port", str(port)]
     server = subprocess.Popen(
@@ -228,7 +232,7 @@ def test_a_server_that_is_killed_in_the_middle(monkeypatch: pytest.MonkeyPatch):
     try:
         wait_for(f"http://127.0.0.1:{port}/healthz")
         monkeypatch.setenv(choice.VARIABLE, f"http://127.0.0.1:{port}")
-        request = Request(DECODER, "The next day is bright", 60)
+        request = Request(DECODER, "The next day is bright", 24)
         told = []
         for event in choice.race(request, never):
             told.append(event)
@@ -243,7 +247,7 @@ def test_a_server_that_is_killed_in_the_middle(monkeypatch: pytest.MonkeyPatch):
     assert [s.cached.n_keys for s in steps] == [s.cached.n_keys for s in expected]
     assert isinstance(told[-1], Ended)
     assert len([event for event in told if isinstance(event, Begun)]) == 2
-    assert "does not answer" in choice.trouble()
+    assert "does not answer" in caplog.text
 
 
 def test_a_second_server_tells_the_rest():
