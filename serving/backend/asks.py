@@ -16,6 +16,9 @@ from serving.limits import MAX_MAP_TOKENS, OverLimit, check_tokens
 from serving.race import Begun, CacheSize, Ended, RaceStep
 from serving.recording import Recording, RunTensors
 from serving.step_times import StepTime
+from serving.timing import measurement
+from serving.timing.measurement import Described, Doing, Timed, WarmedUp
+from serving.timing.subjects import Question
 
 CheckStop = Callable[[int], None]
 Answer = Callable[[Mapping[str, Any], CheckStop], Iterator[Frame]]
@@ -74,7 +77,38 @@ def read_event(frame: Frame) -> race.Event:
     )
 
 
-ANSWERS: dict[str, Answer] = {"record": answer_record, "race": answer_race}
+# ---- a measurement
+
+
+def answer_measure(question: Mapping[str, Any], check_stop: CheckStop) -> Iterator[Frame]:
+    """A frame an event of `serving.timing.measurement`."""
+    known = {field.name for field in fields(Question)}
+    asked = {name: value for name, value in question.items() if name in known}
+    asked["contenders"] = tuple(asked.get("contenders", ()))
+    for event in measurement.measure(Question(**asked), check_stop):
+        yield Frame(type(event).__name__, asdict(event))
+
+
+def read_measured(frame: Frame) -> measurement.Event:
+    """The event that a frame holds; KeyError or TypeError for another frame."""
+    facts = frame.facts
+    if frame.kind == Timed.__name__:
+        return Timed(**{**facts, "step": StepTime(**facts["step"])})
+    if frame.kind == Described.__name__:
+        terms = {name: (a, b, c) for name, (a, b, c) in facts["terms"].items()}
+        return Described(**{**facts, "terms": terms})
+    if frame.kind == WarmedUp.__name__:
+        return WarmedUp(**facts)
+    if frame.kind == Doing.__name__:
+        return Doing(**facts)
+    raise KeyError(frame.kind)
+
+
+ANSWERS: dict[str, Answer] = {
+    "record": answer_record,
+    "race": answer_race,
+    "measure": answer_measure,
+}
 
 # ---- errors: those that are the visitor's to read go to the site as what they are
 

@@ -1,4 +1,4 @@
-"""A recorded pass or a race, from the model server if there is one, else from this process.
+"""A recorded pass, a race, a measurement: from the model server, if there is one, or from here.
 
 ATTENTION_LAB_SERVE_URL names the server. Where it does not answer, this process does the work and
 says so (`trouble`); the server is asked again a little later.
@@ -18,6 +18,8 @@ from serving import recording
 from serving.backend.remote import ModelServer, Told, Unavailable
 from serving.race import Event, Request
 from serving.recording import Recording
+from serving.timing import measurement
+from serving.timing.subjects import Question
 
 VARIABLE = "ATTENTION_LAB_SERVE_URL"
 ASK_AGAIN_SECONDS = 15.0
@@ -73,3 +75,15 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         except Unavailable:
             _was_silent()
     yield from told.rest(races.race(request, check_stop))
+
+
+def measure(question: Question, check_stop: Callable[[int], None]) -> Iterator[measurement.Event]:
+    """The events of a measurement, all from one place."""
+    server = _server()
+    if server is not None:
+        try:
+            yield from server.measure(question, check_stop)
+            return
+        except Unavailable:
+            _was_silent()
+    yield from measurement.measure(question, check_stop)

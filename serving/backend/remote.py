@@ -17,6 +17,8 @@ from serving.backend import asks
 from serving.backend.frames import ALIVE, ERROR, Broken, Frame, unpacked
 from serving.race import Ended, Event, RaceStep, Request
 from serving.recording import Recording
+from serving.timing import measurement
+from serving.timing.subjects import Question
 
 # A server says once a second that it is there.
 CONNECT_SECONDS, SILENT_SECONDS = 2.0, 10.0
@@ -59,6 +61,29 @@ class ModelServer:
                         return
             except _NO_ANSWER:
                 continue
+        raise Unavailable
+
+    def measure(
+        self, question: Question, check_stop: Callable[[int], None]
+    ) -> Iterator[measurement.Event]:
+        """The events of a measurement.
+
+        Raises: Unavailable where no server begins it; ValueError where one broke off. Nobody goes
+        on with it: half of the times would be another machine's.
+        """
+        begun = False
+        try:
+            for frame in self._frames("measure", question.model, asdict(question), check_stop):
+                yield asks.read_measured(frame)
+                begun = True
+            if begun:
+                return
+        except _NO_ANSWER as error:
+            if begun:
+                raise ValueError(
+                    "The model server broke off in the middle of the measurement. Press Measure "
+                    "to begin anew."
+                ) from error
         raise Unavailable
 
     def _frames(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.timing.measured import Run
-from pages.kv_cache.timing.subjects import (
+from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
     CORE_INT8,

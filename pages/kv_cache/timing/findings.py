@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
-from pages.kv_cache.timing.subjects import CACHED, CORE_CACHED, CORE_INT8, UNROUNDED
+from serving.timing.subjects import CACHED, CORE_CACHED, CORE_INT8, UNROUNDED
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Term

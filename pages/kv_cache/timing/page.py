@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from pages.kv_cache.timing import questions, sections, subjects
+from pages.kv_cache.timing import questions, sections
 from serving import models
+from serving.timing import subjects
 from ui.export import source
 
 CORE = "attention_core/costs/step_times.py"

@@ -13,11 +13,16 @@ from pages.kv_cache.timing import (
     findings,
     measured,
     sections,
-    subjects,
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder
-from pages.kv_cache.timing.subjects import (
+from serving import turns
+from serving.jobs import JobQueue
+from serving.limits import OverLimit
+from serving.step_times import StepTime
+from serving.timing import subjects
+from serving.timing.measurement import Comparison
+from serving.timing.subjects import (
     CORE_CACHED,
     CORE_INT8,
     CORE_UNCACHED,
@@ -26,10 +31,6 @@ from pages.kv_cache.timing.subjects import (
     UNROUNDED,
     Question,
 )
-from serving import turns
-from serving.jobs import JobQueue
-from serving.limits import OverLimit
-from serving.step_times import StepTime
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.jobs import finish
 
@@ -93,15 +94,15 @@ def test_rounded_weights_are_timed_and_not_compared():
 
 
 def test_logits_are_compared_until_tokens_part():
-    recorder = Recorder(BOTH, 1)
+    comparison = Comparison(BOTH)
     rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
         for name, made in zip(reversed(BOTH), (other, one), strict=True):
-            recorder.add(Turn(0, name, step(*made)))
-    assert recorder.parted == {CORE_UNCACHED: 1}
-    assert recorder.largest_difference == 2.0  # of the step that parted them, none after it
-    bad = Recorder(BOTH, 1)
+            comparison.add(Turn(0, name, step(*made)))
+    assert comparison.parted == {CORE_UNCACHED: 1}
+    assert comparison.largest_difference == 2.0  # of the step that parted them, none after it
+    bad = Comparison(BOTH)
     for value in (math.nan, 1.0):
         for name in BOTH:
             bad.add(Turn(0, name, step(1, [value, 0.0])))
@@ -128,10 +129,9 @@ def test_two_visitors_jobs_run_one_after_the_other():
     queue, running, release = JobQueue(), threading.Event(), threading.Event()
 
     class Held(TimingJob):
-        def _load(self):  # type: ignore[no-untyped-def]
+        def _wait(self) -> None:
             running.set()
             assert release.wait(DEADLINE)
-            return super()._load()
 
     first = Held(Question(TINY, PROMPT, 16, 1, BOTH))
     second = TimingJob(Question(TINY, "A second visitor's words", 16, 1, BOTH))
@@ -207,7 +207,7 @@ def test_what_cannot_be_asked(changed: dict[str, object], message: str):
 
 
 def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pages.kv_cache.timing.job.MAX_TIMED_SECONDS", 0)
+    monkeypatch.setattr("serving.timing.measurement.MAX_TIMED_SECONDS", 0)
     job = TimingJob(Question(TINY, PROMPT, 16, 1, BOTH))
     JobQueue().put(job)
     assert finish(job).state == "failed"

@@ -22,10 +22,14 @@ from serving.backend.remote import ModelServer, Told, Unavailable
 from serving.jobs import Stopped
 from serving.limits import MAX_MAP_TOKENS, OverLimit
 from serving.race import Begun, Ended, RaceStep, Request
+from serving.timing import measurement
+from serving.timing.measurement import Timed
+from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TINY, Question
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = "The animal didn't cross the street"
+QUESTION = Question(TINY, "The next day is bright", 16, 2, (CORE_CACHED, CORE_UNCACHED))
 REQUEST = Request(DECODER, "The next day is bright", 6)
 
 
@@ -124,6 +128,34 @@ def test_a_race_is_the_same(request_of: Request):
     ours = without_times(race.race(request_of, never))
     assert without_times(choice.race(request_of, never)) == ours
     assert len(ours) == request_of.max_new_tokens + 2
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_measurement_is_told_from_there():
+    events = list(choice.measure(QUESTION, never))
+    assert [type(e).__name__ for e in events[:5]] == [
+        "Described", "Doing", "WarmedUp", "WarmedUp", "Doing",
+    ]  # fmt: skip
+    expected = list(measurement.measure(QUESTION, never))
+    assert events[0] == expected[0]
+    ours, theirs = (
+        [(e.repeat, e.name, e.step.token_id, e.step.flops) for e in told if isinstance(e, Timed)]
+        for told in (expected, events)
+    )
+    assert theirs == ours
+    assert len(ours) == 2 * QUESTION.repeats * QUESTION.n_new
+    last = events[-1]
+    assert isinstance(last, Timed)
+    assert 0 < (last.largest_difference or 0) < 1e-4
+
+
+def test_half_a_measurement_is_not_continued_elsewhere():
+    whole = [packed(frame) for frame in asks.answer_measure(vars(QUESTION), never)]
+    for count, error in ((0, Unavailable), (9, ValueError)):
+        answer = httpx2.Response(200, content=b"".join(whole[:count]))
+        client = httpx2.Client(transport=httpx2.MockTransport(lambda _, answer=answer: answer))
+        with pytest.raises(error, match="Press Measure" if count else None):
+            list(ModelServer("http://models", client).measure(QUESTION, never))
 
 
 @pytest.mark.usefixtures("asked")
