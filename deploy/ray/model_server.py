@@ -1,10 +1,10 @@
 """The model server on Ray: replicas that grow with their queue, on shares of GPUs.
 
-    make model-server        or: serve run deploy.ray.model_server:app
+    python -m deploy.ray
 
 ATTENTION_LAB_REPLICAS: the fewest and the most replicas, "1-4". ATTENTION_LAB_REPLICA_GPUS: the
 share of a GPU that each one takes, 0 by default. Each replica keeps a few models; a question goes
-where its model is loaded. `requirements-ray.txt` has what this needs.
+where its model is loaded. `requirements-scale.txt` has what this needs.
 """
 
 from __future__ import annotations
