@@ -140,8 +140,8 @@ class Tab:
             if shown == "button":
                 *_, key = element.button.id.rpartition("-")
                 self._buttons[key] = element.button.id
-            elif shown == "progress":
-                self._text += element.progress.text
+            elif shown == "alert":
+                self._text += element.alert.body
         finished = kind == "script_finished"
         return finished and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
 

@@ -1,7 +1,7 @@
 """Everything that a large site is made of, on this machine: `make scale`.
 
-Two replicas of the model server on Ray, two sites that ask them, and a proxy that leads every visitor
-to one of the sites. All of it ends with this program.
+Two replicas of the model server on Ray, two sites that ask them, and a proxy that leads every
+visitor to one of the sites. All of it ends with this program.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BIN = Path(sys.executable).parent
 READY_SECONDS = 300.0
 
 
@@ -86,7 +86,7 @@ def start(parts: Parts, port: int, n_replicas: int) -> str:
     replicas = {"ATTENTION_LAB_REPLICAS": str(n_replicas), "RAY_USAGE_STATS_ENABLED": "0"}
     parts.start("model server", serve, replicas)
     for number, name in ((1, "first site"), (2, "second site")):
-        site = [str(BIN / "streamlit"), "run", "app.py", "--server.headless=true"]
+        site = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
         options = [f"--server.port={port + number}", "--server.address=127.0.0.1"]
         parts.start(name, [*site, *options], {"ATTENTION_LAB_SERVE_URL": models})
     parts.wait_until(f"{models}/healthz")
@@ -103,12 +103,17 @@ def start(parts: Parts, port: int, n_replicas: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until one of the programs ends, or Ctrl+C."""
+    """Run until one of the programs ends, or until Ctrl+C or a signal to end."""
     parser = argparse.ArgumentParser(prog="python -m deploy.scale")
     parser.add_argument("--port", type=int, default=8500, help="of the whole; three more follow it")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
     parts = Parts()
+    for ends in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # a shell lets what is in the background ignore one
+        signal.signal(ends, signal.default_int_handler)
     try:
         address = start(parts, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")
