@@ -1,4 +1,4 @@
-"""The model server on Ray, with two replicas: the same answers, and what is left of a killed one."""
+"""The model server on Ray, two replicas: the same answers, and what a killed one leaves."""
 
 import contextlib
 import os
