@@ -61,24 +61,25 @@ def _names_the_bundled_models(file: Path) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _session_environment(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[None]:
-    """None of the user's own models or settings; the converted SmolLM2 is shared with the site.
-
-    A run that leaves out the tests that need the weights finds none, so that a test that needs them
-    without being marked fails here and not on the first machine that has none.
-    """
+def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """None of the user's own models or settings; the converted SmolLM2 is shared with the site."""
     patch = pytest.MonkeyPatch()
     patch.setenv("HF_HUB_CACHE", str(tmp_path_factory.getbasetemp() / "empty-hub-cache"))
     for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
         patch.delenv(f"ATTENTION_LAB_{name}", raising=False)
-    if "not weights" in pytestconfig.option.markexpr:
-        for package in WEIGHTS_PACKAGES:  # as if none of them were installed
-            patch.setitem(sys.modules, package, None)
     patch.setattr(local_script_runner, "require_widgets_deltas", _wait_for_the_script)
     yield
     patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _no_weights_but_for_those_who_say_so(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test that needs the weights without being marked fails here, not where there are none."""
+    if not {"weights", "browser"} & {mark.name for mark in request.node.iter_markers()}:
+        for package in WEIGHTS_PACKAGES:  # as if none of them were installed
+            monkeypatch.setitem(sys.modules, package, None)
 
 
 _ask_again_and_again = local_script_runner.require_widgets_deltas

@@ -17,6 +17,9 @@ from torch import Tensor
 import pretrained
 from pretrained.catalog import catalog
 
+# a GPT-2 without a tokenizer of its own takes the bundled vocabulary
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
 Weights = dict[str, Tensor]
 
 

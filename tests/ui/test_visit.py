@@ -69,6 +69,7 @@ def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
     assert [slider.value for slider in site.select_slider] == [4, 1]
 
 
+@pytest.mark.usefixtures("bundled_weights")
 def test_a_text_goes_along_though_the_run_that_brought_it_was_interrupted_by_another_page(
     monkeypatch: pytest.MonkeyPatch,
 ):
