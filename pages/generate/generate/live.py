@@ -21,6 +21,10 @@ from ui.export import tables
 from ui.widgets import job_view, messages
 
 _JOB = "generate_job"
+_PARTING = (
+    " With weights in int8 a pass of few tokens rounds its products, and a pass of many does not: "
+    "the two runs may write different texts, although both are right."
+)
 
 
 def start(queue: JobQueue, request: Request) -> None:
@@ -133,7 +137,8 @@ def _numbers(job: Job) -> None:
         else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
         f"tokens × 2 × bytes per value is {size.formula:,}.",
     )
-    st.markdown(f":small[Run on {job.device}.]")
+    note = _PARTING if job.request.weights == "int8" else ""
+    st.markdown(f":small[Run on {job.device}.{note}]")
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 

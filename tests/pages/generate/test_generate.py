@@ -329,6 +329,7 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     site.button_group("generate_weights").set_value("int8").run()
     site.slider("generate_tokens").set_value(2).run()
     assert run_job(site).request.weights == "int8"
+    assert "may write different texts" in " ".join(e.value for e in site.markdown)
     price = quantized.price(DECODER)
     [said] = [e.value for e in site.markdown if e.value.startswith("**The price of int8**")]
     assert f"**{price.n_equal} of {price.n_tokens}**" in said
