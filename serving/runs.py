@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,37 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained import Pretrained, Tokens
-from serving import models, turns
+from serving import models
+from serving.backend import choice as backend
 from serving.cache import kept, size_of
 from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES
 from serving.prompts import prepare
+from serving.recording import RunTensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
     from attention_core.model.block import LayerRecord
-    from attention_core.model.transformer import Transformer
 
 RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
-
-
-@dataclass(frozen=True)
-class RunTensors:
-    """The tensors kept of one forward pass over T tokens: float32, on the CPU, never changed.
-
-    L layers, H query heads, H_kv key/value heads, S = T keys, D head size, C width. Queries and
-    keys are rotated where the model does so.
-    """
-
-    weights: Tensor  # (L, H, T, S)  the attention weights
-    q: Tensor  # (L, H, T, D)
-    k: Tensor  # (L, H_kv, S, D)
-    v: Tensor  # (L, H_kv, S, D)
-    value_norms: Tensor  # (L, H, S)  the lengths ||v_j W_O|| of what a head writes for a key
-    states: Tensor  # (L + 1, T, C)  the residual stream: before layer 0, and after each layer
-    attention_norms: Tensor  # (L, T)  the lengths of what attention adds to each token's stream
-    mlp_norms: Tensor  # (L, T)  the same of the feed-forward network
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,53 +140,16 @@ def run(
 
 @kept(RUN_CACHE_BYTES, key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
 def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
-    """One recorded forward pass, in a turn of its own."""
-    import torch
-
-    with turns.turn(), torch.inference_mode():
-        ids = torch.tensor([tokens.ids], device=model.device)
-        # nobody reads the logits of all positions, a third of the work for a large vocabulary
-        output = model.core(ids, record=True, last_only=True)
-        tensors = recorded(model.core, output.hidden_states, output.layers)
+    """One recorded forward pass, wherever models run."""
+    recording = backend.record(model, tokens.ids)
     return Run(
         key=key,
         title=model.spec.title,
         tokens=tokens,
-        tensors=tensors,
-        scale=output.records[0].scale,
+        tensors=recording.tensors,
+        scale=recording.scale,
         causal=model.core.config.causal,
     )
-
-
-def recorded(
-    core: Transformer, states: Sequence[Tensor], layers: Sequence[LayerRecord]
-) -> RunTensors:
-    """What is kept of a pass: `states` (1, T, C) before the first layer and after each."""
-    from attention_core.experiments.compare.contributions import value_norms
-    from attention_core.experiments.learn.block.residual_stream import token_norms
-
-    records = [layer.attention for layer in layers]
-    norms = [
-        value_norms(record.v, core.out_weight(layer))[0] for layer, record in enumerate(records)
-    ]
-    added = [record.output for record in records if record.output is not None]  # all have one
-    return RunTensors(
-        weights=_stacked([record.weights[0] for record in records]),
-        q=_stacked([record.q[0] for record in records]),
-        k=_stacked([record.k[0] for record in records]),
-        v=_stacked([record.v[0] for record in records]),
-        value_norms=_stacked(norms),
-        states=_stacked([state[0] for state in states]),
-        attention_norms=_stacked([token_norms(output[0]) for output in added]),
-        mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in layers]),
-    )
-
-
-def _stacked(layers: Sequence[Tensor]) -> Tensor:
-    """The layers as the first axis of one float32 tensor on the CPU."""
-    import torch
-
-    return torch.stack(list(layers)).float().cpu()
 
 
 def _view(tensor: Tensor) -> np.ndarray:

@@ -26,7 +26,7 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     status = decode.main(["--repeats", "2"], config=tiny, prompt_ids=PROMPT, max_new_tokens=12)
     printed = capsys.readouterr()
     assert status == 0, printed.err
-    for name in ("cached", "batch 8", "uncached"):
+    for name in ("cached", "int8", "batch 8", "uncached"):
         assert f"\ncore {name} " in printed.out
     for name in ("sdpa", "eager"):
         assert f"\ntransformers {name} " in printed.out
@@ -35,7 +35,9 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     assert "target 1.3: " in printed.out
     assert "core cached over core uncached: " in printed.out
     assert "target 3.4: " in printed.out
-    assert "token ids identical in all runs" in printed.out
+    assert "core int8 over transformers " in printed.out
+    assert "target 2.5: " in printed.out
+    assert "token ids identical in all float32 runs" in printed.out
     assert "\ncore cached reads " in printed.out
     assert "target 0.8: " in printed.out
 

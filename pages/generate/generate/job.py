@@ -1,7 +1,6 @@
 """Cached against uncached generation as a job: queued, timed, watched and stopped.
 
-The worker takes the two runs step by step in turn, on the same thread. Nothing here touches
-Streamlit.
+Nothing here touches Streamlit.
 """
 
 from __future__ import annotations
@@ -9,50 +8,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from serving import models, turns
+from serving import models
+from serving.backend import choice as backend
 from serving.jobs import JobQueue, Work
-from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
-from serving.prompts import prepare
+from serving.race import Begun, CacheSize, Ended, RaceStep, Request
 from serving.step_times import StepTime
 from serving.token_text import END_OF_TEXT
 
 if TYPE_CHECKING:
-    from attention_core import KVCache, Sampling, Step, TransformerConfig
     from pretrained import Tokenizer
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a visitor asked for."""
-
-    model: str
-    prompt: str
-    max_new_tokens: int
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
-
-    @property
-    def summary(self) -> str:
-        """The settings in a line, so that what is shown cannot be mistaken for another run's."""
-        parts = [self.model, f"{self.max_new_tokens} new tokens"]
-        if self.temperature == 0:
-            return ", ".join([*parts, "the likeliest token each time"])
-        parts.append(f"temperature {self.temperature:g}")
-        if self.top_k is not None:
-            parts.append(f"top-k {self.top_k}")
-        if self.top_p is not None:
-            parts.append(f"top-p {self.top_p:g}")
-        return ", ".join([*parts, f"seed {self.seed}"])
-
-    def sampling(self) -> Sampling:
-        """The sampling of the core; ValueError for values out of range."""
-        from attention_core import Sampling
-
-        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
 
 @dataclass
@@ -90,29 +56,6 @@ class Run:
         """Median time of a decode step; None while there is none."""
         times = self.decode_seconds
         return median(times) if times else None
-
-
-@dataclass(frozen=True)
-class CacheSize:
-    """Bytes of stored keys and values: of the cache's own tensors, and by the lectures' formula."""
-
-    measured: int
-    formula: int
-
-
-def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
-    """The size of what a cache holds now, and by the formula of the model's kind of attention.
-
-    Layers x batch x key/value heads x head size x tokens x 2 x bytes a value; latents and windows
-    have formulas of their own (`attention_core.costs.formulas.cache_bytes`).
-    """
-    from attention_core import cache_bytes
-
-    keys, _ = cache.layer(0)
-    formula = cache_bytes(
-        config, cache.length, batch_size=cache.batch_size, bytes_per_value=keys.element_size()
-    )
-    return CacheSize(cache.nbytes_used, formula)
 
 
 class Job(Work):
@@ -170,59 +113,25 @@ class Job(Work):
 
     def work(self) -> None:
         """Generate, on the worker's thread."""
-        from attention_core import Hooks, generate, stream
+        self._tokenizer = models.get(self.request.model).tokenizer
+        for event in backend.race(self.request, self.check_stop):
+            if isinstance(event, Begun):
+                self.device = event.device
+            elif isinstance(event, Ended):
+                self.notice = event.notice
+            else:
+                self._keep(event)
 
-        request, sampling = self.request, self.request.sampling()
-        model = models.get(request.model)
-        self.check_stop(0)
-        self._tokenizer = model.tokenizer
-        self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
-        prompt = prepare(
-            model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens
-        )
-        ids, n_new, self.notice = prompt.ids, prompt.n_new, prompt.note
-        # the last new token is never run itself
-        cache = model.core.new_cache(1, len(ids) + n_new - 1)
-        hooks = Hooks(before_layer=self.check_stop)
-        options: dict[str, Any] = {
-            "max_new_tokens": n_new,
-            "sampling": sampling,
-            "stop_ids": model.tokenizer.end_ids,
-            "hooks": hooks,
-        }
-        # Warm-up: the same passes once before they are timed, so that neither run goes first.
-        few = min(n_new, 2)  # a prefill and a decode step
-        with turns.turn():
-            generate(model.core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
-            generate(model.core, ids, max_new_tokens=1, hooks=hooks)
-        cache.reset()
-        with_cache = stream(model.core, ids, cache=cache, **options)
-        without = stream(model.core, ids, cache=None, **options)
-        for step in range(n_new):
-            # taking turns in going first, so that neither always pays for what the other evicted
-            with turns.turn():
-                if step % 2:
-                    other, one = next(without, None), next(with_cache, None)
-                else:
-                    one, other = next(with_cache, None), next(without, None)
-            if one is None or other is None:
-                both = one is None and other is None
-                self.notice = f"{'The model' if both else 'One run'} ended its text here."
-                return
-            self._keep(one, other)
-            self.cache_size = cache_size(cache, model.core.config)
-
-    def _keep(self, one: Step, other: Step) -> None:
-        if (
-            self.same_tokens is not False
-        ):  # after different tokens the logits answer different questions
-            difference = float((one.logits - other.logits).abs().max())
-            if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
-                self.largest_difference = max(difference, self.largest_difference or 0.0)
+    def _keep(self, step: RaceStep) -> None:
+        so_far = self.largest_difference or 0.0
+        # after different tokens the logits answer different questions; once no number, never one
+        if self.same_tokens is not False and not math.isnan(so_far):
+            self.largest_difference = max(step.difference, so_far)
         # the uncached list first: a reader that finds a cached step finds its partner too
-        for run, step in ((self.uncached, other), (self.cached, one)):
-            run.ends.append(len(self._decoded([*run.token_ids, step.token_id])))
-            run.steps.append(StepTime.of(step))
+        for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
+            run.ends.append(len(self._decoded([*run.token_ids, taken.token_id])))
+            run.steps.append(taken)
+        self.cache_size = step.cache_size
 
 
 def submit(
@@ -237,9 +146,7 @@ def submit(
     Raises: OverLimit if the queue is full, the prompt too long, or the number of tokens out of
     range; the earlier job then goes on.
     """
-    if not 1 <= request.max_new_tokens <= MAX_NEW_TOKENS:
-        raise OverLimit(f"Ask for 1 to {MAX_NEW_TOKENS} new tokens, not {request.max_new_tokens}.")
-    check_text(request.prompt)
+    request.check()
     job = Job(request)
     queue.put(job, instead_of=instead_of, owner=owner)
     return job

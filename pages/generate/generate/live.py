@@ -9,17 +9,22 @@ import pandas as pd
 import streamlit as st
 
 from pages.generate.generate import live_chart
-from pages.generate.generate.job import Job, Request, Run, submit
+from pages.generate.generate.job import Job, Run, submit
 from pages.generate.generate.race import Lane, race
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.queues import BROWSER_COOKIE
+from serving.race import Request
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
 
 _JOB = "generate_job"
+_PARTING = (
+    " With weights in int8 a pass of few tokens rounds its products, and a pass of many does not: "
+    "the two runs may write different texts, although both are right."
+)
 
 
 def start(queue: JobQueue, request: Request) -> None:
@@ -132,7 +137,8 @@ def _numbers(job: Job) -> None:
         else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
         f"tokens × 2 × bytes per value is {size.formula:,}.",
     )
-    st.markdown(f":small[Run on {job.device}.]")
+    note = _PARTING if job.request.weights == "int8" else ""
+    st.markdown(f":small[Run on {job.device}.{note}]")
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 

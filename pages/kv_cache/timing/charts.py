@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.timing.measured import Run
-from pages.kv_cache.timing.subjects import (
+from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
+    CORE_INT8,
     CORE_UNCACHED,
     THEIRS_CACHED,
     THEIRS_UNCACHED,
 )
-from ui.charts.style import BLUE, GREEN, ORANGE, VERMILLION, decades
+from ui.charts.style import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, decades
 
 HEIGHT = 360
 COLOURS = {
@@ -25,12 +26,14 @@ COLOURS = {
     CORE_UNCACHED: VERMILLION,
     THEIRS_CACHED: GREEN,
     THEIRS_UNCACHED: ORANGE,
+    CORE_INT8: PURPLE,
 }
 _SHAPES = {
     CORE_CACHED: "circle",
     CORE_UNCACHED: "triangle-up",
     THEIRS_CACHED: "square",
     THEIRS_UNCACHED: "triangle-down",
+    CORE_INT8: "diamond",
 }
 _FIT_POINTS = 33
 _CURVE_POINTS = 120

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
-from pages.kv_cache.timing.subjects import CACHED
+from serving.timing.subjects import CACHED, CORE_CACHED, CORE_INT8, UNROUNDED
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Term
@@ -23,6 +23,8 @@ def sentences(run: Run) -> list[str]:
     lines = []
     for cached, uncached in run.pairs:
         lines.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
+    if {CORE_CACHED, CORE_INT8} <= set(run.series):
+        lines.append(_int8(run))
     lines += [_parted(run, name, place) for name, place in run.parted.items()]
     if run.repeats == 1:
         lines.append("One repeat has no spread: small differences may be chance.")
@@ -56,6 +58,14 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     )
 
 
+def _int8(run: Run) -> str:
+    ratio = run.ratio(CORE_CACHED, CORE_INT8, run.n_new)
+    return (
+        f"**Weights in int8**: with them the core with its cache is {_times(ratio)} as fast. They "
+        "are rounded, so that the text may be another one; *Generate* shows what that costs."
+    )
+
+
 def _from(pays: int | None, n_new: int) -> str:
     if pays is None:
         return f"By each step's median it is not ahead at {n_new} tokens."
@@ -83,7 +93,7 @@ def headline(run: Run) -> dict[str, str]:
         f"Without ÷ with, {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
         for cached, uncached in run.pairs
     }
-    if len(run.series) > 1:
+    if len(set(run.series) & set(UNROUNDED)) > 1:
         cells["Same tokens"] = "no" if run.parted else "yes"
         difference = run.largest_difference
         if difference is not None:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import partial
-from typing import TYPE_CHECKING
 
-from pages.kv_cache.timing import measured, subjects
+from pages.kv_cache.timing import measured
 from pages.kv_cache.timing.measured import Recorder, Run
-from pages.kv_cache.timing.subjects import Contender, Question
-from serving import turns
+from serving.backend import choice as backend
 from serving.jobs import Work
-from serving.limits import MAX_TIMED_SECONDS, OverLimit
-
-if TYPE_CHECKING:
-    from pretrained import Pretrained
-    from pretrained.untrained import Untrained
+from serving.timing import subjects
+from serving.timing.measurement import Described, Doing, Timed, WarmedUp, expected_seconds
+from serving.timing.subjects import Question
 
 WARM_UP_SECONDS = 30.0  # how long a measurement waits for models that load at the start
 
@@ -41,7 +35,7 @@ class TimingJob(Work):
         self.device = ""
         self.n_prompt = 0
         self._expected: dict[str, tuple[float, float]] = {}  # seconds of a first and a last step
-        self._terms: dict[str, tuple[int, ...]] = {}
+        self._terms: dict[str, tuple[int, int, int]] = {}
         self._value_bytes = 0
         self._run: Run | None = None
 
@@ -56,8 +50,7 @@ class TimingJob(Work):
         """What the steps should take by the warm-up alone; None before it is done."""
         if len(self._expected) < len(self.question.contenders):
             return None
-        n = self.question.n_new
-        return sum(n * (a + b) / 2 for a, b in self._expected.values()) * self.question.repeats
+        return sum(expected_seconds(self.question, *times) for times in self._expected.values())
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -84,74 +77,26 @@ class TimingJob(Work):
 
     def work(self) -> None:
         """Measure, on the worker's thread."""
-        model = self._load()
-        self.check_stop()
-        ids = subjects.prompt_ids(model, self.question.prompt, self.question.n_new)
-        self._describe(model, ids)
-        last = len(ids) + self.question.n_new - 1  # tokens of the longest pass
-        contenders = subjects.contenders(model, self.question.contenders, last, self.check_stop)
-        self.doing = "warming up"
-        self._warm_up(contenders, ids)
-        self.doing = "measuring"
-        self._measure(contenders, ids)
+        self._wait()
+        for event in backend.measure(self.question, self.check_stop):
+            match event:
+                case Described():
+                    self.device, self._terms = event.device, event.terms
+                    self.n_prompt, self._value_bytes = event.n_prompt, event.value_bytes
+                case WarmedUp():
+                    self._expected[event.name] = event.first, event.last
+                case Doing():
+                    self.doing = event.what
+                case Timed():
+                    self.recorder.add(event)
 
-    def _load(self) -> Pretrained | Untrained:
-        """The model and its twin in transformers; ValueError where that is not to be had."""
+    def _wait(self) -> None:
+        """Let models that load right after a start be loaded first."""
         if self._after is not None:
             until = time.monotonic() + WARM_UP_SECONDS
             while self._after.is_alive() and time.monotonic() < until:
                 self._after.join(0.1)
                 self.check_stop()
-        try:
-            model = subjects.load(self.question.model)
-            if any(name.startswith("transformers") for name in self.question.contenders):
-                _ = model.reference  # read from its files before anything is timed
-        except ImportError as error:
-            raise ValueError(f"This needs transformers, which is not installed: {error}") from error
-        return model
-
-    def _describe(self, model: Pretrained | Untrained, ids: tuple[int, ...]) -> None:
-        from attention_core.costs.step_times import flops_terms
-
-        self.device = f"{model.device}, {str(model.dtype).removeprefix('torch.')}"
-        self.n_prompt, self._value_bytes = len(ids), model.dtype.itemsize
-        for name in self.question.contenders:
-            self._terms[name] = flops_terms(model.core.config, cached=name in subjects.CACHED)
-
-    def _warm_up(self, contenders: Mapping[str, Contender], ids: tuple[int, ...]) -> None:
-        """Both kinds of pass of each contender, dropped, and a first look at what they take.
-
-        Without a cache the longest pass runs too: between it and the shortest lies every step.
-        """
-        longest = (*ids, *[ids[-1]] * (self.question.n_new - 1))
-        for name, contender in contenders.items():
-            steps = contender.start(ids, 2)
-            with turns.turn():
-                next(steps)
-            with turns.turn():
-                first = last = next(steps).seconds
-            if not contender.cached:
-                with turns.turn():
-                    last = next(contender.start(longest, 1)).seconds
-            self._expected[name] = first, last
-        expected = self.expected_seconds or 0.0
-        if expected > MAX_TIMED_SECONDS:
-            raise OverLimit(
-                f"By its warm-up this would take about {expected / 60:.0f} minutes, and the limit "
-                f"is {MAX_TIMED_SECONDS // 60}: others wait behind it. Ask for fewer new tokens, "
-                "repeats or ways to generate."
-            )
-
-    def _measure(self, contenders: Mapping[str, Contender], ids: tuple[int, ...]) -> None:
-        from attention_core.costs.step_times import in_turns
-
-        starts = {
-            name: partial(contender.start, ids, self.question.n_new)
-            for name, contender in contenders.items()
-        }
-        steps = in_turns(starts, repeats=self.question.repeats, warmup_steps=0)
-        for step in turns.each(steps):  # a pass of another page goes in between
-            self.recorder.add(step)
 
     def run_so_far(self) -> Run | None:
         """What was measured, once the job is over: whole repeats, or the part of a first one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.timing.subjects import PAIRS, Question
 from serving.step_times import StepTime
+from serving.timing.measurement import Timed
+from serving.timing.subjects import CORE_INT8, PAIRS, Question
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from attention_core.costs.step_times import Fit, Turn
+    from attention_core.costs.step_times import Fit
     from attention_core.costs.stopwatch import Samples
 
 LECTURE_TOKENS = 100
@@ -34,36 +32,16 @@ class Recorder:
         }
         self.largest_difference: float | None = None
         self.parted: dict[str, int] = {}  # contender -> first step with another token
-        self._round: dict[str, tuple[int, Tensor]] = {}
 
     @property
     def n_steps(self) -> int:
         """Steps of all contenders and repeats so far."""
         return sum(len(repeat) for repeats in self.steps.values() for repeat in repeats)
 
-    def add(self, turn: Turn) -> None:
-        """Keep a step, and compare it with the others' at the same place once all have come."""
-        step = turn.step
-        steps = self.steps[turn.name][turn.repeat]
-        self._round[turn.name] = step.token_id, step.logits
-        if len(self._round) == len(self.steps):
-            self._compare(len(steps))
-            self._round = {}
-        steps.append(StepTime.of(step))
-
-    def _compare(self, place: int) -> None:
-        """The logits of one place, as long as all have run the same tokens up to it."""
-        first, *others = self.steps
-        token_id, logits = self._round[first]
-        for name in others:
-            if place > self.parted.get(name, place):
-                continue  # they answer different questions by now
-            other_id, other = self._round[name]
-            difference = float((logits - other).abs().max())
-            if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
-                self.largest_difference = max(difference, self.largest_difference or 0.0)
-            if other_id != token_id:
-                self.parted[name] = min(place, self.parted.get(name, place))
+    def add(self, timed: Timed) -> None:
+        """Keep a step, and what the comparison says after it."""
+        self.largest_difference, self.parted = timed.largest_difference, timed.parted
+        self.steps[timed.name][timed.repeat].append(timed.step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +174,9 @@ class Run:
     def weight_bytes(self, name: str) -> int:
         """Bytes of the weights that a decode step multiplies with."""
         constant, linear, _ = self.series[name].terms
+        n_bytes = 1 if name == CORE_INT8 else self.value_bytes
         # without a cache the weights' share is what grows with every token, beside the output's
-        return (constant if self.series[name].cached else constant + linear) // 2 * self.value_bytes
+        return (constant if self.series[name].cached else constant + linear) // 2 * n_bytes
 
     def steps(self) -> pd.DataFrame:
         """Every step of every repeat, with the settings and the device."""

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from pages.kv_cache.timing import questions, sections, subjects
+from pages.kv_cache.timing import questions, sections
 from serving import models
+from serving.timing import subjects
 from ui.export import source
 
 CORE = "attention_core/costs/step_times.py"
@@ -38,6 +39,9 @@ with st.expander("How to read this"):
         "- **Exponent**: the power with which total time grows between a quarter of the run and "
         "its end; 1 is in proportion. The lecture's *linear with a cache, quadratic without* is "
         "what long texts tend to. Short ones stay below, as reading weights hides the arithmetic.\n"
+        "- **int8**: all matrices of the core in 8 bits, with one scale for each output, so that a "
+        "step reads a quarter of the bytes. Rounded weights give other logits: they are not "
+        "compared with the rest.\n"
         "- The clock runs around the model's call alone, after a warm-up. Generation goes on past "
         "an end-of-text token, so that all runs are equally long. Other pages work meanwhile, "
         "between two steps, and so slow some.\n"

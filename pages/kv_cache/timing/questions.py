@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.kv_cache.timing import subjects
-from pages.kv_cache.timing.subjects import (
+from serving.limits import MAX_TIMED_REPEATS
+from serving.timing import subjects
+from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
     CORE_UNCACHED,
@@ -14,7 +15,6 @@ from pages.kv_cache.timing.subjects import (
     TINY,
     Question,
 )
-from serving.limits import MAX_TIMED_REPEATS
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings

@@ -8,8 +8,8 @@ import streamlit as st
 
 from pages.kv_cache.timing import charts, findings, stored
 from pages.kv_cache.timing.measured import Run
-from pages.kv_cache.timing.subjects import Question
 from pages.kv_cache.timing.take_away import code, files
+from serving.timing.subjects import Question
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
 from ui.widgets.later import later

@@ -11,10 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.kv_cache.timing import findings, live_chart, results
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import MIN_STEPS, Run
-from pages.kv_cache.timing.subjects import Question
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS
 from serving.queues import BROWSER_COOKIE, MEASUREMENTS
+from serving.timing.subjects import Question
 from ui.charts.show import show_live
 from ui.widgets import job_view, messages
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Run, Series
-from pages.kv_cache.timing.subjects import LECTURE, Question
 from serving.jobs import JobQueue
+from serving.timing.subjects import LECTURE, Question
 
 FILE = Path(__file__).with_name("stored_run.json")
 _ARRAYS = ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops")

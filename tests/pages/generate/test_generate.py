@@ -7,19 +7,19 @@ import threading
 from typing import Any
 
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core import Step, generate
+from attention_core import generate
 from pages.generate.generate import live
-from pages.generate.generate.job import CacheSize, Job, Request, submit
+from pages.generate.generate.job import Job, submit
 from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
-from serving import models
+from serving import models, quantized
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
+from serving.race import CacheSize, RaceStep, Request
 from serving.step_times import StepTime
-from tests.helpers.apptest import messages, open_page
+from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.jobs import finish
 from ui.charts.style import CACHED, UNCACHED
@@ -78,6 +78,18 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
     assert job.speed_up == pytest.approx(job.uncached.seconds / job.cached.seconds)
 
 
+def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
+    asked = request(6, weights="int8")
+    job = finish(submit(queue, asked))
+    core = quantized.int8(DECODER)
+    ids = models.get(DECODER).tokenizer.encode(asked.prompt).ids
+    expected = generate(core, ids, max_new_tokens=6, cache=core.new_cache(1, len(ids) + 5))
+    assert job.state == "done"
+    assert job.cached.token_ids == expected
+    assert job.device == "cpu, int8"
+    assert asked.summary.startswith(f"{DECODER}, weights in int8, 6 new tokens")
+
+
 def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     model = models.get(DECODER)
     ids = model.tokenizer.encode("The next day is bright").ids
@@ -110,11 +122,8 @@ def test_runs_are_compared_as_far_as_both_have_come():
 def test_a_difference_that_is_no_number_stays_visible():
     job = Job(request())
     for other in (1.0, math.nan, 2.0):
-        one, two = (
-            Step("decode", 1, 0.0, 0.1, 1, 1, 1, 1, torch.tensor([0.0, value]))
-            for value in (0.0, other)
-        )
-        job._keep(one, two)
+        step = StepTime("decode", 1, 0.0, 0.1, 1, 1, 1, 1)
+        job._keep(RaceStep(step, step, other, CacheSize(8, 8)))
     assert job.largest_difference is not None
     assert math.isnan(job.largest_difference)
 
@@ -312,6 +321,23 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     assert len(steps) == 8
     assert list(steps["token id"][:4]) == job.cached.token_ids
     assert list(steps["kind"][:4]) == ["prefill", "decode", "decode", "decode"]
+
+
+def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
+    open_page(site, PAGE)
+    assert not any("price" in element.value for element in site.markdown)
+    site.button_group("generate_weights").set_value("int8").run()
+    site.slider("generate_tokens").set_value(2).run()
+    assert run_job(site).request.weights == "int8"
+    assert "may write different texts" in " ".join(e.value for e in site.markdown)
+    price = quantized.price(DECODER)
+    [said] = [e.value for e in site.markdown if e.value.startswith("**The price of int8**")]
+    assert f"**{price.n_equal} of {price.n_tokens}**" in said
+    assert f"**{price.largest_difference:.2g}**" in said
+    [table] = [table for table in plain_tables(site) if "perplexity" in table]
+    assert [*table["weights"]] == ["float32", "int8"]
+    perplexities = [price.perplexity, price.perplexity_int8]
+    assert [*table["perplexity"]] == pytest.approx(perplexities, abs=6e-4)
 
 
 def test_a_new_run_replaces_the_old_one(site: AppTest):

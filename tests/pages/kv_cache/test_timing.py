@@ -19,15 +19,15 @@ from pages.kv_cache.timing import (
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Run, Series
-from pages.kv_cache.timing.subjects import (
+from serving import jobs
+from serving.limits import MAX_TIMED_RUNS
+from serving.timing.subjects import (
     CORE_CACHED,
     CORE_UNCACHED,
     LECTURE,
     TINY,
     Question,
 )
-from serving import jobs
-from serving.limits import MAX_TIMED_RUNS
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.jobs import finish
 from tests.helpers.snippets import executed

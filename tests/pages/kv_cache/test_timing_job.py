@@ -10,24 +10,27 @@ import torch
 from attention_core import Step, generate
 from attention_core.costs.step_times import Turn
 from pages.kv_cache.timing import (
+    findings,
     measured,
     sections,
-    subjects,
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder
-from pages.kv_cache.timing.subjects import (
-    CONTENDERS,
-    CORE_CACHED,
-    CORE_UNCACHED,
-    THEIRS_CACHED,
-    TINY,
-    Question,
-)
 from serving import turns
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.step_times import StepTime
+from serving.timing import subjects
+from serving.timing.measurement import Comparison
+from serving.timing.subjects import (
+    CORE_CACHED,
+    CORE_INT8,
+    CORE_UNCACHED,
+    THEIRS_CACHED,
+    TINY,
+    UNROUNDED,
+    Question,
+)
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.jobs import finish
 
@@ -48,7 +51,7 @@ def step(token_id: int, logits: list[float]) -> Step:
 
 
 def test_every_way_makes_the_core_s_own_tokens():
-    job = measured_job(Question(TINY, PROMPT, 16, 2, CONTENDERS))
+    job = measured_job(Question(TINY, PROMPT, 16, 2, UNROUNDED))
     model = subjects.load(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     expected = generate(model.core, ids, max_new_tokens=16)  # type: ignore[arg-type]
@@ -74,16 +77,32 @@ def test_every_way_makes_the_core_s_own_tokens():
     assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(THEIRS_CACHED)
 
 
+def test_rounded_weights_are_timed_and_not_compared():
+    job = measured_job(Question(TINY, PROMPT, 16, 1, (CORE_CACHED, CORE_INT8)))
+    model, core = subjects.load(TINY), subjects._untrained_int8(TINY)
+    ids = model.tokenizer.encode(PROMPT).ids
+    cache = core.new_cache(1, len(ids) + 15)
+    expected = generate(core, ids, max_new_tokens=16, cache=cache)  # type: ignore[arg-type]
+    run = job.run_so_far()
+    assert run is not None
+    assert run.series[CORE_INT8].token_ids.tolist() == [expected]
+    assert (run.parted, run.largest_difference) == ({}, None)
+    assert "Same tokens" not in findings.headline(run)
+    assert 4 * run.weight_bytes(CORE_INT8) == run.weight_bytes(CORE_CACHED)
+    [said] = [line for line in findings.sentences(run) if "int8" in line]
+    assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in said
+
+
 def test_logits_are_compared_until_tokens_part():
-    recorder = Recorder(BOTH, 1)
+    comparison = Comparison(BOTH)
     rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
         for name, made in zip(reversed(BOTH), (other, one), strict=True):
-            recorder.add(Turn(0, name, step(*made)))
-    assert recorder.parted == {CORE_UNCACHED: 1}
-    assert recorder.largest_difference == 2.0  # of the step that parted them, none after it
-    bad = Recorder(BOTH, 1)
+            comparison.add(Turn(0, name, step(*made)))
+    assert comparison.parted == {CORE_UNCACHED: 1}
+    assert comparison.largest_difference == 2.0  # of the step that parted them, none after it
+    bad = Comparison(BOTH)
     for value in (math.nan, 1.0):
         for name in BOTH:
             bad.add(Turn(0, name, step(1, [value, 0.0])))
@@ -110,10 +129,9 @@ def test_two_visitors_jobs_run_one_after_the_other():
     queue, running, release = JobQueue(), threading.Event(), threading.Event()
 
     class Held(TimingJob):
-        def _load(self):  # type: ignore[no-untyped-def]
+        def _wait(self) -> None:
             running.set()
             assert release.wait(DEADLINE)
-            return super()._load()
 
     first = Held(Question(TINY, PROMPT, 16, 1, BOTH))
     second = TimingJob(Question(TINY, "A second visitor's words", 16, 1, BOTH))
@@ -189,7 +207,7 @@ def test_what_cannot_be_asked(changed: dict[str, object], message: str):
 
 
 def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pages.kv_cache.timing.job.MAX_TIMED_SECONDS", 0)
+    monkeypatch.setattr("serving.timing.measurement.MAX_TIMED_SECONDS", 0)
     job = TimingJob(Question(TINY, PROMPT, 16, 1, BOTH))
     JobQueue().put(job)
     assert finish(job).state == "failed"

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
-from pages.generate.generate.job import cache_size
 from pages.learn.block.originals import ENCODER_2017
 from pages.learn.block.steps import layer_2017
 from pages.learn.shapes.example import walk as shape_walk
 from pages.learn.shapes.example import words
+from serving.race import cache_size
 from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.widgets import controls
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pretrained.untrained import SHAPES
-from serving import models
+from pretrained.untrained import SHAPES, Untrained
+from serving import models, quantized
 from serving.cache import kept
 from serving.limits import (
     MAX_PROMPT_TOKENS,
@@ -22,16 +22,18 @@ from serving.limits import (
 from serving.prompts import prepare
 
 if TYPE_CHECKING:
-    from attention_core import Step
+    from attention_core import Step, Transformer
+    from attention_core.quantized.int8 import Int8Transformer
     from pretrained import Pretrained
-    from pretrained.untrained import Untrained
 
 GPT2_SHAPE, TINY = "random-gpt2-124m", "random-tiny"
 
 CORE_CACHED, CORE_UNCACHED = "core, cached", "core, uncached"
 THEIRS_CACHED, THEIRS_UNCACHED = "transformers, cached", "transformers, uncached"
-CONTENDERS = (CORE_CACHED, CORE_UNCACHED, THEIRS_CACHED, THEIRS_UNCACHED)
-CACHED = (CORE_CACHED, THEIRS_CACHED)
+CORE_INT8 = "core, int8, cached"  # its weights are rounded: it answers as another model would
+UNROUNDED = (CORE_CACHED, CORE_UNCACHED, THEIRS_CACHED, THEIRS_UNCACHED)
+CONTENDERS = (*UNROUNDED, CORE_INT8)
+CACHED = (CORE_CACHED, THEIRS_CACHED, CORE_INT8)
 PAIRS = ((CORE_CACHED, CORE_UNCACHED), (THEIRS_CACHED, THEIRS_UNCACHED))
 
 MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
@@ -64,7 +66,7 @@ class Question:
 
 
 # The lecture's: GPT-2, a short prompt, 100 new tokens; here with the core beside transformers.
-LECTURE = Question(GPT2_SHAPE, "The next day is bright", 100, 1, CONTENDERS)
+LECTURE = Question(GPT2_SHAPE, "The next day is bright", 100, 1, UNROUNDED)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,19 @@ def load(name: str) -> Pretrained | Untrained:
     if name not in SHAPES:
         return models.get(name)
     return _untrained(name)
+
+
+def _int8(model: Pretrained | Untrained) -> Int8Transformer:
+    if isinstance(model, Untrained):
+        return _untrained_int8(model.name)
+    return quantized.int8(model.spec.name)
+
+
+@kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: model.n_bytes)
+def _untrained_int8(name: str) -> Int8Transformer:
+    from attention_core.quantized.int8 import Int8Transformer
+
+    return Int8Transformer(_untrained(name).core)
 
 
 @kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: _bytes(model))
@@ -131,8 +146,10 @@ def contenders(
     by_name: dict[str, Contender] = {}
     for name in wanted:
         cached = name in CACHED
-        if name in (CORE_CACHED, CORE_UNCACHED):
-            start = partial(_core, model, max_tokens if cached else None, before_layer)
+        if name == CORE_INT8:
+            start = partial(_core, _int8(model), max_tokens, before_layer)
+        elif name in (CORE_CACHED, CORE_UNCACHED):
+            start = partial(_core, model.core, max_tokens if cached else None, before_layer)
         else:
             start = partial(_theirs, model, cached, before_layer)
         by_name[name] = Contender(cached, start)
@@ -140,7 +157,7 @@ def contenders(
 
 
 def _core(
-    model: Pretrained | Untrained,
+    core: Transformer,
     cache_tokens: int | None,
     before_layer: Callable[[int], None],
     token_ids: tuple[int, ...],
@@ -148,10 +165,8 @@ def _core(
 ) -> Iterator[Step]:
     from attention_core import Hooks, stream
 
-    cache = None if cache_tokens is None else model.core.new_cache(1, cache_tokens)
-    return stream(
-        model.core, token_ids, max_new_tokens=n_new, cache=cache, hooks=Hooks(before_layer)
-    )
+    cache = None if cache_tokens is None else core.new_cache(1, cache_tokens)
+    return stream(core, token_ids, max_new_tokens=n_new, cache=cache, hooks=Hooks(before_layer))
 
 
 def _theirs(

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
-ROOT = Path(__file__).resolve().parent.parent
+from serving import metrics
+
+ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
 COMPOSE, SPACE = "vendor.compose-spec", "deploy/space/front_matter.yaml"
 CHECKS = {
@@ -49,7 +52,9 @@ def test_all_speak_of_the_same_port_and_user():
     assert f"--uid {user}" in read("Dockerfile")
     assert next(yaml.safe_load_all(read(SPACE)))["app_port"] == int(port)
     sites = [f"{name}:{port}" for name in ("site", "second-site")]
-    assert f"reverse_proxy {' '.join(sites)} {{" in read("deploy/proxy/Caddyfile")
+    proxy = yaml.safe_load(read("compose.yaml"))["services"]["proxy"]["environment"]
+    assert [proxy["FIRST_SITE"], proxy["SECOND_SITE"]] == sites
+    assert set(re.findall(r"\$\{(\w+)\}", read("deploy/proxy/haproxy.cfg"))) == set(proxy)
     [job] = yaml.safe_load(read("deploy/prometheus/prometheus.yaml"))["scrape_configs"]
     assert job["static_configs"] == [{"targets": sites}]
 
@@ -69,9 +74,22 @@ def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {*writable, "/tmp"}
 
 
+def test_the_dashboard_asks_for_numbers_that_the_site_has():
+    asked = set(
+        re.findall(
+            r"\b(attention_lab_\w+|process_\w+)", read("deploy/dashboard/attention_lab.json")
+        )
+    )
+    text = generate_latest(metrics.REGISTRY).decode()
+    had = set(re.findall(r"^# TYPE (\w+)", text, re.M))
+    endings = ("", "_bucket", "_total")
+    assert [name for name in asked if not any(name.removesuffix(e) in had for e in endings)] == []
+    assert len(asked) > 6
+
+
 def test_only_variables_that_the_site_reads_are_set():
     known = set()
-    for folder in ("serving", "pretrained", "ui", "pages"):
+    for folder in ("serving", "pretrained", "ui", "pages", "deploy"):
         for file in ROOT.glob(f"{folder}/**/*.py"):
             known |= set(re.findall(r"ATTENTION_LAB_[A-Z_]+", file.read_text(encoding="utf-8")))
     for name in ("Dockerfile", "compose.yaml", "deploy/k8s/attention-lab.yaml"):

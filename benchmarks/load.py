@@ -1,0 +1,302 @@
+"""A crowd on the site: `python -m benchmarks.load --visitors 100`.
+
+Every visitor is a WebSocket client that speaks Streamlit's own messages, as a browser does: a page
+of the site with a sentence of their own, then one to four seconds of reading, then another page.
+Every eighth visit of a visitor generates text and watches it to the end. A few real browsers walk
+among them. A page has come when the run that was asked for has ended; an exception on a page, a
+closed connection or a page that never came is an error.
+
+Printed: how long pages took (median and 95 %), errors, and the memory of the server before and
+after. The figures are absolute: another busy process on the machine spoils them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+import urllib.parse
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.async_api import async_playwright
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin, Subprotocol
+
+from attention_core.costs.stopwatch import Samples
+from benchmarks.browser import CHROMIUM_ARGUMENTS, Server, chromium_path
+from benchmarks.timing import machine, table
+
+# address -> the parameter that holds its text, if it has one
+PAGES = {
+    "": "home_text",
+    "one-pass": "one_pass_text",
+    "journey": "journey_text",
+    "ladder": None,
+    "shapes": None,
+    "scaling": None,
+    "block": "block_text",
+    "tokens": "tokens_text",
+    "heads": "heads_text",
+    "side-by-side": "side_by_side_text",
+    "ablate": "ablate_text",
+    "word-pairs": "word_pairs_text",
+    "what-is-recomputed": "what_is_recomputed_prompt",
+    "inside-the-cache": "inside_the_cache_prompt",
+    "variants": None,
+    "calculator": None,
+}
+GENERATE_EVERY = 8  # visits
+WORDS = "an old harbour keeps one small red boat near quiet stones while gulls watch its nets"
+LATEST_SECONDS = 60.0  # a page that takes longer never came
+READING_SECONDS = (1.0, 4.0)
+LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for a hundred visitors
+
+
+@dataclass
+class Crowd:
+    """What all visitors met: seconds of each page, and errors by what they say."""
+
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+    in_browsers: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    generations: int = 0
+
+    def took(self, page: str, begin: float) -> None:
+        """Note that a page has come."""
+        self.seconds.append((page, time.monotonic() - begin))
+
+
+class Tab:
+    """One connection of a visitor, and what the server has sent that the next message needs."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._fragment: tuple[str, float] | None = None  # what asks again, and how often
+        self._buttons: dict[str, str] = {}  # the ids of widgets, by their keys
+        self._text = ""  # of what was shown last
+
+    async def open(self, page: str, parameters: dict[str, str]) -> None:
+        """Open a page of the site and wait until its run has ended."""
+        message = BackMsg()
+        message.rerun_script.page_name = page
+        message.rerun_script.query_string = urllib.parse.urlencode(parameters)
+        self._fragment = None
+        await self._run(message)
+
+    async def press(self, key: str, page: str) -> None:
+        """Press a button, by its key, on a page that is open."""
+        message = BackMsg()
+        message.rerun_script.page_name = page
+        state = WidgetState(id=self._buttons[key], trigger_value=True)
+        message.rerun_script.widget_states.widgets.append(state)
+        await self._run(message)
+
+    async def watch(self, until: str) -> None:
+        """Ask again as the page wants to be asked, until it shows this text or asks no more."""
+        end = time.monotonic() + LATEST_SECONDS
+        while self._fragment is not None and until not in self._text:
+            if time.monotonic() > end:
+                raise TimeoutError(f"no {until!r}")
+            fragment, interval = self._fragment
+            await asyncio.sleep(interval)
+            message = BackMsg()
+            message.rerun_script.fragment_id = fragment
+            message.rerun_script.is_auto_rerun = True
+            await self._run(message)
+
+    async def _run(self, message: BackMsg) -> None:
+        await self._connection.send(message.SerializeToString())
+        self._text = ""
+        async with asyncio.timeout(LATEST_SECONDS):
+            while not self._ended(ForwardMsg.FromString(await self._received())):
+                pass
+
+    async def _received(self) -> bytes:
+        received = await self._connection.recv()
+        if isinstance(received, str):
+            raise TypeError("the server sent text where bytes were expected")
+        return received
+
+    def _ended(self, message: ForwardMsg) -> bool:
+        """Take a message of the server; whether it ends the run."""
+        kind = message.WhichOneof("type")
+        if kind == "auto_rerun":
+            self._fragment = message.auto_rerun.fragment_id, message.auto_rerun.interval
+        elif kind == "delta" and message.delta.HasField("new_element"):
+            element = message.delta.new_element
+            shown = element.WhichOneof("type")
+            if shown == "exception":
+                raise RuntimeError(f"{element.exception.type}: {element.exception.message[:80]}")
+            if shown == "button":
+                *_, key = element.button.id.rpartition("-")
+                self._buttons[key] = element.button.id
+            elif shown == "alert":
+                self._text += element.alert.body
+        finished = kind == "script_finished"
+        return finished and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+
+
+async def visitor(url: str, crowd: Crowd, number: int, end: float) -> None:
+    """One visitor, from the first page to the end of the time; then they leave."""
+    choice = random.Random(number)
+    headers = {"Cookie": f"_streamlit_xsrf=visitor-{number}"}
+    address = url.replace("http", "ws", 1) + "/_stcore/stream"
+    await asyncio.sleep(choice.uniform(0, READING_SECONDS[1]))  # not all in one moment
+    try:
+        async with connect(
+            address, origin=Origin(url), subprotocols=[Subprotocol("streamlit")],
+            additional_headers=headers, max_size=None,
+        ) as connection:  # fmt: skip
+            tab, visits = Tab(connection), 0
+            while time.monotonic() < end:
+                visits += 1
+                if visits % GENERATE_EVERY == number % GENERATE_EVERY:
+                    await _generate(tab, crowd, choice)
+                else:
+                    await _open(tab, crowd, choice)
+                await asyncio.sleep(choice.uniform(*READING_SECONDS))
+    except (ConnectionClosed, OSError, TimeoutError, RuntimeError, KeyError) as error:
+        crowd.errors[f"{type(error).__name__}: {error}"[:120]] += 1
+
+
+async def _open(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
+    page, parameter = choice.choice(list(PAGES.items()))
+    begin = time.monotonic()
+    await tab.open(page, {parameter: sentence(choice)} if parameter else {})
+    crowd.took(page or "home", begin)
+
+
+async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
+    begin = time.monotonic()
+    asked = {"generate_prompt": sentence(choice), "generate_tokens": "16"}
+    await tab.open("generate", asked)
+    crowd.took("generate", begin)
+    await tab.press("generate_start", "generate")
+    await tab.watch("Done")
+    crowd.generations += 1
+
+
+def sentence(choice: random.Random) -> str:
+    """A sentence that hardly anybody else has."""
+    return " ".join(choice.choice(WORDS.split()) for _ in range(choice.randint(5, 12)))
+
+
+READY = """
+() => {
+  const app = document.querySelector("[data-testid=stApp]");
+  return app?.dataset.testScriptState === "notRunning" && document.querySelector("h1") &&
+    !document.querySelector("[data-testid=stSkeleton]");
+}
+"""
+
+
+async def browsers(url: str, crowd: Crowd, count: int, end: float) -> None:
+    """So many real browsers, each a visitor that opens page after page."""
+    if not count:
+        return
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(
+            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
+        )
+
+        async def walk(number: int) -> None:
+            choice = random.Random(1000 + number)
+            page = await (await chromium.new_context()).new_page()
+            while time.monotonic() < end:
+                path, parameter = choice.choice(list(PAGES.items()))
+                query = urllib.parse.urlencode({parameter: sentence(choice)} if parameter else {})
+                begin = time.monotonic()
+                await page.goto(f"{url}/{path}?{query}")
+                await page.wait_for_function(READY, timeout=LATEST_SECONDS * 1e3)
+                crowd.in_browsers.append(time.monotonic() - begin)
+                await asyncio.sleep(choice.uniform(*READING_SECONDS))
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(count):
+                tasks.create_task(walk(number))
+        await chromium.close()
+
+
+async def crowd_of(url: str, n_visitors: int, n_browsers: int, seconds: float) -> Crowd:
+    """So many visitors and browsers on the site for so long."""
+    crowd, end = Crowd(), time.monotonic() + seconds
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(browsers(url, crowd, n_browsers, end))
+        for number in range(n_visitors):
+            tasks.create_task(visitor(url, crowd, number, end))
+    return crowd
+
+
+def report(crowd: Crowd) -> str:
+    """Seconds by page, then of all, and the errors."""
+    by_page: dict[str, list[float]] = {}
+    for page, took in crowd.seconds:
+        by_page.setdefault(page, []).append(took)
+    rows = [("page", "visits", "median, s", "95 %, s", "slowest, s")]
+    named = [*sorted(by_page.items()), ("ALL PAGES", [took for _, took in crowd.seconds])]
+    if crowd.in_browsers:
+        named.append(("in real browsers", crowd.in_browsers))
+    for page, seconds in named:
+        rows.append(
+            (
+                page,
+                str(len(seconds)),
+                f"{Samples(tuple(seconds)).median:.2f}",
+                f"{share_below(seconds, 0.95):.2f}",
+                f"{max(seconds):.2f}",
+            )
+        )
+    lines = [table(rows), f"texts generated to their end: {crowd.generations}"]
+    lines += [f"ERROR, {count} times: {text}" for text, count in crowd.errors.most_common()]
+    return "\n".join(lines)
+
+
+def share_below(values: Sequence[float], share: float) -> float:
+    """The smallest of the values that at least this share of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Send the crowd, print, and return 1 where anybody met an error."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load")
+    parser.add_argument("--visitors", type=int, default=100)
+    parser.add_argument("--browsers", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument(
+        "--url", help="a site that runs elsewhere; one of its own is started if not"
+    )
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        server = None if options.url else Server(Path(folder) / "log.txt")
+        try:
+            if server is not None:
+                server.wait_until_it_listens()
+            url = options.url or server.url  # type: ignore[union-attr]
+            asyncio.run(crowd_of(url, 4, 0, 20))  # whoever comes first waits for the models
+            before = server.memory() if server is not None else 0
+            crowd = asyncio.run(crowd_of(url, options.visitors, options.browsers, options.seconds))
+            after = server.memory() if server is not None else 0
+        finally:
+            if server is not None:
+                server.stop()
+    print(f"{options.visitors} visitors and {options.browsers} browsers for {options.seconds:g} s")
+    print(f"{machine()}\n")
+    print(report(crowd))
+    if before:
+        print(f"memory of the server: {before / 1e6:,.0f} MB before, {after / 1e6:,.0f} MB after")
+    return 1 if crowd.errors else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

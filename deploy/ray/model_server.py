@@ -1,0 +1,78 @@
+"""The model server on Ray: replicas that grow with their queue, on shares of GPUs.
+
+    python -m deploy.ray
+
+ATTENTION_LAB_REPLICAS: the fewest and the most replicas, "1-4". ATTENTION_LAB_REPLICA_GPUS: the
+share of a GPU that each one takes, 0 by default. Each replica keeps a few models; a question goes
+where its model is loaded. `requirements-scale.txt` has what this needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from typing import Any
+
+from ray import serve
+from starlette.requests import Request
+from starlette.responses import Response
+
+from serving import models
+from serving.backend import service
+from serving.limits import MAX_OPEN_ANSWERS
+
+MODELS_OF_A_REPLICA = 3
+WAITING_OF_A_REPLICA = 2  # questions for which another replica is started
+
+
+def replicas(text: str) -> tuple[int, int]:
+    """The fewest and the most replicas of "1-4", or of "2".
+
+    Raises: ValueError for another text.
+    """
+    fewest, _, most = text.partition("-")
+    try:
+        bounds = int(fewest), int(most or fewest)
+    except ValueError as error:
+        raise ValueError(f"ATTENTION_LAB_REPLICAS is like '2' or '1-4', not {text!r}") from error
+    if not 1 <= bounds[0] <= bounds[1]:
+        raise ValueError(f"ATTENTION_LAB_REPLICAS is like '2' or '1-4', not {text!r}")
+    return bounds
+
+
+class ModelServer:
+    """One replica."""
+
+    async def __call__(self, request: Request) -> Response:
+        """Load the model that the question names, then answer as `serving.backend.service`."""
+        name = serve.get_multiplexed_model_id()
+        if name:
+            await self.model(name)
+        if request.url.path == "/healthz":
+            return await service.alive(request)
+        return await service.answer(request)
+
+    @serve.multiplexed(max_num_models_per_replica=MODELS_OF_A_REPLICA)  # type: ignore[untyped-decorator]
+    async def model(self, name: str) -> str:
+        """Load a model, so that Ray knows this replica has it; the answer tells what fails."""
+        with contextlib.suppress(*models.LOAD_ERRORS):
+            await asyncio.to_thread(models.get, name)
+        return name
+
+
+_fewest, _most = replicas(os.environ.get("ATTENTION_LAB_REPLICAS", "1"))
+_options: dict[str, Any] = {
+    "autoscaling_config": {
+        "min_replicas": _fewest,
+        "max_replicas": _most,
+        "target_ongoing_requests": WAITING_OF_A_REPLICA,
+    },
+    "ray_actor_options": {
+        "num_cpus": 1,
+        "num_gpus": float(os.environ.get("ATTENTION_LAB_REPLICA_GPUS", "0")),
+    },
+    "max_ongoing_requests": MAX_OPEN_ANSWERS,
+    "health_check_period_s": 2,
+}
+app = serve.deployment(name="models", **_options)(ModelServer).bind()

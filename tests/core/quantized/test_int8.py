@@ -1,0 +1,131 @@
+"""Matrices in 8 bits: how far off they are, and that a model with them is otherwise the same."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Transformer, bert_config, generate, gpt2_config, llama_config, stream
+from attention_core.model.config import LatentConfig
+from attention_core.model.layers import Projection, project
+from attention_core.quantized.int8 import Int8Matrix, Int8Projection, Int8Transformer
+
+CONFIGS = {
+    "gpt2": gpt2_config(
+        d_model=48, n_layers=3, n_heads=4, vocab_size=61, context_length=40, d_ff=80
+    ),
+    "llama": llama_config(
+        vocab_size=67,
+        context_length=40,
+        d_model=24,
+        n_layers=2,
+        n_heads=6,
+        n_kv_heads=2,
+        d_ff=44,
+        tied=False,
+    ),
+    "bert": bert_config(
+        d_model=20, n_layers=2, n_heads=5, d_ff=28, vocab_size=71, context_length=40
+    ),
+}
+
+
+def random_model(kind: str) -> Transformer:
+    torch.manual_seed(5)
+    model = Transformer(CONFIGS[kind])
+    for parameter in model.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.1)
+    return model.requires_grad_(False).eval()
+
+
+def rounded(model: Transformer, int8: Int8Transformer) -> Transformer:
+    """The float32 model whose matrices are those that the codes stand for."""
+    twin = Transformer(model.config)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    for name, module in int8.named_modules():
+        if isinstance(module, Int8Projection):
+            state[f"{name}.weight"] = module.weight
+    if int8.output_matrix is not None:
+        state["unembedding"] = int8.output_matrix.weight
+    twin.load_state_dict(state)
+    return twin.requires_grad_(False).eval()
+
+
+def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
+    torch.manual_seed(1)
+    weight = torch.randn(30, 17) * torch.logspace(-3, 2, 17)  # outputs of very unlike sizes
+    weight[:, 4] = 0
+    matrix = Int8Matrix(weight)
+    assert matrix.codes.shape == (17, 30)
+    assert matrix.codes.dtype == torch.int8
+    assert int(matrix.codes.abs().max()) == 127
+    off = (matrix.weight - weight).abs().amax(dim=0)
+    assert (off <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
+    assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.weight.t()[[4, 16]][None])
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 8, 9, 40])
+@pytest.mark.parametrize("d_in", [48, 41])  # of sixteenths, and not
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_product_is_that_with_the_rounded_matrix(n_rows: int, d_in: int, bias: bool):
+    torch.manual_seed(2)
+    projection = Projection(d_in, 37, bias)
+    projection.requires_grad_(False).weight.normal_()
+    int8, x = Int8Projection(projection), torch.randn(2, n_rows, d_in)
+    y = project(x, int8.weight, projection.bias)
+    # of few rows the activations and each product are rounded to bfloat16, 8 bits of mantissa
+    in_bfloat16 = 2 * n_rows <= 16 and d_in == 48
+    tolerance = 2e-2 * float(y.abs().max()) if in_bfloat16 else 1e-4
+    assert_close(int8(x), y, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_model_in_8_bits_is_the_model_with_rounded_matrices(kind: str):
+    model = random_model(kind)
+    int8 = Int8Transformer(model)
+    ids = torch.randint(0, model.config.vocab_size, (2, 19))  # 38 rows: nothing is in bfloat16
+    ours, theirs = int8(ids, record=True), rounded(model, int8)(ids)
+    assert_close(ours.hidden, theirs.hidden, atol=1e-5, rtol=1e-5)
+    if kind != "bert":
+        assert_close(ours.logits, theirs.logits, atol=1e-4, rtol=1e-5)
+    assert len(ours.records) == model.config.n_layers
+    # nothing of the model itself has changed
+    assert_close(random_model(kind)(ids).hidden, model(ids).hidden)
+    matrices = [module for module in int8.modules() if isinstance(module, Int8Matrix)]
+    saved = sum(3 * matrix.codes.numel() - 4 * len(matrix.scales) for matrix in matrices)
+    assert int8.n_bytes + saved == sum(4 * p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_steps_with_a_cache_are_near_the_whole_pass(kind: str):
+    model = random_model(kind)
+    int8 = Int8Transformer(model)
+    prompt = [7, 3, 11, 2]
+    cache = int8.new_cache(1, 30)
+    cached = list(stream(int8, prompt, max_new_tokens=20, cache=cache))
+    ids = torch.tensor([prompt + [step.token_id for step in cached][:-1]])
+    whole = rounded(model, int8)(ids).logits[0, len(prompt) - 1 :]
+    steps = torch.stack([step.logits for step in cached])
+    # a step rounds activations to 8 bits of mantissa
+    assert_close(steps, whole, atol=5e-2 * float(whole.abs().max()), rtol=0)
+    assert generate(int8, prompt, max_new_tokens=20) is not None
+
+
+def test_what_is_not_quantised():
+    with pytest.raises(ValueError, match=r"not \(3,\)"):
+        Int8Matrix(torch.ones(3))
+    with pytest.raises(ValueError, match="int32"):
+        Int8Matrix(torch.ones(3, 4, dtype=torch.int32))
+    config = llama_config(
+        vocab_size=67,
+        context_length=40,
+        d_model=24,
+        n_layers=2,
+        n_heads=4,
+        n_kv_heads=4,
+        d_ff=44,
+    )
+    latent = LatentConfig(kv_rank=8, nope_head_size=6, rope_head_size=4, v_head_size=6)
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match="latent"):
+        Int8Transformer(Transformer(replace(config, n_kv_heads=None, latent=latent)))
