@@ -1,0 +1,35 @@
+"""The crowd of `benchmarks.load`: what it reports is what a few visitors of it met."""
+
+import asyncio
+import socket
+
+import pytest
+
+from benchmarks import load
+from benchmarks.browser import Site
+
+
+@pytest.mark.usefixtures("alone_in_line")
+def test_a_small_crowd_reads_and_generates(site: Site):
+    crowd = asyncio.run(load.crowd_of(site.url, 2, 0, 6))  # the second begins with a generation
+    assert dict(crowd.errors) == {}
+    assert crowd.generations >= 1
+    opened = [page for page, _ in crowd.seconds]
+    assert "generate" in opened
+    assert set(opened) <= {"home", "generate", *load.PAGES}
+    assert f"texts generated to their end: {crowd.generations}" in load.report(crowd)
+
+
+def test_a_crowd_that_finds_no_site_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    crowd = asyncio.run(load.crowd_of(f"http://127.0.0.1:{port}", 3, 0, 0.1))
+    assert crowd.errors.total() == 3
+    assert crowd.seconds == []
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0.05, 1), (0.5, 3), (0.6, 3), (0.61, 4), (0.95, 5), (1.0, 5)]
+)
+def test_the_value_that_a_share_does_not_exceed(share: float, value: float):
+    assert load.share_below([5, 1, 4, 2, 3], share) == value
