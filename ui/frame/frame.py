@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from serving import metrics, models, warmup
+from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
 from ui.widgets.visit import current as visit
@@ -20,6 +21,8 @@ pages = sections.pages()
 current = st.navigation(pages)
 visit().open_page(current.url_path)
 about().clear()  # what the page before showed
+if notice := trouble():
+    st.warning(notice, icon=":material/dns:")
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:

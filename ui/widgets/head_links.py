@@ -18,16 +18,11 @@ def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | No
     numbers, words = (pair.numbers(), pair.words()) if pair else ({}, {})
     model, layer, head = choice.entry.spec.name, str(choice.layer), str(choice.head)
     name = str(HeadId(choice.layer, choice.head))
+    whole = {"text": text, "model": model, "layer": layer, "head": head}
     # what the link says, and the parameters of the page's address without their prefix
     pages = {
-        "start/one_pass": (
-            "Whole pass",
-            {"text": text, "model": model, "layer": layer, "head": head},
-        ),
-        "compare/heads": (
-            "All heads",
-            {"text": text, "model": model, "layer": layer, "head": head} | numbers,
-        ),
+        "start/one_pass": ("Whole pass", whole),
+        "compare/heads": ("All heads", whole | numbers),
         "compare/side_by_side": (
             "Compare",
             {"text": text, "a_model": model, "a_layer": layer, "a_head": head} | numbers,

@@ -1,6 +1,7 @@
 """The model server and the site that asks it: equal answers, broken streams, one that is gone."""
 
 import contextlib
+import math
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 import torch
 import uvicorn
+from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
 from serving import models, race, recording, runs
@@ -25,6 +27,7 @@ from serving.race import Begun, Ended, RaceStep, Request
 from serving.timing import measurement
 from serving.timing.measurement import Timed
 from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TINY, Question
+from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -237,6 +240,17 @@ def test_a_visitor_who_stops_is_heard_while_the_server_works(monkeypatch: pytest
 
 
 # ---- servers that fail
+
+
+def test_every_page_says_that_the_server_is_silent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+    site = open_page(
+        AppTest.from_file(FRAME, default_timeout=60), "pages/kv_cache/calculator/page.py"
+    )
+    assert not site.warning
+    monkeypatch.setattr(choice, "_silent_until", math.inf)
+    [warning] = site.run().warning
+    assert "does not answer" in warning.value
 
 
 def test_without_a_server_everything_runs_here(monkeypatch: pytest.MonkeyPatch):
