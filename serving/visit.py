@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 TEXT, MODEL, LAYER, HEAD, PAIR = "text", "model", "layer", "head", "pair"
@@ -59,13 +60,14 @@ class Visit:
 
     chosen: what was chosen for each part. seen: the widgets that were shown since their page was
     opened, by their keys, each with the number of that opening, its last value, and what a value of
-    it says.
+    it says. address: the parameters that the last run was asked with, and their texts.
     """
 
     chosen: dict[str, Any] = field(default_factory=dict)
     page: str | None = None
     openings: int = 0
     seen: dict[str, tuple[int, Any, Says]] = field(default_factory=dict)
+    address: Mapping[str, list[str]] = field(default_factory=dict)
 
     def take(self, values: Mapping[Any, Any]) -> None:
         """Take what was changed since the last run; called first in each run of a page.
@@ -128,11 +130,12 @@ class Visit:
             both = [found(place, spans.items()) for place in (chosen.query, chosen.key)]
             brought = brought if None in both else both
 
-        def says(_: Any) -> dict[str, Any]:
-            places = [spans.get(value) for value in shown()]
+        def says(index: int, value: Any) -> dict[str, Any]:
+            both = [value if index == place else other for place, other in enumerate(shown())]
+            places = [spans.get(name) for name in both]
             return {} if None in places else {PAIR: Pair(text, *places)}  # type: ignore[arg-type]
 
-        return [Part(value, says) for value in brought]
+        return [Part(value, partial(says, index)) for index, value in enumerate(brought)]
 
     def renew(
         self, shown: Mapping[str, Any], parts: Iterable[Part], state: MutableMapping[Any, Any]

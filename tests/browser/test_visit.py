@@ -206,3 +206,28 @@ def test_the_model_travels_to_pages_that_can_run_it(page: Page, site: Site):
     open_page(page, site, f"/ablate?ablate_model={ENCODER}", "Ablate")
     go(page, "Generate")
     expect(page.get_by_text("writes no text: another model runs here")).to_be_visible()
+
+
+def test_a_choice_goes_along_though_a_busy_server_never_ran_it(own_page: Page, site: Site):
+    """Such a server puts two requests together, and keeps the values of the later one."""
+    page = own_page
+    open_page(page, site, "/heads", "Heads")
+    settled(page)
+    page.evaluate(
+        """() => {
+          const sockets = Object.getPrototypeOf(WebSocket.prototype);  // behind that of `settled`
+          const { send } = sockets;
+          window.lost = 0;
+          sockets.send = () => { window.lost += 1; };
+          window.sendAgain = () => { sockets.send = send; };
+        }"""
+    )
+    set_slider(page, "Layer", 0, 1)
+    expect_parameter(page, "heads_layer", "4")
+    page.wait_for_function("window.lost === 1")
+    page.evaluate("window.sendAgain()")
+    go(page, "Scaling")
+    press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
+    settled(page)
+    expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", "4")
+    expect_parameter(page, "scaling_layer", "4")

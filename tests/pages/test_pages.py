@@ -38,7 +38,6 @@ from tests.helpers.charts import drawn_charts
 from tests.helpers.says import unnamed_axes
 from ui.export import source, tables
 from ui.widgets import controls
-from ui.widgets.linked import says
 from ui.widgets.messages import MAX_CHARACTERS, as_text
 
 LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
@@ -164,25 +163,6 @@ def test_nonsense_everywhere_in_a_link(
     open_whole_page(site, view, **dict.fromkeys(linked, nonsense))
     assert not site.exception
     assert site.title[0].value == usual.title[0].value
-
-
-@pytest.mark.parametrize(
-    ("asked", "value", "expected"),
-    [
-        ("3", 3, True),
-        ("3.0", 3, True),
-        ("4", 3, False),
-        ("x", 3, False),
-        ("0.70", 0.7, True),
-        ("true", True, True),
-        ("1", True, False),
-        ("", None, True),
-        ("a", "a", True),
-        ("a", "b", False),
-    ],
-)
-def test_what_an_address_says(asked: str, value: object, expected: bool):
-    assert says(asked, value) is expected
 
 
 def test_runs_are_shared_and_read_only():

@@ -12,11 +12,13 @@ def page() -> None:
     import streamlit as st
 
     from serving import visit
-    from ui.widgets.linked import linked
+    from ui.widgets.linked import linked, take
     from ui.widgets.visit import current
 
     name = st.session_state["open"]
-    current().take(st.session_state)
+    for key in st.session_state.pop("left", []):
+        del st.session_state[key]  # as Streamlit does before the first run of another page
+    take()
     current().open_page(name)
     linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part=visit.TEXT)
     n_layers = {"first": 30, "second": 6, "third": 30}[name]
@@ -83,6 +85,43 @@ def test_a_text_goes_along_though_the_run_that_brought_it_was_interrupted_by_ano
     assert site.text_input(key="heads_text").value == "typed, and gone at once"
 
 
+def leave(site: AppTest, name: str, **address: str) -> AppTest:
+    """Open another page as a browser does: without the widgets of the page that is left.
+
+    address: of the page that is left.
+    """
+    site.session_state["left"] = ["first_text", "first_layer", "first_head"]
+    return go(site, name, **address)
+
+
+@pytest.mark.parametrize(
+    ("address", "third"),
+    [
+        ({"first_layer": "4", "first_text": "mine"}, ("mine", 4)),
+        ({"first_layer": "4", "first_text": ""}, ("", 4)),
+        ({"first_layer": "many"}, ("of third", 2)),
+        ({}, ("of third", 2)),
+    ],
+)
+def test_a_choice_that_no_run_took_goes_along_in_the_address_of_the_page_that_is_left(
+    address, third
+):
+    assert shown(leave(visitor(), "third", **address)) == third
+
+
+def test_a_widget_that_is_no_longer_on_the_page_chooses_nothing():
+    site = visitor(first_layer="5")
+    site.query_params.clear()  # its part was closed, and the address followed
+    assert shown(leave(site, "third"))[1] == 5
+
+
+def test_an_address_that_is_older_than_a_choice_of_the_page_changes_nothing():
+    site = visitor(first_layer="5")
+    site.session_state["first_layer"] = 7  # as a click on a picture does; the address follows
+    site.run()
+    assert shown(leave(site, "third", first_layer="5"))[1] == 7
+
+
 def test_whoever_chooses_a_layer_chooses_the_head_beside_it():
     site = visitor()
     assert go(site, "third").select_slider[1].value == 3
@@ -144,6 +183,16 @@ def test_a_pair_is_found_by_its_characters_in_another_tokenization():
     visitor.keep("query", 4, of_pair(visitor, "The animal it", SPANS, 4, 2)[0].says, named=True)
     assert of_pair(visitor, "The animal it", SPANS, 0, 0)[0].brought == 4
     assert of_pair(visitor, "The animal it", WITH_SPACES, 0, 0)[0].brought is None
+
+
+def test_a_pair_is_chosen_by_a_value_that_its_widget_does_not_hold_yet():
+    visitor = Visit()
+    visitor.open_page("first")
+    parts = of_pair(visitor, "The animal it", SPANS, 3, 2)
+    for key, value, part in zip(("query", "key"), (3, 2), parts, strict=True):
+        visitor.keep(key, value, part.says, named=False)
+    visitor.take({"key": 1})
+    assert visitor.chosen[PAIR] == Pair("The animal it", (11, 13), (0, 3))
 
 
 def test_another_text_renews_a_pair_that_nobody_chose_and_keeps_the_numbers_of_one_that_was():

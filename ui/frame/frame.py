@@ -11,11 +11,12 @@ from serving import metrics, models, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
+from ui.widgets import linked
 from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
-visit().take(st.session_state)  # before anything that a click elsewhere may interrupt
+linked.take()  # before anything that a click elsewhere may interrupt
 st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from serving import parameters
 from serving.visit import Part
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
 _SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
+
+
+def take() -> None:
+    """Take for the visit what its widgets were given since the last run; called first in each run.
+
+    Of a page that is left the browser sends no widgets. If the server was too busy to run it again
+    with its last values, they are only in the address that it was left with (but for a default).
+    """
+    state, context, visit = st.session_state, get_script_run_ctx(), current()
+    address = parse_qs(context.query_string if context else "", keep_blank_values=True)
+    before, visit.address = visit.address, address
+    left = {
+        key: parameters.read(address[key], value)
+        for key, (_, value, _) in visit.seen.items()
+        if key in address and key not in state and address[key] != before.get(key)
+    }
+    visit.take(ChainMap(left, state))
 
 
 def linked(
@@ -51,7 +72,7 @@ def linked(
         in_address = [text for text in address_values if text]
         refused = bool(address_values) and in_address != [str(element) for element in value]
     else:
-        refused = bool(address_values) and not says(address_values[-1], value)
+        refused = bool(address_values) and not parameters.says(address_values[-1], value)
     if refused:
         st.toast(
             f"The link gives “{label}” a value that it cannot take here; it is left out.",
@@ -62,18 +83,6 @@ def linked(
         current().keep(key, value, part.says, named=named and not refused)
     _shown()[key] = value
     return value
-
-
-def says(text: str, value: object) -> bool:
-    """Whether the text of an address parameter means this value of a widget."""
-    if isinstance(value, bool):
-        return text.lower() == str(value).lower()
-    if isinstance(value, int | float):
-        try:
-            return float(text) == value
-        except ValueError:
-            return False
-    return text == ("" if value is None else str(value))
 
 
 def defaults() -> dict[str, Any]:
@@ -113,13 +122,13 @@ def address(prefix: str) -> list[tuple[str, str]]:
 
     As `linked` reads them: a list is one parameter an element, and an empty one when it is empty.
     """
-    parameters = []
+    pairs = []
     for key in sorted(changed(defaults())):
         if key.startswith(f"{prefix}_"):
             value = st.session_state[key]
             for element in (value or [""]) if isinstance(value, list) else [value]:
-                parameters.append((key, _written(element)))
-    return parameters
+                pairs.append((key, parameters.written(element)))
+    return pairs
 
 
 def _shown() -> dict[str, Any]:
@@ -149,11 +158,3 @@ def _default(
     if default is None and "default" not in named:  # a slider begins at its first value
         default = list(choices)[0] if choices else named.get("min_value")
     return default, choices
-
-
-def _written(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(value).removesuffix(".0")
-    return "" if value is None else str(value)
