@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,9 +10,15 @@ from benchmarks import load
 from benchmarks.browser import Site
 
 
+def crowd_of(url: str, visitors: int, seconds: float) -> load.Crowd:
+    """In a thread of its own: in this one the browser of other tests keeps an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, load.crowd_of(url, visitors, 0, seconds)).result()
+
+
 @pytest.mark.usefixtures("alone_in_line")
 def test_a_small_crowd_reads_and_generates(site: Site):
-    crowd = asyncio.run(load.crowd_of(site.url, 2, 0, 6))  # the second begins with a generation
+    crowd = crowd_of(site.url, 2, 6)  # the second begins with a generation
     assert dict(crowd.errors) == {}
     assert crowd.generations >= 1
     opened = [page for page, _ in crowd.seconds]
@@ -23,7 +30,7 @@ def test_a_small_crowd_reads_and_generates(site: Site):
 def test_a_crowd_that_finds_no_site_says_so():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    crowd = asyncio.run(load.crowd_of(f"http://127.0.0.1:{port}", 3, 0, 0.1))
+    crowd = crowd_of(f"http://127.0.0.1:{port}", 3, 0.1)
     assert crowd.errors.total() == 3
     assert crowd.seconds == []
 
