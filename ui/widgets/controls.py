@@ -42,9 +42,9 @@ class HeadChoice:
         return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
 
-def row() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The one row above a page's picture: a place for the text, and one for model and settings."""
-    left, right = st.columns(2, gap="small")
+def row(*widths: int) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The row above a picture: places for text and for settings, equal without relative widths."""
+    left, right = st.columns(widths or 2, gap="small")
     return left, right.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 

@@ -55,7 +55,7 @@ def question() -> tuple[Question, DeltaGenerator]:
         for title, preset in PRESETS.items()
         if preset["model"] in names and set(preset["ways"]) <= set(ways)  # type: ignore[call-overload]
     }
-    left, right = controls.row()
+    left, right = controls.row(2, 3)  # a button stands there too
     with left:
         prompt = controls.text(
             "Prompt",
