@@ -1,7 +1,9 @@
-"""Take the pictures of the README anew: `python -m docs.screenshots`."""
+"""Take the pictures of the README anew, all or some: `python -m docs.screenshots [name ...]`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -13,41 +15,49 @@ from benchmarks.repaint import wait_until_idle, watch
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, MOST_HEIGHT = 1280, 2000
 
+# name of the picture, address of the page, and what is there when it is painted
+PAGES = (
+    ("home", "/", "figure.one-pass canvas[data-painted]"),
+    ("one_pass", "/one-pass", "figure.one-pass canvas[data-painted]"),
+    ("heads", "/heads", "figure.mosaic canvas"),
+    ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
+    ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
+    ("generated_tokens", "/generated-tokens", "figure.shaded .row"),
+    ("ablate", "/ablate", ".st-key-ablate_grid"),
+    ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
+    ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
+    ("timing", "/timing", "[data-testid=stMetric]"),
+    ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
+    ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
+    ("models", "/models", "[data-testid=stDataFrame] canvas"),
+    ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
+    ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
+    ("ladder", "/ladder", "figure.panel canvas"),
+    ("shapes", "/shapes", "figure.panel canvas"),
+    ("masking", "/masking", "figure.panel canvas"),
+    ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
+    ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
+    ("block", "/block", "figure.panel canvas"),
+    ("tokens", "/tokens", "figure.chips .chip"),
+)
 
-def main() -> None:
-    """Start the site, open every page, and write one PNG a page into `pictures`."""
+
+def main(names: Sequence[str]) -> None:
+    """Start the site, open the pages with these names, and write one PNG a page into `pictures`."""
+    chosen = names or [name for name, _, _ in PAGES] + ["generate"]
     expect.set_options(timeout=60_000)  # a model is loaded for the first picture
     with site() as address, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.set_default_timeout(60_000)
         watch(page)
-        for name, path, shown in (
-            ("home", "/", "figure.one-pass canvas[data-painted]"),
-            ("one_pass", "/one-pass", "figure.one-pass canvas[data-painted]"),
-            ("heads", "/heads", "figure.mosaic canvas"),
-            ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
-            ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
-            ("generated_tokens", "/generated-tokens", "figure.shaded .row"),
-            ("ablate", "/ablate", ".st-key-ablate_grid"),
-            ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
-            ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
-            ("timing", "/timing", "[data-testid=stMetric]"),
-            ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
-            ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
-            ("models", "/models", "[data-testid=stDataFrame] canvas"),
-            ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
-            ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
-            ("ladder", "/ladder", "figure.panel canvas"),
-            ("shapes", "/shapes", "figure.panel canvas"),
-            ("masking", "/masking", "figure.panel canvas"),
-            ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
-            ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
-            ("block", "/block", "figure.panel canvas"),
-            ("tokens", "/tokens", "figure.chips .chip"),
-        ):
+        for name, path, shown in PAGES:
+            if name not in chosen:
+                continue
             page.goto(address + path)
             expect(page.locator(shown).first).to_be_visible()
             _save(page, name)
+        if "generate" not in chosen:
+            return
         page.goto(address + "/generate?generate_tokens=100")
         page.get_by_role("button", name="Generate").click()
         expect(page.get_by_text("Done: 100 tokens.")).to_be_visible()
@@ -69,4 +79,4 @@ def _save(page: Page, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
