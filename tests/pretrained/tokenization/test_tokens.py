@@ -150,6 +150,14 @@ def test_typed_special_tokens_are_ordinary_text_for_smollm2(smollm2: FastBpe) ->
     assert smollm2.decode([1, 2]) == "<|im_start|><|im_end|>"
 
 
+def test_bytes_that_smollm2_has_no_token_for_move_no_other_character(smollm2: FastBpe) -> None:
+    """Its vocabulary lacks some control characters, which the library leaves out."""
+    assert smollm2.id_of(b"\x13") is None
+    tokens = smollm2.encode("ab\x13\x14cd\x13 the")
+    assert [tokens.text[start:end] for start, end in tokens.spans] == ["ab", "cd", " the"]
+    assert b"".join(tokens.raw) == b"abcd the"
+
+
 def test_smollm2_splits_numbers_into_digits(smollm2: FastBpe) -> None:
     assert smollm2.encode("in 2023").pieces == ("in", " ", "2", "0", "2", "3")
 
