@@ -36,14 +36,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def started(home: Path, log: Path, **environment: str) -> Server:
     """A site that has only this home to write to, beside the cache of the converted weights."""
-    server = Server(
-        log,
-        HOME=str(home),
-        TMPDIR=str(home),
-        XDG_CACHE_HOME=str(home),
-        ATTENTION_LAB_CACHE=str(sealed_folder.cache_root()),
-        **environment,
-    )
+    places = {
+        **dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(home)),
+        "ATTENTION_LAB_CACHE": str(sealed_folder.cache_root()),
+    }
+    server = Server(log, **places | environment)
     server.wait_until_it_listens()
     return server
 
@@ -142,9 +139,12 @@ def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
     cache = sealed_folder.cache_root()
     assert [file.name for file in cache.iterdir() if file.name.startswith(".")] == []
     assert all(sealed_folder.is_sound(folder) for folder in cache.iterdir() if folder.is_dir())
-    fresh = started(home, tmp_path / "log.txt")
+    # the next one starts in a home in which nobody may write, not even root
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), "/proc")
+    fresh = started(home, tmp_path / "log.txt", **nowhere)
     try:
         until(lambda: ready(fresh)["ready"] is True)
         done(visit(fresh))
+        assert list(home.rglob("*")) == []
     finally:
         fresh.stop()
