@@ -47,7 +47,8 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     Safe among processes: one builds under a lock, into a folder of its own that is renamed when it
     is complete; the others wait. A damaged folder is noticed and built again. When the cache
     cannot be written, the folder is built in a temporary place that is removed when this process
-    ends. Raises OSError only when that fails too, and whatever else `build` raises.
+    ends. Raises OSError only when that fails too, and whatever else `build` raises; nothing is left
+    of a folder that could not be built.
     """
     root = _root_or_none()
     if root is not None:
@@ -59,8 +60,12 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
             return _temporary[key]
         folder = Path(tempfile.mkdtemp(prefix="attention-lab-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        build(folder)
-        seal(folder)
+        try:
+            build(folder)
+            seal(folder)
+        except BaseException:  # half a gigabyte, for every visitor who asks again
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         _temporary[key] = folder
         return folder
 

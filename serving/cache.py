@@ -210,7 +210,7 @@ def kept(
     change the value, such as a function to report progress to, are left out of it. size: bytes of a
     value, by default what `size_of` counts.
     """
-    bound = min(max_bytes, int(total.max_bytes * (LAST_TO_GO_SHARE if last_to_go else 1)))
+    bound = bound_of(max_bytes, last_to_go=last_to_go, total=total)
 
     def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
         name = f"{make.__module__}.{make.__qualname__}"
@@ -218,6 +218,11 @@ def kept(
         return Kept(make, cache, key)
 
     return decorate
+
+
+def bound_of(max_bytes: int, *, last_to_go: bool = False, total: Total = _total) -> int:
+    """Bytes that a kept function may take: `max_bytes`, or what the total leaves of them."""
+    return min(max_bytes, int(total.max_bytes * (LAST_TO_GO_SHARE if last_to_go else 1)))
 
 
 def nbytes() -> int:

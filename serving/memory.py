@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
+VARIABLE = "ATTENTION_LAB_MEMORY_GB"
 UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
 
 
@@ -13,12 +15,28 @@ def memory_bytes(
 ) -> int:
     """Bytes of memory: the limit of the container if there is one, else those of the machine.
 
+    Whoever runs the site may allow less, in ATTENTION_LAB_MEMORY_GB (gigabytes of 10^9 bytes).
     groups: the file in which Linux lists the control groups of this process. root: the folder with
     the limits of all groups. A process is in a group and in all groups around it, each of which may
     have a limit; "max" and limits over the machine's memory are none.
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html there.
+    Raises ValueError where the variable holds no number above 0.
     """
-    return min([_machine_bytes(), *_group_limits(groups, root)])
+    return min([_machine_bytes(), *_group_limits(groups, root), *_allowed()])
+
+
+def _allowed() -> list[int]:
+    """What the variable says, if it is set."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return []
+    try:
+        gigabytes = float(text)
+    except ValueError:
+        gigabytes = math.nan
+    if not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
+        raise ValueError(f"{VARIABLE} is {text!r}; it has to be gigabytes above 0, such as 2.7.")
+    return [int(gigabytes * 1e9)]
 
 
 def _machine_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import time
@@ -11,12 +12,14 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 import pretrained
-from pretrained import CatalogEntry, ModelSpec, Pretrained
+from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
 from pretrained.hub import downloads
 from pretrained.sources import Source
+from pretrained.specs import spec_of
 from serving import log, metrics
-from serving.cache import kept
-from serving.limits import MODEL_CACHE_BYTES
+from serving.cache import bound_of, kept
+from serving.limits import MODEL_CACHE_BYTES, OverLimit
+from serving.memory import VARIABLE
 
 Found = TypeVar("Found")
 # What was found on the disk in this run of a page; None outside of one.
@@ -52,6 +55,9 @@ _PREFERRED = {
     "decoder": ("gpt2", "smollm2-135m-instruct"),
 }
 
+# What all loaded models may take together, and so the largest that is loaded.
+ROOM_BYTES = bound_of(MODEL_CACHE_BYTES, last_to_go=True)
+
 # What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
 LOAD_ERRORS = (ValueError, LookupError, OSError)
 
@@ -72,16 +78,44 @@ def ready(role: str | None = None) -> list[CatalogEntry]:
 
 
 def preferred(role: str) -> str | None:
-    """The name of the model to show first for a role; None if no weights are here."""
-    names = [entry.spec.name for entry in ready(role)]
+    """The name of the model to show first for a role; None if no weights are here.
+
+    One that there is room for, if any is.
+    """
+    entries = ready(role)
+    fitting = [entry for entry in entries if n_bytes(entry) <= ROOM_BYTES]
+    names = [entry.spec.name for entry in fitting or entries]
     for name in _PREFERRED[role]:
         if name in names:
             return name
     return names[0] if names else None
 
 
+def n_bytes(entry: CatalogEntry) -> int:
+    """Bytes of a model once it is loaded, in float32; 0 where its files do not tell."""
+    return _n_bytes(entry.spec, entry.source)
+
+
+# Where a model lies stands for what it is, as in `key`.
+_n_bytes = functools.lru_cache(maxsize=256)(sizes.float32_bytes)
+
+
+def no_room(title: str, taken: int) -> str:
+    """Why a model that takes so many bytes is not loaded, as a sentence; nothing if it is."""
+    if taken <= ROOM_BYTES:
+        return ""
+    return (
+        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, and all models together may "
+        f"take {ROOM_BYTES / 1e9:.2f} GB here. Choose a smaller one, or run the site where it may "
+        f"use more memory ({VARIABLE})."
+    )
+
+
 def get(name: str) -> Pretrained:
-    """The model, loaded on first use and shared; errors as of `pretrained.load`."""
+    """The model, loaded on first use and shared.
+
+    Errors as of `pretrained.load`, and OverLimit for one that is larger than `ROOM_BYTES`.
+    """
     return loaded(key(name))
 
 
@@ -90,6 +124,7 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again."""
     begin = time.perf_counter()
     try:
+        _check_room(where[0])
         model = pretrained.load(where[0])
     except Exception as error:
         metrics.error(error, "model")
@@ -99,6 +134,15 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     gc.collect()
     gc.freeze()
     return model
+
+
+def _check_room(name: str) -> None:
+    """Raise OverLimit for a model that is larger than all models together may be."""
+    known = spec_of(name)
+    title = known.title if known else name
+    problem = no_room(title, sizes.float32_bytes(known, source(name)))
+    if problem:
+        raise OverLimit(problem)
 
 
 def source(name: str) -> Source | None:

@@ -10,23 +10,37 @@ SERVED = """
 import sys
 
 from starlette.testclient import TestClient
+from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
 import app
 from serving import metrics
+from serving.limits import BURST_OF_MESSAGES
 
+STREAM, ORIGIN = "/_stcore/stream", {"origin": "http://127.0.0.1"}
 POLICY = "content-security-policy"
 
 visitor = TestClient(app.app, "http://127.0.0.1", client=("127.0.0.1", 4321))
 with visitor:
     print(*(visitor.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")))
-    with visitor.websocket_connect("/_stcore/stream", headers={"origin": "http://127.0.0.1"}):
+    with visitor.websocket_connect(STREAM, headers=ORIGIN):
         print("attention_lab_open_visits 1.0" in visitor.get("/metrics").text)
     # the page itself and Streamlit's own files go out as ever
     answer = visitor.get("/", headers={"accept": "text/html"})
     print(*(policy.partition(" ")[0] for policy in answer.headers.get_list(POLICY)))
     page = answer.text
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
+    # two thousand messages at once reach Streamlit at the pace of a visitor
+    taken = []
+    Runtime.handle_backmsg = lambda *of, **named: taken.append(1)
+    with visitor.websocket_connect(STREAM, headers=ORIGIN) as storm:
+        for _ in range(2_000):
+            storm.send_bytes(b"")
+        while len(taken) < BURST_OF_MESSAGES:
+            visitor.get("/healthz")
+        for _ in range(20):  # without the pace all of them would be there by now
+            visitor.get("/healthz")
+        print(len(taken) < 2 * BURST_OF_MESSAGES)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
 print(app.app._on_script_error is metrics.error_in_script)
 
@@ -47,6 +61,7 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
         "True",
         "default-src frame-ancestors",
         "200",
+        "True",
         "home one-pass what-is-recomputed other other",
         "True",
         "True",

@@ -117,7 +117,8 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     odd = [name for name, size in files.items() if _size(snapshot / name) != size]
     if odd:
         raise Refused(f"The download is incomplete: {min(odd)} is not as the hub announced it.")
-    checkpoint.weight_files(snapshot)  # an index may name shards that the repository lacks
+    for file in checkpoint.weight_files(snapshot):  # an index may name shards that are not there
+        check_weights(file)
     remember(repository, revision, commit)
     return snapshot
 
@@ -131,6 +132,19 @@ def check_room(cache: Path, needed: int) -> None:
             f"The download needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free on the "
             "disk of the model cache."
         )
+
+
+def check_weights(file: Path) -> None:
+    """Raise Refused for a file of a snapshot that holds no weights, and remove it.
+
+    It has the announced size, so it would stand in the way of every later download.
+    """
+    try:
+        checkpoint.read_header(file)
+    except ValueError as error:
+        file.resolve().unlink(missing_ok=True)  # in a cache a file is a link to a blob
+        file.unlink(missing_ok=True)
+        raise Refused(f"What the hub sent as {file.name} is damaged: try it again.") from error
 
 
 def remember(repository: Path, revision: str, commit: str) -> None:

@@ -69,9 +69,10 @@ class FastBpe:
         added = [bool(flag) for flag in encoding.special_tokens_mask]
         pieces = [self._token_bytes(i) for i in ids]
         own = [b"" if flag else piece for piece, flag in zip(pieces, added, strict=True)]
-        if b"".join(own) == text.encode():
-            spans = byte_spans(text, own)
-        else:  # a normaliser changed the text: the library's own offsets point into the original
+        try:
+            spans = byte_spans(text, own, self._no_tokens)
+        except ValueError:
+            # a normaliser changed the text: the library's own offsets point into the original
             spans = place_added(encoding.offsets, added, len(text))
         return Tokens(
             text=text,
@@ -116,6 +117,16 @@ class FastBpe:
         spelling = {byte: char for char, byte in byte_alphabet().items()}
         index: int | None = self._tokenizer.token_to_id("".join(spelling[byte] for byte in piece))
         return index
+
+    @cached_property
+    def _no_tokens(self) -> frozenset[int]:
+        """Bytes that are no token: the library leaves them out of a text.
+
+        Behind one of them its own offsets point at the wrong characters.
+        """
+        if not self._byte_level:
+            return frozenset()
+        return frozenset(byte for byte in range(256) if self.id_of(bytes([byte])) is None)
 
     def _check_byte_level(self) -> None:
         if not self._byte_level or self._tokenizer.normalizer is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -121,17 +121,20 @@ def clean(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def byte_spans(text: str, token_bytes: Sequence[bytes]) -> tuple[tuple[int, int], ...]:
+def byte_spans(
+    text: str, token_bytes: Sequence[bytes], without: Collection[int] = ()
+) -> tuple[tuple[int, int], ...]:
     """Character spans of tokens whose bytes, put together, are the text's UTF-8 bytes.
 
     Each span covers every character that the token holds at least one byte of.
+    without: bytes that the vocabulary does not have, so that no token holds them.
     Raises ValueError when the bytes are not those of the text.
     """
-    if b"".join(token_bytes) != text.encode():
+    if b"".join(token_bytes) != bytes(byte for byte in text.encode() if byte not in without):
         raise ValueError("The tokens' bytes do not add up to the text.")
     char_of: list[int] = []  # byte position -> character position
     for index, char in enumerate(text):
-        char_of.extend([index] * len(char.encode()))
+        char_of.extend(index for byte in char.encode() if byte not in without)
     spans = []
     start = 0
     for piece in token_bytes:

@@ -21,6 +21,8 @@ class FakeHub:
         self.looked_at: set[str] = set()
         self.requested: list[str] = []
         self.slow_file = ""  # this one dribbles out until the server is closed
+        self.silent = False  # it takes questions about models and never answers
+        self.garbage: bytes | None = None  # what it says of every model instead
         self.closing = threading.Event()
         self.half_sent = threading.Event()
         outer = self
@@ -46,6 +48,12 @@ class FakeHub:
     def answer(self, request: BaseHTTPRequestHandler, *, with_body: bool) -> None:
         path = request.path.split("?")[0]
         self.requested.append(path)
+        if self.silent and path.startswith("/api/"):
+            self.half_sent.set()
+            self.closing.wait(30)
+            return None
+        if self.garbage is not None and path.startswith("/api/"):
+            return self.send(request, 200, self.garbage, {}, with_body)
         if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/(revision|tree)/([^/]+)", path):
             commit, files = self.at(match[1], match[3])
             if files is None:

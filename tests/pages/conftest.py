@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.compare.ablate import ranking
 from pretrained import sources
+from pretrained.specs import SPECS
 from serving import models, runs
 from serving.jobs import JobQueue, Work
 from tests.helpers.apptest import FRAME
@@ -142,3 +143,16 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
     with models.loaded.nothing_kept(), runs.forward.nothing_kept():
         yield
+
+
+@pytest.fixture
+def only_a_small_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with one random GPT-2, so that this is what a page shows by default."""
+    import transformers
+
+    config = transformers.GPT2Config(n_positions=128, n_embd=12, n_layer=2, n_head=3)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "small")
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    bundled = {spec.package for spec in SPECS}
+    folder = sources.package_folder
+    monkeypatch.setattr(sources, "package_folder", lambda p: None if p in bundled else folder(p))

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from pretrained import sources
 from pretrained.sources import Source
-from pretrained.specs import SPECS
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers.apptest import (
@@ -130,19 +128,6 @@ def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
 
 # A text makes these run a model dozens of times. Their own tests give SmolLM2 hostile texts.
 WRITERS = {"pages/compare/generated_tokens/page.py", "pages/kv_cache/inside_the_cache/page.py"}
-
-
-@pytest.fixture
-def only_a_small_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine with one random GPT-2, so that this is what a page shows by default."""
-    import transformers
-
-    config = transformers.GPT2Config(n_positions=128, n_embd=12, n_layer=2, n_head=3)
-    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "small")
-    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    bundled = {spec.package for spec in SPECS}
-    folder = sources.package_folder
-    monkeypatch.setattr(sources, "package_folder", lambda p: None if p in bundled else folder(p))
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -126,6 +126,34 @@ def test_what_a_killed_process_left_is_removed(cache: Path, build: Builder) -> N
     assert not left.exists()
 
 
+def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
+    cache: Path, build: Builder, root: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "from pretrained.sealed_folder import sealed_folder\n"
+        "def build(folder):\n"
+        "    (folder / 'big.bin').write_bytes(b'half')\n"
+        "    print('half', flush=True)\n"
+        "    sys.stdin.read()\n"
+        "sealed_folder('key', build)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half\n"
+        process.kill()
+    assert [file.read_bytes() for file in cache.rglob("big.bin")] == [b"half"]
+    folder = sealed_folder.sealed_folder("key", build)  # does not wait for the dead one's lock
+    assert sealed_folder.is_sound(folder)
+    assert sorted(file.name for file in cache.iterdir()) == ["key", "key.lock"]
+
+
 def test_a_failing_build_leaves_nothing(cache: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "big.bin").write_bytes(b"half")
@@ -136,14 +164,18 @@ def test_a_failing_build_leaves_nothing(cache: Path) -> None:
     assert [file.name for file in cache.iterdir() if file.suffix != ".lock"] == []
 
 
-@pytest.mark.parametrize("kind", ["a file", "below a file"])
+@pytest.mark.parametrize("kind", ["a file", "below a file", "read-only"])
 def test_a_cache_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Builder, kind: str
 ) -> None:
-    # Root may write anywhere, so the obstacle is a file where a folder is needed.
+    # Root may write anywhere but over a file, and where the system itself says what there is.
     obstacle = tmp_path / "obstacle"
     obstacle.write_text("")
-    target = obstacle if kind == "a file" else obstacle / "deeper"
+    target = {
+        "a file": obstacle,
+        "below a file": obstacle / "deeper",
+        "read-only": Path("/proc/attention-lab"),
+    }[kind]
     monkeypatch.setenv("ATTENTION_LAB_CACHE", str(target))
     monkeypatch.setattr(sealed_folder, "_temporary", {})
     folder = sealed_folder.sealed_folder("key", build)
@@ -167,6 +199,57 @@ def test_a_full_disk_while_building_falls_back(
     assert folder.parent != cache
     assert (folder / "x").read_text() == "x"
     shutil.rmtree(folder)
+
+
+# A file may be no longer than some bytes: what a full disk does, to root too.
+FULL = """
+import resource, sys, tempfile
+from pathlib import Path
+from pretrained import sealed_folder
+
+root = sealed_folder.cache_root()
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+
+def full(n_bytes):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+
+def build(folder):
+    if "elsewhere there is room" in sys.argv and folder.parent != root:
+        full(hard)
+    (folder / "big.bin").write_bytes(bytes(100_000))
+
+full(50_000)
+try:
+    folder = sealed_folder.sealed_folder("key", build)
+    print("built", folder.parent == Path(tempfile.gettempdir()), sealed_folder.is_sound(folder))
+except OSError as error:
+    print(error.strerror)
+print(*sorted(file.name for file in root.iterdir()))
+print(*sorted(file.name for file in Path(tempfile.gettempdir()).iterdir()))
+"""
+
+
+@pytest.mark.parametrize("room", ["elsewhere there is room", "nowhere is room"])
+def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, room: str) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    result = subprocess.run(
+        [sys.executable, "-c", FULL, room],
+        cwd=root,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said, in_cache, in_temporary = result.stdout.splitlines()
+    assert in_cache == "key.lock"
+    if room == "nowhere is room":
+        assert said == "File too large"
+        assert in_temporary == ""  # also while the process goes on
+    else:
+        assert said == "built True True"
+        assert in_temporary.startswith("attention-lab-")
+    assert list(temporary.iterdir()) == []  # once the process has ended
 
 
 def test_without_a_home_folder_it_is_built_in_a_temporary_place(

@@ -1,11 +1,11 @@
-"""The memory that a process may use, from the files of Linux's control groups."""
+"""The memory that a process may use: by Linux's control groups, by the machine, or as told."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from serving.memory import UNKNOWN_BYTES, memory_bytes
+from serving.memory import UNKNOWN_BYTES, VARIABLE, memory_bytes
 
 MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MB = 1024**2
@@ -64,3 +64,27 @@ def test_a_group_outside_of_the_folder_is_not_read(tmp_path: Path):
 def test_a_system_that_does_not_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "sysconf")
     assert memory_bytes(tmp_path / "nothing", tmp_path / "nowhere") == UNKNOWN_BYTES
+
+
+@pytest.mark.parametrize(("text", "gigabytes"), [("0.27", 0.27), (" 0.5 ", 0.5), ("5e-1", 0.5)])
+def test_whoever_runs_the_site_may_allow_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, gigabytes: float
+):
+    monkeypatch.setenv(VARIABLE, text)
+    assert memory_bytes(tmp_path / "nothing", tmp_path / "nowhere") == int(gigabytes * 1e9)
+    assert limit(tmp_path, memory_max=f"{100 * MB}\n") == 100 * MB  # the container would be killed
+
+
+@pytest.mark.parametrize("text", ["", "  ", "1e9"])
+def test_nothing_said_or_more_than_there_is_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    monkeypatch.setenv(VARIABLE, text)
+    assert memory_bytes(tmp_path / "nothing", tmp_path / "nowhere") == MACHINE
+
+
+@pytest.mark.parametrize("text", ["0", "-2.7", "nan", "inf", "2,7", "2.7 GB", "much", "1e-10"])
+def test_what_is_no_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str):
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(ValueError, match=f"{VARIABLE} is '{text}'; it has to be gigabytes above 0"):
+        memory_bytes(tmp_path / "nothing", tmp_path / "nowhere")

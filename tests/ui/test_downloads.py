@@ -45,3 +45,23 @@ def test_a_file_that_is_larger_than_all_room_goes_at_once(monkeypatch: pytest.Mo
     files.delete_file(large)
     with pytest.raises(MediaFileStorageError, match=large):
         files.get_file(large)
+
+
+def test_the_name_of_a_file_cannot_be_guessed():
+    """Whoever knows it may fetch the file (`SECURITY.md`), so it has to be long and without order.
+
+    A file that is made on a click first has a random name, then one that follows from its bytes.
+    """
+    files = KeptFiles("/media")
+    manager = MediaFileManager(files)
+    asked = [
+        manager.add_deferred(lambda: b"an archive", "application/zip", f"0.{n}", "a.zip")
+        for n in range(50)
+    ]
+    assert len({name[:8] for name in asked}) == len({name[-8:] for name in asked}) == 50
+    assert {len(name) for name in asked} == {32}
+    made = [stored(files, bytes([n])) for n in range(50)]
+    assert len({name[:8] for name in made}) == 50
+    assert all(len(name.partition(".")[0]) >= 32 for name in made)
+    with pytest.raises(MediaFileStorageError):
+        files.get_file(asked[0])  # nothing is made before it is asked for

@@ -6,10 +6,11 @@ import streamlit as st
 
 from pretrained import compatibility
 from pretrained.hub import downloads
+from pretrained.sizes import BYTES_OF_A_NUMBER
+from serving import models
 from ui.widgets import messages
 
 MAX_CHARACTERS = 50_000  # of a pasted config.json; those of published models have under 5,000
-BYTES_OF_A_NUMBER = 4  # float32, as the pages run it
 
 
 def panel() -> None:
@@ -39,7 +40,10 @@ def panel() -> None:
             messages.problem(obstacle, icon=":material/block:")
         return
     size = answer.n_parameters * BYTES_OF_A_NUMBER
-    st.success("It loads.", icon=":material/check:")
+    if problem := models.no_room("It", size):
+        messages.problem(problem, icon=":material/memory:")
+    else:
+        st.success("It loads.", icon=":material/check:")
     st.text(
         f"{answer.shape}. {answer.n_parameters:,} parameters, {size / 1e9:.2f} GB in float32. "
         f"{answer.where}"

@@ -9,6 +9,7 @@ import streamlit as st
 import pretrained
 from pretrained.hub import downloads
 from pretrained.sources import check_hub_id
+from serving import models
 from ui.widgets import messages
 
 
@@ -43,19 +44,13 @@ def panel() -> None:
         st.info("Downloads are switched off on this site.", icon=":material/block:")
         return
     missing = {
-        entry.spec.name: entry.spec
-        for entry in pretrained.catalog()
-        if entry.state == "downloadable"
+        entry.spec.name: entry for entry in pretrained.catalog() if entry.state == "downloadable"
     }
     by_hub_id = "Another model, by its hub id"
     chosen = st.selectbox(
         "Model to download",
         [*missing, by_hub_id],
-        format_func=lambda name: (
-            f"{missing[name].title}, {missing[name].download_bytes / 1e9:.2f} GB"
-            if name in missing
-            else name
-        ),
+        format_func=lambda name: _label(missing[name]) if name in missing else name,
         key="models_download",
     )
     # always there, so that nothing moves when another model is chosen
@@ -71,13 +66,20 @@ def panel() -> None:
     if chosen == by_hub_id:
         hub_id, revision = typed.strip(), "main"
     else:
-        hub_id, revision = missing[chosen].hub_id, missing[chosen].revision
+        hub_id, revision = missing[chosen].spec.hub_id, missing[chosen].spec.revision
     if st.button("Download", icon=":material/download:", disabled=not hub_id, key="models_start"):
         _start(hub_id, revision)
     current = DOWNLOADS.current
     if current is not None:
         timed = current.state == "running"
         st.fragment(_watch, run_every=0.5 if timed else None)(current, timed)
+
+
+def _label(entry: pretrained.CatalogEntry) -> str:
+    """A model with the size of its download, and whether it could then be loaded."""
+    label = f"{entry.spec.title}, {entry.spec.download_bytes / 1e9:.2f} GB"
+    fits = models.n_bytes(entry) <= models.ROOM_BYTES
+    return label if fits else f"{label}, too large for this site's memory"
 
 
 def _start(hub_id: str, revision: str) -> None:

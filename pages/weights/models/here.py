@@ -4,10 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from serving import models
+from ui.widgets import messages
 
 
 def table() -> None:
-    """The models that can be loaded now and where their weights come from."""
+    """The models that can be loaded now, where their weights come from, and which are too large."""
     ready = models.ready()
     rows = [
         {
@@ -18,6 +19,7 @@ def table() -> None:
             "layers": entry.spec.n_layers,
             "heads": entry.spec.n_heads,
             "key/value heads": entry.spec.n_kv_heads,
+            "GB in float32": round(models.n_bytes(entry) / 1e9, 2),
         }
         for entry in ready
     ]
@@ -25,5 +27,11 @@ def table() -> None:
         st.dataframe(pd.DataFrame(rows), hide_index=True)
         for entry in ready:
             st.text(f"{entry.spec.title}: {entry.spec.note}")
+            if problem := models.no_room(entry.spec.title, models.n_bytes(entry)):
+                messages.problem(problem, icon=":material/memory:")
+        st.text(
+            f"All loaded models together may take {models.ROOM_BYTES / 1e9:.2f} GB of this site's "
+            "memory. What was not used for longest makes room for the next."
+        )
     else:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

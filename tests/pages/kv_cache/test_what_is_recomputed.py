@@ -201,6 +201,13 @@ def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: s
     assert site.text_input("what_is_recomputed_prompt").value == prompt
 
 
+def test_a_link_that_counts_nothing_counts_one_head(site: AppTest):
+    open_whole_page(site, PAGE, **{**LINK, "what_is_recomputed_scope": ""})
+    assert not site.exception
+    assert any(m.value.startswith(f"For {counts.HEAD}: **") for m in site.markdown)
+    assert any("a value that it cannot take" in toast.value for toast in site.toast)
+
+
 def test_hostile_text(site: AppTest):
     prompt = "<img/> ![x](y) \u202e**b"
     open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")

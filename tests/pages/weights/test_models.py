@@ -1,11 +1,14 @@
 """Models: whether a model loads is answered on the page, and nothing typed becomes markup."""
 
 import json
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from serving import models
 from tests.helpers.apptest import MODELS, messages, open_page
+from tests.helpers.hollow_models import hollow_model
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -56,3 +59,37 @@ def test_a_name_that_is_not_here_and_hostile_text(site: AppTest):
         assert "![i]" not in element.value
         assert "**bold**" not in element.value
     assert site.text_area("models_question").value == hostile
+
+
+@pytest.fixture
+def no_room_for_a_large_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine with a model of 2 GB in float32, where models may take 1.2 GB."""
+    hollow_model(tmp_path / "large", 500_000_000)
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    monkeypatch.setattr(models, "ROOM_BYTES", 1_215_000_000)
+
+
+@pytest.mark.usefixtures("no_room_for_a_large_one")
+def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
+    open_page(site, MODELS)
+    assert not site.exception
+    [message] = messages(site)
+    assert message.startswith("large takes 2.00 GB of memory in float32, and all models together")
+    assert "may take 1.22 GB here" in message
+    sizes = site.dataframe[0].value.set_index("name")["GB in float32"]
+    assert dict(sizes) == {"smollm2-135m-instruct": 0.54, "all-minilm-l6-v2": 0.09, "large": 2.0}
+    labels = site.selectbox("models_download").options
+    assert "GPT-2 (124M), 0.55 GB" in labels
+    assert "GPT-2 medium (355M), 1.52 GB, too large for this site's memory" in labels
+    # the bundled models still come first
+    assert models.preferred("decoder") == "smollm2-135m-instruct"
+
+
+@pytest.mark.usefixtures("no_room_for_a_large_one")
+def test_a_page_that_is_asked_for_it_says_so(site: AppTest):
+    open_page(site, "pages/compare/heads/page.py", heads_model="large")
+    assert not site.exception
+    assert any("large takes 2.00 GB" in message for message in messages(site))
+    asked(site, json.dumps(LLAMA))  # 4.94 GB
+    assert not site.success
+    assert any(message.startswith("It takes 4.94 GB of memory") for message in messages(site))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -23,17 +23,6 @@ from tests.helpers.fake_hub import COMMIT, FakeHub
 
 
 @pytest.fixture
-def fake_hub(monkeypatch: pytest.MonkeyPatch, hub_cache: Path) -> Iterator[FakeHub]:
-    server = FakeHub()
-    monkeypatch.setenv("HF_ENDPOINT", server.address)
-    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield server
-    server.close()
-
-
-@pytest.fixture
 def closed_port(monkeypatch: pytest.MonkeyPatch) -> str:
     """HF_ENDPOINT at an address where nobody listens."""
     with socket.socket() as probe:
@@ -42,17 +31,6 @@ def closed_port(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("HF_ENDPOINT", address)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return address
-
-
-@pytest.fixture
-def gpt2_files(tiny_gpt2: Path) -> dict[str, bytes]:
-    return {
-        "config.json": (tiny_gpt2 / "config.json").read_bytes(),
-        "model.safetensors": (tiny_gpt2 / "model.safetensors").read_bytes(),
-        "pytorch_model.bin": b"\x80\x02 a pickle",
-        "modeling_evil.py": b"raise SystemExit",
-        "onnx/model.onnx": b"not wanted",
-    }
 
 
 def poll(condition: Callable[[], bool], seconds: float = 20.0) -> None:

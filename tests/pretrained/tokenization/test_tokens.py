@@ -150,6 +150,15 @@ def test_typed_special_tokens_are_ordinary_text_for_smollm2(smollm2: FastBpe) ->
     assert smollm2.decode([1, 2]) == "<|im_start|><|im_end|>"
 
 
+def test_bytes_that_smollm2_has_no_token_for_move_no_other_character(smollm2: FastBpe) -> None:
+    """Its vocabulary lacks some control characters, which the library leaves out."""
+    assert smollm2.id_of(b"\x13") is None
+    tokens = smollm2.encode("ab\x12\x13\x14\x15cd\x13 the")
+    parts = [tokens.text[start:end] for start, end in tokens.spans]
+    assert parts == ["ab", "\x12", "\x15", "cd", " the"]
+    assert list(tokens.raw) == [part.encode() for part in parts]
+
+
 def test_smollm2_splits_numbers_into_digits(smollm2: FastBpe) -> None:
     assert smollm2.encode("in 2023").pieces == ("in", " ", "2", "0", "2", "3")
 

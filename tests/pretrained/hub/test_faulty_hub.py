@@ -1,0 +1,54 @@
+"""A hub that hangs or answers garbage: a sentence, and nothing that looks like a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pretrained import sources
+from pretrained.hub import downloads as hub
+from tests.helpers.fake_hub import FakeHub
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"<html>Sign in to this network</html>", b"[1, 2]", b'{"sha": 5, "siblings": "x"}']
+)
+def test_a_hub_that_answers_garbage(fake_hub: FakeHub, hub_cache: Path, garbage: bytes) -> None:
+    fake_hub.garbage = garbage
+    download = hub.start_download("lab/tiny")
+    assert download.wait(60) == "failed"
+    assert download.error.startswith("The ")
+    assert "Traceback" not in download.error
+    assert sources.find("lab/tiny") is None
+    assert not list(hub_cache.rglob("*.safetensors"))
+
+
+def test_a_hub_that_hangs_is_left_by_whoever_cancels(fake_hub: FakeHub, hub_cache: Path) -> None:
+    fake_hub.silent = True
+    download = hub.start_download("lab/tiny")
+    assert fake_hub.half_sent.wait(60)
+    assert download.progress() == (0, 0)
+    download.cancel()
+    assert download.wait(20) == "cancelled"
+    assert download._process is not None
+    assert download._process.returncode is not None
+    assert sources.find("lab/tiny") is None
+
+
+def test_weights_that_are_none_are_no_model_and_are_fetched_again(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes]
+) -> None:
+    right = gpt2_files["model.safetensors"]
+    wrong = b"<html>" + bytes(len(right) - 6)
+    fake_hub.repositories["lab/tiny"] = {**gpt2_files, "model.safetensors": wrong}
+    download = hub.start_download("lab/tiny")
+    assert download.wait(60) == "failed"
+    assert download.error == "What the hub sent as model.safetensors is damaged: try it again."
+    assert sources.find("lab/tiny") is None
+    fake_hub.repositories["lab/tiny"] = gpt2_files  # the same commit, as it should have been
+    again = hub.start_download("lab/tiny")
+    assert again.wait(60) == "done", again.error
+    source = sources.find("lab/tiny")
+    assert source is not None
+    assert (source.path / "model.safetensors").read_bytes() == right

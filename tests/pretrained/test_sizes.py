@@ -1,0 +1,45 @@
+"""How many bytes a model takes, from the catalogue and from the headers of its files."""
+
+from pathlib import Path
+
+import pytest
+
+from attention_core import Transformer, bert_config, gpt2_config, llama_config
+from attention_core.costs.parameters import on_paper
+from pretrained import sizes
+from pretrained.sources import Source
+from pretrained.specs import SPECS, spec_of
+from tests.helpers.hollow_models import hollow_model
+
+WIDTHS = {"gpt2": 768, "gpt2-medium": 1024, "gpt2-large": 1280, "gpt2-xl": 1600}
+OTHERS = {
+    "smollm2-135m-instruct": llama_config(
+        vocab_size=49152, context_length=8192, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3,
+        d_ff=1536,
+    ),
+    "bert-base-uncased": bert_config(
+        vocab_size=30522, context_length=512, d_model=768, n_layers=12, n_heads=12, d_ff=3072
+    ),
+    "all-minilm-l6-v2": bert_config(
+        vocab_size=30522, context_length=512, d_model=384, n_layers=6, n_heads=12, d_ff=1536
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
+    config = OTHERS.get(spec.name) or gpt2_config(
+        vocab_size=50257, context_length=1024, d_model=WIDTHS[spec.name], n_layers=spec.n_layers,
+        n_heads=spec.n_heads, d_ff=4 * WIDTHS[spec.name],
+    )  # fmt: skip
+    model = on_paper(Transformer, config)
+    assert sum(parameter.numel() for parameter in model.parameters()) == spec.n_parameters
+    assert sizes.float32_bytes(spec, None) == 4 * spec.n_parameters
+
+
+def test_what_lies_on_the_disk_says_its_size_itself(tmp_path: Path):
+    folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as they are stored
+    assert sizes.float32_bytes(spec_of("gpt2"), Source("folder", folder)) == 12_000_000
+    assert sizes.float32_bytes(None, Source("folder", folder)) == 12_000_000
+    (folder / "model.safetensors").write_bytes(b"damaged")
+    assert sizes.float32_bytes(None, Source("folder", folder)) == 0

@@ -1,0 +1,40 @@
+"""A model that is too large is refused before it is read, and is not what a page shows first."""
+
+from pathlib import Path
+
+import pytest
+
+from serving import cache, models
+from serving.limits import MODEL_CACHE_BYTES, OverLimit
+from tests.helpers.hollow_models import hollow_model
+
+
+@pytest.fixture
+def room_for_a_megabyte(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Models may take a megabyte; a folder of models."""
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    monkeypatch.setattr(models, "ROOM_BYTES", 1_000_000)
+    return tmp_path
+
+
+def test_a_model_that_is_too_large_is_refused_with_both_sizes(room_for_a_megabyte: Path):
+    hollow_model(room_for_a_megabyte / "giant", 10**9)
+    hollow_model(room_for_a_megabyte / "gpt2-medium", 10_000_000)
+    with pytest.raises(OverLimit, match=r"^giant takes 4\.00 GB .* together may take 0\.00 GB"):
+        models.get("giant")
+    with pytest.raises(OverLimit, match=r"^GPT-2 medium \(355M\) takes 0\.04 GB of memory"):
+        models.get("gpt2-medium")
+
+
+def test_a_page_shows_first_what_there_is_room_for(room_for_a_megabyte: Path):
+    hollow_model(room_for_a_megabyte / "gpt2", 10_000_000)
+    assert models.preferred("decoder") == "gpt2"  # nothing fits, so the sentence is about this one
+    hollow_model(room_for_a_megabyte / "small", 1_000)
+    assert models.preferred("decoder") == "small"
+    assert models.no_room("small", 4_000) == ""
+
+
+def test_all_models_together_get_their_share_of_the_memory():
+    assert min(MODEL_CACHE_BYTES, int(0.75 * cache.TOTAL_BYTES)) == models.ROOM_BYTES
+    assert cache.bound_of(10**15) == cache.TOTAL_BYTES
+    assert cache.bound_of(9, last_to_go=True) == 9
