@@ -54,6 +54,4 @@ EXPOSE 8501
 # own address and not /healthz: it also fails when Streamlit takes no visitors any more.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener as b; b(ProxyHandler({})).open('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
-# The last option is the default. Only where it is written down does Streamlit not ask a machine on the
-# internet, at every start, for the address that it prints.
-CMD ["streamlit", "run", "app.py", "--server.address=0.0.0.0", "--server.port=8501", "--browser.serverAddress=localhost"]
+CMD ["streamlit", "run", "app.py", "--server.address=0.0.0.0", "--server.port=8501"]

@@ -19,6 +19,8 @@ def test_streamlit_accepts_every_setting():
     # timings on a page are wrong with it (see the comment in the file)
     assert settings["runner"]["postScriptGC"] is False
     assert settings["server"]["fileWatcherType"] == "none"
+    # without it Streamlit asks a machine on the internet at every start
+    assert settings["browser"]["serverAddress"] == "localhost"
 
 
 def _dotted(table: dict, prefix: str = "") -> Iterator[str]:
