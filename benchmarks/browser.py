@@ -72,14 +72,19 @@ class Server(Site):
         self._log = log.open("wb")
         self._process = subprocess.Popen(
             [
-                sys.executable, "-m", "streamlit", "run", script,
-                f"--server.port={port}", "--server.address=127.0.0.1",
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                script,
+                f"--server.port={port}",
+                "--server.address=127.0.0.1",
             ],
             cwd=ROOT,
             env={**os.environ, **environment},
             stdout=self._log,
             stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        )
 
     def wait_until_it_listens(self) -> None:
         """Return when the health route answers; fail if the process has ended."""

@@ -154,9 +154,12 @@ async def visitor(url: str, crowd: Crowd, number: int, end: float) -> None:
     await asyncio.sleep(choice.uniform(0, READING_SECONDS[1]))  # not all in one moment
     try:
         async with connect(
-            address, origin=Origin(url), subprotocols=[Subprotocol("streamlit")],
-            additional_headers=headers, max_size=None,
-        ) as connection:  # fmt: skip
+            address,
+            origin=Origin(url),
+            subprotocols=[Subprotocol("streamlit")],
+            additional_headers=headers,
+            max_size=None,
+        ) as connection:
             tab, visits = Tab(connection), 0
             while time.monotonic() < end:
                 visits += 1

@@ -196,10 +196,16 @@ class _Reader:
         target: str = "",
     ) -> None:
         step = Step(
-            instruction.line, instruction.word, " ".join(instruction.value.split()),
-            self.image.user, self.image.folder, {**self.declared, **self.image.environment},
-            command, sources, target,
-        )  # fmt: skip
+            instruction.line,
+            instruction.word,
+            " ".join(instruction.value.split()),
+            self.image.user,
+            self.image.folder,
+            {**self.declared, **self.image.environment},
+            command,
+            sources,
+            target,
+        )
         self.image.steps.append(step)
 
     def _in_folder(self, value: str) -> str:

@@ -182,9 +182,13 @@ class Site:
                 raise RuntimeError(f"the site ended with {self._process.returncode}")
             try:
                 answer = subprocess.run(
-                    ["nsenter", namespace, *enter], env=self._environment, check=False,
-                    timeout=seconds, capture_output=True, text=True,
-                )  # fmt: skip
+                    ["nsenter", namespace, *enter],
+                    env=self._environment,
+                    check=False,
+                    timeout=seconds,
+                    capture_output=True,
+                    text=True,
+                )
             except subprocess.TimeoutExpired:
                 said = f"nothing within {seconds:g} s"
             else:
@@ -279,21 +283,37 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--root", type=Path, help="a clean root with Python in it; it is changed")
     parser.add_argument("--print", action="store_true", help="say what would be done, and stop")
     parser.add_argument(
-        "--arg", type=pair, action="append", default=[], metavar="NAME=VALUE",
+        "--arg",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="the value of an ARG, as docker build --build-arg",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--env", type=pair, action="append", default=[], metavar="NAME=VALUE",
+        "--env",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="a variable that every RUN sees besides its own, such as PIP_FIND_LINKS",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--site-env", type=pair, action="append", default=[], metavar="NAME=VALUE",
+        "--site-env",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="a variable that the started site sees, as docker run --env",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--show", type=Path, action="append", default=[], metavar="PATH",
+        "--show",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
         help="a path of this machine that the steps see at the same place, read-only",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--bound", type=float, default=BOUND_SECONDS, help="seconds to wait for the site"
     )

@@ -60,13 +60,19 @@ WAITING_SECONDS = Histogram(
     registry=REGISTRY,
 )
 JOBS = Counter(
-    "jobs", "Jobs that ended, by their outcome.", ["queue", "state"],
-    namespace=PREFIX, registry=REGISTRY,
-)  # fmt: skip
+    "jobs",
+    "Jobs that ended, by their outcome.",
+    ["queue", "state"],
+    namespace=PREFIX,
+    registry=REGISTRY,
+)
 TOKENS = Counter(
-    "generated_tokens", "Tokens that models generated, with a KV cache or without.", ["cache"],
-    namespace=PREFIX, registry=REGISTRY,
-)  # fmt: skip
+    "generated_tokens",
+    "Tokens that models generated, with a KV cache or without.",
+    ["cache"],
+    namespace=PREFIX,
+    registry=REGISTRY,
+)
 TOKEN_SECONDS = Counter(
     "generation_seconds",
     "Seconds of the model calls for them: tokens a second are the one rate over the other.",
@@ -75,9 +81,12 @@ TOKEN_SECONDS = Counter(
     registry=REGISTRY,
 )
 ERRORS = Counter(
-    "errors", "Errors by their class, and what they ended.", ["kind", "ended"],
-    namespace=PREFIX, registry=REGISTRY,
-)  # fmt: skip
+    "errors",
+    "Errors by their class, and what they ended.",
+    ["kind", "ended"],
+    namespace=PREFIX,
+    registry=REGISTRY,
+)
 
 _pages: frozenset[str] = frozenset()
 

@@ -190,9 +190,13 @@ def test_opening_the_pages_loads_no_torch():
         "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
     )
     result = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
         env={**os.environ, "ATTENTION_LAB_WARMUP": "off", "HF_HUB_CACHE": "/nonexistent"},
-    )  # fmt: skip
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "[]"
 

@@ -29,9 +29,13 @@ OTHERS = {
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
     config = OTHERS.get(spec.name) or gpt2_config(
-        vocab_size=50257, context_length=1024, d_model=WIDTHS[spec.name], n_layers=spec.n_layers,
-        n_heads=spec.n_heads, d_ff=4 * WIDTHS[spec.name],
-    )  # fmt: skip
+        vocab_size=50257,
+        context_length=1024,
+        d_model=WIDTHS[spec.name],
+        n_layers=spec.n_layers,
+        n_heads=spec.n_heads,
+        d_ff=4 * WIDTHS[spec.name],
+    )
     model = on_paper(Transformer, config)
     assert sum(parameter.numel() for parameter in model.parameters()) == spec.n_parameters
     assert sizes.float32_bytes(spec, None) == 4 * spec.n_parameters

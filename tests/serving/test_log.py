@@ -38,8 +38,10 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     monkeypatch.setenv(log.VARIABLE, "json")
     monkeypatch.setattr(log, "_stream", None)
     for place, name in (
-        (logging.Logger, "callHandlers"), (sys, "excepthook"), (threading, "excepthook")
-    ):  # fmt: skip
+        (logging.Logger, "callHandlers"),
+        (sys, "excepthook"),
+        (threading, "excepthook"),
+    ):
         monkeypatch.setattr(place, name, getattr(place, name))
     written = io.StringIO()
     log.start(written)

@@ -55,9 +55,13 @@ def test_both_bundled_models_run_in_2_7_gigabytes_and_a_larger_one_is_refused(tm
         "PYTHONPATH": str(ROOT),
     }
     result = subprocess.run(
-        [sys.executable, "-c", VISIT], cwd=ROOT, env=environment, capture_output=True, text=True,
+        [sys.executable, "-c", VISIT],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
         timeout=120,
-    )  # fmt: skip
+    )
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)
     assert told["total"] == int(0.6 * GIGABYTES * 1e9)
@@ -75,7 +79,11 @@ def test_a_site_that_is_told_no_size_does_not_start():
     environment = {**os.environ, VARIABLE: "two"}
     result = subprocess.run(
         [sys.executable, "-c", "import serving.cache"],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert result.returncode == 1
     assert f"ValueError: {VARIABLE} is 'two'; it has to be gigabytes above 0" in result.stderr

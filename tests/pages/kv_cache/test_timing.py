@@ -90,8 +90,7 @@ def test_numbers_of_known_times():
     n = np.arange(5, 25)
     slow = 1e-3 + 2e-4 * n + 3e-6 * n**2
     wobble = 1e-5 * np.array([1.0, -1.0] * 10)
-    run = run_of([[0.004] * 20, [0.002] * 20, [0.003] * 20],
-                 [list(slow + wobble)] * 3)  # fmt: skip
+    run = run_of([[0.004] * 20, [0.002] * 20, [0.003] * 20], [list(slow + wobble)] * 3)
     expected = fit_step_times(n[1:].tolist(), (slow + wobble)[1:].tolist())
     table = findings.terms(run)
     row = table.iloc[4]  # linear, uncached
