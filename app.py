@@ -16,6 +16,7 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage
 
 from serving import doors, log, metrics, pace, status
@@ -43,6 +44,8 @@ if str(FRAME.parent) not in sys.path:
 
 # Streamlit has no option for where files are kept: it looks for this name when the site starts.
 memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
+# Where a page of another site knocks, it would ask the internet for this, and all visitors wait.
+net_util.get_external_ip = lambda: None
 app = st.App(
     FRAME,
     routes=status.routes("ui.charts.show"),  # for whoever runs the site

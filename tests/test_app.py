@@ -9,7 +9,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SERVED = """
 import sys
 
+import requests
 from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
@@ -30,6 +32,14 @@ with visitor:
     print(*(policy.partition(" ")[0] for policy in answer.headers.get_list(POLICY)))
     page = answer.text
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
+    # a page of another site is turned away, and nobody on the internet is asked about it
+    asked = []
+    requests.get = lambda url, **options: asked.append(url)
+    try:
+        with visitor.websocket_connect(STREAM, headers={"origin": "http://other.example"}):
+            print("let in")
+    except WebSocketDisconnect:
+        print("turned away", asked)
     # two thousand messages at once reach Streamlit at the pace of a visitor
     taken = []
     Runtime.handle_backmsg = lambda *of, **named: taken.append(1)
@@ -61,6 +71,7 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
         "True",
         "default-src frame-ancestors",
         "200",
+        "turned away []",
         "True",
         "home one-pass what-is-recomputed other other",
         "True",
