@@ -49,7 +49,9 @@ def free_port() -> int:
 def running(app: object) -> Iterator[str]:
     """The address of an app that runs in a thread."""
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical"))  # type: ignore[arg-type]
+    # the loggers of this process stay as they are: other tests listen to them
+    config = uvicorn.Config(app, port=port, log_config=None, access_log=False)  # type: ignore[arg-type]
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_for(f"http://127.0.0.1:{port}/healthz")
