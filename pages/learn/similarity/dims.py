@@ -70,9 +70,9 @@ def future(shown: Head) -> str:
     mask = causal_mask(n_tokens, n_tokens)
     by_keys, by_queries = (change_without_the_last(scores, dim, mask) for dim in (-1, -2))
     return (
-        f"Without the last token, the earlier rows change by at most {by_keys:.3f} over the keys, "
-        f"and by {by_queries:.3f} over the queries: there the mask hides nothing any more, as a "
-        "token is divided among those that come later."
+        f"Take the last token away. Over the keys, a weight of an earlier row changes by at most "
+        f"{by_keys:.3f}, over the queries by {by_queries:.3f}: there each token is divided among "
+        "those that come later too, and the mask no longer hides the future."
     )
 
 

@@ -141,7 +141,6 @@ def _behaviour(record: AttentionRecord) -> str:
 def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
     """What has to move for a new look, without matrices and with them."""
     from attention_core.experiments.learn.similarity.teaching import (
-        GOAL,
         largest_change_of_cosines,
         n_moved,
     )
@@ -151,22 +150,24 @@ def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
     if key is None:
         return "0 learned numbers.", count
     vectors, matrix = taught(shown, word, key)
-    x = shown.ways.x
-    wish = f"“{isolated(shown.labels[word])}” gives “{isolated(shown.labels[key])}”"
-    by_vectors = (
-        f"{wish} {vectors.before:.2g}. Until it is {GOAL:g}, {n_moved(x, vectors.moved)} of "
-        f"{len(x)} vectors move, which all else reads too; a cosine of two words changes by "
-        f"{largest_change_of_cosines(x, vectors.moved):.3f}."
-    )
-    by_matrix = (
-        f"{wish} {matrix.before:.2g}. Until it is {GOAL:g}, W_q moves by {matrix.share:.1%} and no "
-        f"vector does. {count}"
-    )
-    unreached = " It was not reached."
+    x, pair = shown.ways.x, (shown.labels[word], shown.labels[key])
     return (
-        by_vectors + unreached * (vectors.after < GOAL),
-        by_matrix + unreached * (matrix.after < GOAL),
+        f"The gradient moves {n_moved(x, vectors.moved)} of {len(x)} vectors "
+        f"{_until(vectors, *pair)}. Everything else reads them too: the cosine of two words "
+        f"changes by up to {largest_change_of_cosines(x, vectors.moved):.3f}.",
+        f"The gradient moves W_q by {matrix.share:.1%}, and no vector, {_until(matrix, *pair)}. "
+        f"{count}",
     )
+
+
+def _until(lesson: Lesson, query: str, key: str) -> str:
+    """How far the steps along the gradient led."""
+    from attention_core.experiments.learn.similarity.teaching import GOAL, MOST_STEPS
+
+    gives = f"“{isolated(query)}” gives “{isolated(key)}”"
+    if lesson.after >= GOAL:
+        return f"until {gives} {GOAL:g} of its weight (now {lesson.before:.2g})"
+    return f"in {MOST_STEPS} steps, and still {gives} only {lesson.after:.2g} of its weight"
 
 
 def least_seen(shown: Head, word: int) -> int | None:
@@ -216,6 +217,20 @@ def nearest(shown: Head) -> pd.DataFrame:
     return pd.DataFrame({"token": labels, **columns})
 
 
+def handed_over(shown: Head) -> str:
+    """What a token gets back without W_v and with it, as a sentence."""
+    from attention_core.experiments.learn.similarity.word_vectors import mean_cosine
+
+    ways, named = shown.ways, nearest(shown)
+    same = int((named["nearest as x"] == named["nearest as value"]).sum())
+    return (
+        f"W_v: without it, a token is handed x itself. softmax(x·xᵀ)·x has a cosine of "
+        f"{mean_cosine(ways.plain.context, ways.x):.3f} with the token's own x, on average. "
+        f"{shown.name} hands over the {ways.head.v.shape[1]} numbers of x·W_v, in which "
+        f"{same} of {len(named)} tokens have the same nearest token as in x."
+    )
+
+
 def measures(shown: Head) -> pd.DataFrame:
     """One row a way to make scores: what is learned in it, asymmetry, and the weight on itself."""
     from attention_core.experiments.learn.similarity.scores import asymmetry, own_first, own_weight
@@ -234,7 +249,9 @@ def measures(shown: Head) -> pd.DataFrame:
                 "learned numbers": n_learned,
                 "asymmetry": asymmetry(record.scores),
                 "weight on itself": own_weight(record.weights),
-                "rows in which that is the largest": own_first(record.weights),
+                "rows in which that is the largest": (
+                    f"{own_first(record.weights)} of {len(record.weights)}"
+                ),
             }
             for name, (n_learned, record) in learned.items()
         ]

@@ -22,7 +22,7 @@ st.title("Similarity")
 st.markdown(
     "Attention has to find out which words concern each other, and it can only multiply and add. "
     "A **dot product** makes one number of two word vectors. Alone it goes wrong: long vectors "
-    "win, and almost every word is most like itself."
+    "win, and most words would look at themselves."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -67,13 +67,20 @@ for column, which, title, table in (
 ):
     with column:
         listed = words.listed(table, title).assign(colour=charts.COLOURS[which])
-        show(bars, listed, title, height=charts.LIST_HEIGHT, key=f"similarity_by_{title[:3]}")
+        show(
+            bars,
+            listed,
+            title,
+            height=charts.LIST_HEIGHT,
+            of=which,
+            key=f"similarity_by_{title[:3]}",
+        )
 for sentence in near.sentences:
     st.text(sentence)
 with st.expander("The numbers, the code"):
     plain_table(near.table, "Every token of the text", words.FORMS, most=250)
     tables.download("Download (CSV)", near.table, "similarity.csv", key="similarity_csv")
-    source.step(WORD_VECTORS, "products", "dots =", "lengths, length =", "cosines =")
+    source.step(WORD_VECTORS, "products", "dots =", "lengths = rows", "cosines =")
 
 shown = parts(
     "similarity_part", (sections.REASONS, sections.MATRICES, sections.TEXTS, sections.DIM)
@@ -99,9 +106,9 @@ else:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Length, angle**: a vector's length says how strong it is, its angle what it means. "
-        "A cosine looks at the angle alone: 1 is the same direction, 0 a right angle.\n"
-        "- **Long vectors** win by dot product even at a wide angle. Many rare tokens are long.\n"
+        "- **The fan**: lengths and angles to the chosen word are true. The nearer a line is to "
+        "the arrow, the larger is its cosine (1 along it, 0 at a right angle). The farther right "
+        "its end is, the larger is its dot product: long vectors win even at a wide angle.\n"
         "- **x** is what attention reads in the chosen layer. Every map has queries as rows and "
         "keys as columns.\n"
         "- **Weight parameters** are learned once and are the same for every text. **Attention "

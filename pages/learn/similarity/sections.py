@@ -19,10 +19,11 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 REASONS, MATRICES = "Why not x·xᵀ?", "What W_q, W_k, W_v change"
-TEXTS, DIM = "Weights of two kinds", "Which dim?"
+TEXTS, DIM = "Two kinds of weights", "Which dim?"
 SCORES = "attention_core/experiments/learn/similarity/scores.py"
 DIMS = "attention_core/experiments/learn/similarity/softmax_dims.py"
 WHOLE = ColourScale(1.0)
+MOST_ROWS = 32  # of a bar chart whose labels stand beside the bars
 OTHER = controls.ANIMAL.replace("tired", "wide")
 
 
@@ -84,6 +85,7 @@ def matrices(shown: Head) -> None:
         ":small[Asymmetry: the sum of |s_ij − s_ji| over all pairs, divided by that of |s_ij| + "
         "|s_ji|. One matrix alone (W_k, which asks too) leaves it at 0; it takes two.]"
     )
+    st.text(heads.handed_over(shown))
     with st.expander("Who is nearest to whom as x, query, key and value"):
         plain_table(heads.nearest(shown), "The nearest other token", most=300)
     source.step(SCORES, "asymmetry", "return float")
@@ -113,6 +115,7 @@ def two_texts(shown: Head, choice: HeadChoice) -> None:
                 ),
                 key=f"similarity_text_{which}",
             )
+    st.text(texts.notice(shown, second))
     plain_table(texts.changes(shown, second), "What another text changes")
     source.step(SCORES, "n_changed", "return int")
 
@@ -142,7 +145,13 @@ def which_dim(shown: Head) -> None:
         )
     with right:
         show(
-            bars, made.row_sums, "sum of a row", horizontal=False, of="query", key="similarity_sums"
+            bars,
+            made.row_sums,
+            "sum of a row",
+            horizontal=len(shown.labels) <= MOST_ROWS,
+            height=400,
+            of="query",
+            key="similarity_sums",
         )
     plain_table(made.table, "The sums after each softmax")
     st.text(dims.future(shown))

@@ -14,10 +14,12 @@ from serving.prompts import prepare
 from serving.token_text import isolated, pieces
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attention_core.experiments.learn.similarity.word_vectors import Products
     from pretrained import Tokens
 
-NEIGHBOURS = 8  # of each list
+NEIGHBOURS = 6  # of each list
 IN_TEXT, BY_COSINE, BY_DOT = "your text", "by cosine", "by dot product"
 PURPOSE = "this lesson"
 # How the numbers of `Nearness.table` are written.
@@ -117,9 +119,9 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
 
     model, tokens = models.get(name), tokens_of(name, text)
     with torch.inference_mode():
-        table = token_table(model.core)
+        table = token_table(model.core).float()
         own = tokens.ids[chosen]
-        compared = products(table[own], table)
+        compared = products(table[own], table, _lengths(models.key(name)))
         nearest = [largest(compared.cosines, NEIGHBOURS, without=own),
                    largest(compared.dots, NEIGHBOURS, without=own)]  # fmt: skip
         by_cosine, by_dot = (found.tolist() for found in nearest)
@@ -139,6 +141,17 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
             vocabulary=len(table),
             n_both=len(set(by_cosine) & set(by_dot)),
         )
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda where: where)
+def _lengths(where: tuple[str, str]) -> Tensor:
+    """The length of every vector of the token table of a model, (V)."""
+    import torch
+
+    from attention_core.experiments.learn.similarity.word_vectors import token_table
+
+    with torch.inference_mode():
+        return token_table(models.loaded(where).core).float().norm(dim=-1)
 
 
 def _rows(compared: Products, ids: list[int], labels: list[str] | tuple[str, ...]) -> pd.DataFrame:

@@ -54,15 +54,18 @@ def token_table(model: Transformer) -> Tensor:
     return model.unembedding.t()
 
 
-def products(x: Tensor, rows: Tensor) -> Products:
+def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> Products:
     """Dot products, lengths and cosines of x (C) and every one of the rows (n, C).
 
+    lengths: those of the rows (n), if they are known: of a vocabulary they take ten times as long
+    as the products.
     Raises: ValueError where x is no vector, or the rows are not as wide as it.
     """
     if x.dim() != 1 or rows.dim() != 2 or rows.shape[1] != len(x):
         raise ValueError(f"x must be (C), the rows (n, C): got {(*x.shape,)} and {(*rows.shape,)}")
     dots = rows @ x
-    lengths, length = rows.norm(dim=-1), x.norm()
+    length = x.norm()
+    lengths = rows.norm(dim=-1) if lengths is None else lengths
     cosines = dots / (lengths * length).clamp_min(_SHORTEST)
     return Products(dots, lengths, cosines, float(length))
 
@@ -86,6 +89,11 @@ def nearest_other(vectors: Tensor) -> Tensor:
     if len(vectors) < 2:
         raise ValueError(f"{len(vectors)} vectors: the nearest other one needs at least 2")
     return cosines_between(vectors).fill_diagonal_(-torch.inf).argmax(dim=-1)
+
+
+def mean_cosine(first: Tensor, second: Tensor) -> float:
+    """The mean cosine of each vector with the one at its place: (T, C) and (T, C)."""
+    return float(torch.nn.functional.cosine_similarity(first, second, dim=-1).mean())
 
 
 def cosines_between(vectors: Tensor) -> Tensor:
