@@ -49,7 +49,7 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     figure = heatmap(page, QUERIES)
     expect(figure).to_be_visible()
     press(figure.locator(".scroll canvas"), "Home")
-    said = read_by_keyboard(figure, "0 “The” → 0 “The”")
+    said = read_by_keyboard(figure, "query 0 “The” → key 0 “The”")
     assert last_number(said) == pytest.approx(share_of_the_first_token(), abs=1e-5)
     expect(page.get_by_role("link", name="Next: Ladder")).to_be_visible()
 

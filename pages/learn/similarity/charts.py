@@ -9,7 +9,7 @@ from pages.learn.similarity.words import BY_COSINE, BY_DOT, IN_TEXT
 from ui.charts.style import BLUE, GREY, INK, VERMILLION
 
 COLOURS = {IN_TEXT: GREY, BY_COSINE: BLUE, BY_DOT: VERMILLION}
-HEIGHT, LIST_HEIGHT = 290, 210
+HEIGHT, LIST_HEIGHT = 270, 185
 LABELLED = 1  # tokens of each table whose point is labelled: those with the largest cosines
 
 

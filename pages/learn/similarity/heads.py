@@ -102,13 +102,14 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
     agree = int((named.iloc[:, 2:].nunique(axis=1) == 1).sum())
     rows = [
         (
-            "One vector has three jobs: to ask, to be found, to be handed over.",
-            f"“{label}” is nearest to “{as_x}”, whatever its job.",
+            "One vector does three jobs.",
+            f"“{label}” is nearest to “{as_x}” when it asks, when it is found, and when it is "
+            "handed over.",
             f"“{label}” is nearest to “{as_query}” as a query, “{as_key}” as a key, “{as_value}” "
             f"as a value. All three agree for {agree} of {n_tokens} tokens.",
         ),
         (
-            "Both directions have one score, and a word mostly finds itself.",
+            "Both directions score alike, and a word finds itself.",
             plain,
             real,
         ),
@@ -118,9 +119,9 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
             f"Two of the {n_heads} heads of layer {shown.layer} put {differ:.0%} of a row's weight "
             "on different tokens, on average.",
         ),
-        ("Nothing can be learned but the words themselves.", vectors, matrix),
+        ("Nothing but the words can learn.", vectors, matrix),
         (
-            "The size of what is compared cannot be chosen.",
+            "The size cannot be chosen.",
             f"{width} products for a score, as many as x has numbers.",
             f"{d_head} products for a score, once W_q and W_k have made them.",
         ),

@@ -53,6 +53,7 @@ def reasons(shown: Head, word: int) -> None:
                 row_labels=["x·xᵀ", *(f"head {number}" for number in range(len(rows) - 1))],
                 framed_rows=(shown.number + 1,),
                 axes=("head", "key"),
+                row_height=18,
             ),
             key="similarity_every_head",
         )
