@@ -95,6 +95,7 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
     n_heads, d_head = len(shown.layer_weights), matrices.query.shape[1]
     plain, real = (_behaviour(record) for record in (ways.plain, ways.head))
     differ = head_difference(shown.layer_weights)
+    copies = head_difference(ways.plain.weights.expand(n_heads, -1, -1))
     vectors, matrix = _taught_sentences(shown, word)
     named = nearest(shown)
     label = isolated(shown.labels[word])
@@ -115,7 +116,7 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
         ),
         (
             "All heads see the same.",
-            f"{n_heads} heads, one matrix: they differ by 0.",
+            f"{n_heads} heads with one and the same matrix: two of them differ by {copies:.0%}.",
             f"Two of the {n_heads} heads of layer {shown.layer} put {differ:.0%} of a row's weight "
             "on different tokens, on average.",
         ),
