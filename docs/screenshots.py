@@ -32,6 +32,7 @@ PAGES = (
     ("models", "/models", "[data-testid=stDataFrame] canvas"),
     ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
+    ("similarity", "/similarity", "figure.heatmap canvas"),
     ("ladder", "/ladder", "figure.panel canvas"),
     ("shapes", "/shapes", "figure.panel canvas"),
     ("masking", "/masking", "figure.panel canvas"),

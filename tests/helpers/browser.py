@@ -256,6 +256,7 @@ PATHS = [
     "/models",
     "/journey",
     "/why-attention",
+    "/similarity",
     "/ladder",
     "/shapes",
     "/masking",

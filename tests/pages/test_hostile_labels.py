@@ -17,6 +17,8 @@ from pages.compare.word_pairs import charts as word_pairs
 from pages.kv_cache.inside_the_cache import charts as inside_the_cache
 from pages.kv_cache.inside_the_cache import full
 from pages.kv_cache.what_is_recomputed import charts as what_is_recomputed
+from pages.learn.similarity import charts as similarity
+from pages.learn.similarity.words import BY_DOT, IN_TEXT
 from serving import chart_files
 from ui.charts.show import specification
 
@@ -67,7 +69,16 @@ def old_rows(label: str) -> alt.Chart:
     return what_is_recomputed.contrast_chart(table)
 
 
-DRAWN = [predictions, generated_bars, pair_grid, old_rows]  # their pictures show the label
+def fan(label: str) -> alt.TopLevelMixin:
+    numbers = {name: [0.5, 0.25] for name in ("length", "cosine", "degrees", "dot")}
+    points = pd.DataFrame(
+        {"token": [label, "b"], "which": [IN_TEXT, BY_DOT], **numbers}
+        | {"along": [0.5, 1.5], "across": [0.75, 0.5]}
+    )
+    return similarity.fan_chart(points, label, 1.25)
+
+
+DRAWN = [predictions, generated_bars, pair_grid, old_rows, fan]  # their pictures show the label
 CHARTS = [*DRAWN, full_cache]
 
 

@@ -32,23 +32,14 @@ def bars(
         labelOverlap=not horizontal,
     )
     scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])
-    axes: tuple[alt.X, alt.Y]
-    if horizontal:
-        axes = (
-            alt.X("value:Q", title=title, scale=scale),
-            alt.Y("place:O", title=of, axis=names),
-        )
-    else:
-        axes = (
-            alt.X("place:O", title=of, axis=names),
-            alt.Y("value:Q", title=title, scale=scale),
-        )
+    of_values, of_places = (alt.X, alt.Y) if horizontal else (alt.Y, alt.X)
     colour = [alt.Color("colour:N", scale=None)] if "colour" in table else []
     return (
         alt.Chart(table.assign(place=range(len(table))), height=height)
         .mark_bar(color=BLUE)
         .encode(
-            *axes,
+            of_values("value:Q", title=title, scale=scale),
+            of_places("place:O", title=of, axis=names),
             *colour,
             tooltip=[
                 alt.Tooltip("label:N", title="of"),

@@ -17,6 +17,7 @@ SECTIONS = {
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/why_attention", "Why attention", "conversion_path"),
+        ("learn/similarity", "Similarity", "join_inner"),
         ("learn/ladder", "Ladder", "stairs"),
         ("learn/shapes", "Shapes", "deployed_code"),
         ("learn/masking", "Masking and dropout", "visibility_off"),

@@ -55,6 +55,7 @@ WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to 
 LEARN = {
     "learn/journey": "One token from the text to the next word, stop by stop.",
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
+    "learn/similarity": "What a dot product finds alike; why attention learns matrices.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
     "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",

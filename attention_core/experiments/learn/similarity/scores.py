@@ -1,0 +1,139 @@
+"""Scores of one text without learned matrices, with one and with two, and what they are like.
+
+Dimension letters: T tokens, H heads, H_kv key/value heads, D head size, C width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.masks import causal_mask
+from attention_core.model.attention import Attention
+from attention_core.model.block import LayerRecord
+from attention_core.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class HeadMatrices:
+    """What a head has learned to make its queries, keys and values with: (C, D) each."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers they hold together."""
+        return self.query.numel() + self.key.numel() + self.value.numel()
+
+
+def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
+    """Copies of the matrices of one head, of which several may share the key's and the value's.
+
+    Raises: ValueError for a layer or a head that the model does not have, and for latent attention.
+    """
+    config = model.config
+    if not (0 <= layer < config.n_layers and 0 <= head < config.n_heads):
+        raise ValueError(
+            f"L{layer}H{head} is none of {config.n_layers} layers with {config.n_heads} heads"
+        )
+    attention = model.get_submodule(f"blocks.{layer}.attention")
+    if not isinstance(attention, Attention):
+        raise ValueError("latent attention has no W_q, W_k and W_v of a head")
+    kv_head = head * config.kv_heads // config.n_heads
+    widths = (attention.q_width, attention.kv_width, attention.kv_width)
+    parts = attention.qkv.weight.detach().split(widths, dim=1)  # (C, H*D) and twice (C, H_kv*D)
+    return HeadMatrices(
+        *(
+            part.unflatten(1, (-1, config.d_head))[:, number].clone()  # (C, H*D) -> (C, D)
+            for part, number in zip(parts, (head, kv_head, kv_head), strict=True)
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Ways:
+    """One head's text, weighed in four ways; each record is without batch and heads.
+
+    x: what attention reads, (T, C). projected: x times W_q, W_k and W_v (and their biases), before
+    any rotation, (T, D) each. plain: x asks, is found and is handed over, with a scale of 1.
+    scaled: the same with 1/sqrt(C). same: the keys ask too. head: the head as it is.
+    """
+
+    x: Tensor
+    projected: tuple[Tensor, Tensor, Tensor]
+    plain: AttentionRecord
+    scaled: AttentionRecord
+    same: AttentionRecord
+    head: AttentionRecord
+
+
+def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
+    """The four ways on the first text of a recorded layer, with the model's mask.
+
+    Raises: ValueError for a head that the layer does not have, and for latent attention.
+    """
+    record, config = layer.attention, model.config
+    if not 0 <= head < record.q.shape[1]:
+        raise ValueError(f"head {head} is none of {record.q.shape[1]} heads")
+    if record.projected is None:
+        raise ValueError("latent attention makes no queries, keys and values of a head from x")
+    kv_head = head * record.k.shape[1] // record.q.shape[1]
+    x, q = layer.attention_reads[0], record.q[0, head]
+    k, v = record.k[0, kv_head], record.v[0, kv_head]
+    mask = causal_mask(len(x), len(x), device=x.device) if config.causal else None
+    widths = [heads * config.d_head for heads in (config.n_heads, config.kv_heads, config.kv_heads)]
+    parts = record.projected[0].split(widths, dim=-1)
+    of_query, of_key, of_value = (
+        part.unflatten(-1, (-1, config.d_head))[:, number]  # (T, H*D) -> (T, D)
+        for part, number in zip(parts, (head, kv_head, kv_head), strict=True)
+    )
+    plain = attend(x, x, x, mask=mask, scale=1.0)
+    scaled = attend(x, x, x, mask=mask, scale=1.0 / math.sqrt(x.shape[-1]))
+    same = attend(k, k, v, mask=mask, scale=record.scale)
+    as_it_is = attend(q, k, v, mask=mask, scale=record.scale)
+    return Ways(x, (of_query, of_key, of_value), plain, scaled, same, as_it_is)
+
+
+def asymmetry(scores: Tensor) -> float:
+    """How far scores (T, T) differ in the two directions: 0 for a symmetric matrix, at most 1.
+
+    The sum of |s_ij - s_ji| over all pairs, divided by the sum of |s_ij| + |s_ji|.
+    """
+    size = (scores.abs() + scores.mT.abs()).sum() - 2.0 * scores.diagonal().abs().sum()
+    return float((scores - scores.mT).abs().sum() / size) if size > 0 else 0.0
+
+
+def own_weight(weights: Tensor) -> float:
+    """The weight that a token gives to itself, the mean over the rows of weights (T, T)."""
+    return float(weights.diagonal().mean())
+
+
+def own_first(weights: Tensor) -> int:
+    """In how many rows of weights (T, T) no other token has a larger weight than the row's own."""
+    return int((weights.diagonal() >= weights.max(dim=-1).values).sum())
+
+
+def head_difference(weights: Tensor) -> float:
+    """How differently two heads look: weights (H, T, T), a number from 0 to 1.
+
+    Half the sum of |a - b| over a row is the weight that head a gives to other tokens than head b.
+    The mean over all rows and all pairs of heads; 0 for a single head.
+    """
+    n_heads = len(weights)
+    if n_heads < 2:
+        return 0.0
+    first, second = torch.triu_indices(n_heads, n_heads, offset=1)
+    return float((weights[first] - weights[second]).abs().sum(dim=-1).mean() / 2.0)
+
+
+def n_changed(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> int | None:
+    """How many numbers of two tensors differ by more than `tolerance`; None for other shapes."""
+    if before.shape != after.shape:
+        return None
+    return int(((before - after).abs() > tolerance).sum())

@@ -1,0 +1,159 @@
+"""The parts of the page "Similarity" below its first picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.learn.similarity import dims, heads, texts
+from pages.learn.similarity.heads import Head
+from serving import models
+from serving.limits import MAX_TEXT_CHARACTERS
+from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
+from ui.charts.bars import bars
+from ui.charts.show import show
+from ui.export import source
+from ui.widgets import controls, messages
+from ui.widgets.controls import HeadChoice
+from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
+
+REASONS, MATRICES = "Why not x·xᵀ?", "What W_q, W_k, W_v change"
+TEXTS, DIM = "Two kinds of weights", "Which dim?"
+SCORES = "attention_core/experiments/learn/similarity/scores.py"
+DIMS = "attention_core/experiments/learn/similarity/softmax_dims.py"
+WHOLE = ColourScale(1.0)
+MOST_ROWS = 32  # of a bar chart whose labels stand beside the bars
+OTHER = controls.ANIMAL.replace("tired", "wide")
+
+
+def reasons(shown: Head, word: int) -> None:
+    """Five reasons against softmax(x·xᵀ): two maps, one row of all heads, and numbers."""
+    plain = shown.ways.plain.weights.float().cpu().numpy()
+    real = shown.ways.head.weights.float().cpu().numpy()
+    left, middle, right = st.columns(3, gap="medium")
+    causal = shown.run.causal
+    for number, (column, title, weights) in enumerate(
+        ((left, "softmax(x·xᵀ)", plain), (middle, f"{shown.name} as it is", real))
+    ):
+        with column:
+            heatmap(
+                Map(weights, shown.labels, title, causal, WHOLE, framed_rows=(word,)),
+                key=f"similarity_weights_{number}",
+            )
+    with right:
+        rows = np.concatenate([plain[word][None], shown.layer_weights[:, word].numpy()])
+        heatmap(
+            Map(
+                rows,
+                shown.labels,
+                "The row in all heads",
+                False,
+                WHOLE,
+                row_labels=["x·xᵀ", *(f"head {number}" for number in range(len(rows) - 1))],
+                framed_rows=(shown.number + 1,),
+                axes=("head", "key"),
+                row_height=18,
+            ),
+            key="similarity_every_head",
+        )
+    plain_table(heads.reasons(shown, word), "Five reasons against x·xᵀ")
+    source.step(SCORES, "ways", "plain = attend", "as_it_is = attend")
+
+
+def matrices(shown: Head) -> None:
+    """The scores of the same x without a matrix, with one, and with two."""
+    ways = shown.ways
+    scores = {heads.PLAIN: ways.plain, heads.SAME: ways.same, heads.HEAD: ways.head}
+    columns = st.columns(3, gap="medium")
+    for number, (column, (name, record)) in enumerate(zip(columns, scores.items(), strict=True)):
+        values = record.scores.float().cpu().numpy()
+        with column:
+            heatmap(
+                Map(
+                    values,
+                    shown.labels,
+                    title=f"Scores {name}",
+                    causal=False,
+                    scale=DivergingScale(float(np.abs(values).max())),
+                    value_name="score",
+                ),
+                key=f"similarity_scores_{number}",
+            )
+    forms = {"asymmetry": "{:.3f}", "weight on itself": "{:.3f}"}
+    plain_table(heads.measures(shown), "What the matrices change", forms)
+    st.markdown(
+        ":small[Asymmetry: the sum of |s_ij − s_ji| over all pairs, divided by that of |s_ij| + "
+        "|s_ji|. One matrix alone (W_k, which asks too) leaves it at 0; it takes two.]"
+    )
+    st.text(heads.handed_over(shown))
+    with st.expander("Who is nearest to whom as x, query, key and value"):
+        plain_table(heads.nearest(shown), "The nearest other token", most=300)
+    source.step(SCORES, "asymmetry", "return float")
+
+
+def two_texts(shown: Head, choice: HeadChoice) -> None:
+    """The same head on a second text: what is learned stays, what is computed changes."""
+    other = linked(
+        st.text_input, "Another text", OTHER, key="similarity_other", max_chars=MAX_TEXT_CHARACTERS
+    )
+    try:
+        second = heads.head(choice, other)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        return
+    left, right = st.columns(2, gap="large")
+    for column, which, on in ((left, "first", shown), (right, "second", second)):
+        with column:
+            weights = on.ways.head.weights.float().cpu().numpy()
+            heatmap(
+                Map(
+                    weights,
+                    on.labels,
+                    title=f"Attention weights, {which} text",
+                    causal=on.run.causal,
+                    scale=WHOLE,
+                ),
+                key=f"similarity_text_{which}",
+            )
+    st.text(texts.notice(shown, second))
+    plain_table(texts.changes(shown, second), "What another text changes")
+    source.step(SCORES, "n_changed", "return int")
+
+
+def which_dim(shown: Head) -> None:
+    """The softmax of the head's layer over each dimension of its scores."""
+    name = linked(
+        st.segmented_control,
+        "Softmax over the keys (dim=-1), the queries (dim=-2) or the heads (dim=-3)",
+        list(dims.CHOICES),
+        default="dim=-1",
+        required=True,
+        key="similarity_dim",
+    )
+    made = dims.dims(shown, dims.CHOICES[name])
+    left, right = st.columns(2, gap="large")
+    with left:
+        heatmap(
+            Map(
+                made.weights,
+                shown.labels,
+                title=f"{shown.title}: softmax, {name}",
+                causal=shown.run.causal,
+                scale=WHOLE,
+            ),
+            key="similarity_dim_map",
+        )
+    with right:
+        show(
+            bars,
+            made.row_sums,
+            "sum of a row",
+            horizontal=len(shown.labels) <= MOST_ROWS,
+            height=400,
+            of="query",
+            key="similarity_sums",
+        )
+    plain_table(made.table, "The sums after each softmax")
+    st.text(dims.future(shown))
+    source.step(DIMS, "softmax_over", "weights = torch.softmax")

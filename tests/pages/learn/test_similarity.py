@@ -1,0 +1,306 @@
+"""Similarity: the page's numbers against tensors made without its code, its controls, its links."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.testing import assert_close
+
+from pages.learn.similarity import dims, sections, words
+from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
+from ui.widgets import controls
+
+VIEW = "pages/learn/similarity/page.py"
+HOSTILE = "<b>**a**</b> ![i](http://example.invalid/) [x](javascript:1)"
+
+
+def says(site: AppTest) -> str:
+    """All sentences of the page, without the marks that keep right-to-left text in its place."""
+    return re.sub("[\u2068\u2069]", "", "\n".join(text.value for text in site.text))
+
+
+def plain(text: str) -> str:
+    return re.sub("[\u2068\u2069]", "", text)
+
+
+def table_of(site: AppTest, column: str) -> pd.DataFrame:
+    (found,) = [table for table in plain_tables(site) if column in table]
+    return found
+
+
+class Layer:
+    """A layer of a bundled model on a text, and one of its heads, without the site's code."""
+
+    def __init__(self, name: str, text: str, layer: int, head: int) -> None:
+        model = bundled(name)
+        self.ids = list(model.tokenizer.encode(text).ids)
+        with torch.inference_mode():
+            found = model.core(torch.tensor([self.ids]), record=True).layers[layer]
+        record = found.attention
+        kv_head = head // (record.q.shape[1] // record.k.shape[1])
+        self.x, self.q = found.attention_reads[0], record.q[0, head]
+        self.k, self.v = record.k[0, kv_head], record.v[0, kv_head]
+        self.layer_q = record.q[0]
+        self.layer_k = record.k[0].repeat_interleave(len(self.layer_q) // len(record.k[0]), 0)
+        size = len(self.x)
+        self.allowed = torch.ones(size, size, dtype=torch.bool)
+        if name == DECODER:
+            self.allowed = self.allowed.tril()
+
+    def weights(self, scores: torch.Tensor, dim: int = -1) -> torch.Tensor:
+        hidden = scores.masked_fill(~self.allowed, -torch.inf)
+        return torch.softmax(hidden, dim=dim).nan_to_num(0.0)
+
+
+def token_vectors(name: str) -> torch.Tensor:
+    core = bundled(name).core
+    return core.token_vectors(torch.arange(core.config.vocab_size))
+
+
+@pytest.mark.parametrize(("name", "word"), [(DECODER, 11), (DECODER, 8), (ENCODER, 13)])
+def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
+    open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
+    table, model = token_vectors(name), bundled(name)
+    ids = model.tokenizer.encode(controls.ANIMAL).ids
+    x = table[ids[word]]
+    dots, cosines = table @ x, torch.cosine_similarity(table, x[None], dim=-1)
+    fan, by_cosine, by_dot = drawn_charts(site)[:3]
+    for chart, values in ((by_cosine, cosines), (by_dot, dots)):
+        order = [i for i in values.argsort(descending=True).tolist() if i != ids[word]]
+        assert_close(
+            torch.tensor(chart.rows["value"].tolist()),
+            values[order[: words.NEIGHBOURS]],
+            atol=1e-4,
+            rtol=1e-5,
+        )
+    points = fan.layers[1]
+    in_text = points[points["which"] == words.IN_TEXT]
+    others = torch.tensor([ids[i] for i in range(len(ids)) if i != word])
+    for column, values in (
+        ("dot", dots),
+        ("cosine", cosines),
+        ("length", table.norm(dim=-1)),
+        ("along", dots / x.norm()),
+    ):
+        shown = torch.tensor(in_text[column].tolist())
+        assert_close(shown, values[others], atol=1e-4, rtol=1e-4)
+    corners = np.hypot(points["along"], points["across"])
+    np.testing.assert_allclose(corners, points["length"], rtol=1e-4)
+    larger = int((dots > dots[ids[word]]).sum())
+    assert f"{larger:,} tokens have a larger dot product" in says(site)
+    sentence = says(site).splitlines()[0]
+    length, other, cosine, dot = map(
+        float, re.search(r"= ([\d.]+) × ([\d.]+) × (-?[\d.]+) = (-?[\d.]+):", sentence).groups()
+    )
+    best = int(others[cosines[others].argmax()])
+    assert length == pytest.approx(float(x.norm()), abs=0.006)
+    assert other == pytest.approx(float(table[best].norm()), abs=0.006)
+    assert cosine == pytest.approx(float(cosines[best]), abs=6e-4)
+    assert dot == pytest.approx(float(dots[best]), abs=0.006)
+
+
+def test_the_lists_differ_because_long_vectors_win(site: AppTest):
+    open_page(site, VIEW)
+    points = drawn_charts(site)[0].layers[1].groupby("which")["length"].mean()
+    assert points[words.BY_DOT] > 1.5 * points[words.BY_COSINE]
+    assert "; 0 are in both lists" in says(site)
+
+
+@pytest.mark.parametrize(("name", "layer", "head"), [(DECODER, 13, 8), (ENCODER, 3, 1)])
+def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
+    word = 8
+    open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
+    real = Layer(name, controls.ANIMAL, layer, head)
+    (_, plain_weights), (_, weights), (header, rows) = maps(site)
+    expected = real.weights(real.x @ real.x.T)
+    np.testing.assert_allclose(plain_weights, expected, atol=1e-4)
+    scores = real.q @ real.k.T
+    np.testing.assert_allclose(weights, real.weights(scores * len(real.q[0]) ** -0.5), atol=1e-5)
+    every = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
+    heads = real.weights(every)
+    np.testing.assert_allclose(rows, torch.cat([expected[word][None], heads[:, word]]), atol=1e-4)
+    assert header["rowLabels"][:2] == ["x·xᵀ", "head 0"]
+
+    table = table_of(site, "softmax(x·xᵀ)")
+    without, with_matrices = (table.iloc[:, column].map(plain).tolist() for column in (1, 2))
+    cosines = torch.cosine_similarity(real.x[:, None], real.x[None], dim=-1)
+    nearest = int(cosines[word].index_fill(0, torch.tensor([word]), -2.0).argmax())
+    labels = header["labels"]
+    assert f"“{labels[word]}” is nearest to “{labels[nearest]}”" in without[0]
+    for scores_, weights_, sentence in (
+        (real.x @ real.x.T, expected, without[1]),
+        (scores, torch.tensor(weights), with_matrices[1]),
+    ):
+        off = ~torch.eye(len(scores_), dtype=torch.bool)
+        size = (scores_.abs() + scores_.T.abs())[off].sum()
+        share = float((scores_ - scores_.T)[off].abs().sum() / size)
+        own = weights_.diagonal()
+        first = int((weights_.argmax(-1) == torch.arange(len(own))).sum())
+        assert f"Asymmetry {share:.3f}. A token gives itself {own.mean():.3f}" in sentence
+        assert f"most in {first} of {len(own)} rows" in sentence
+    n_heads = len(heads)
+    apart = [
+        float((heads[a] - heads[b]).abs().sum(-1).mean() / 2)
+        for a in range(n_heads)
+        for b in range(a)
+    ]
+    assert f"{sum(apart) / len(apart):.0%} of a row's weight" in with_matrices[2]
+    config = bundled(name).core.config
+    assert f"{3 * config.d_model * config.d_head:,} learned numbers" in with_matrices[3]
+    assert re.search(r"moves \d+ of \d+ vectors until .* 0\.5 of its weight", without[3])
+    assert re.search(r"moves W_q by [\d.]+%, and no vector, until", with_matrices[3])
+    assert without[4].startswith(f"{config.d_model} products")
+    assert with_matrices[4].startswith(f"{config.d_head} products")
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_what_the_matrices_change(site: AppTest, name: str):
+    view = {"similarity_part": sections.MATRICES, "similarity_model": name}
+    open_page(site, VIEW, similarity_layer="2", similarity_head="5", **view)
+    real = Layer(name, controls.ANIMAL, 2, 5)
+    shown = [values for _, values in maps(site)]
+    scores = [real.x @ real.x.T, real.k @ real.k.T, real.q @ real.k.T]
+    for values, expected in zip(shown, scores, strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-3, rtol=1e-4)
+    table = table_of(site, "asymmetry").set_index("scores")
+    assert table["asymmetry"].tolist()[:3] == [0, 0, 0]
+    assert table["asymmetry"].iloc[3] > 0.05
+    scaled = [
+        scores[0],
+        scores[0] * real.x.shape[1] ** -0.5,
+        *(of * real.k.shape[1] ** -0.5 for of in scores[1:]),
+    ]
+    own = [float(real.weights(of).diagonal().mean()) for of in scaled]
+    np.testing.assert_allclose(table["weight on itself"], own, atol=6e-4)
+    sizes = real.x.shape[1] * real.k.shape[1]
+    assert table["learned numbers"].tolist() == [0, 0, sizes, 2 * sizes]
+    context = real.weights(scores[0]) @ real.x
+    mean = float(torch.cosine_similarity(context, real.x, dim=-1).mean())
+    assert f"a cosine of {mean:.3f} with the token's own x" in says(site)
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str):
+    open_page(site, VIEW, similarity_part=sections.TEXTS, similarity_model=name)
+    layer, head = (13, 8) if name == DECODER else (3, 1)
+    first, second = (Layer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER))
+    table = table_of(site, "tensor").set_index("tensor")["numbers that differ"]
+    assert [text.split(" ")[0] for text in table[:3]] == ["0", "0", "0"]
+    both = [one.weights(one.q @ one.k.T * one.q.shape[1] ** -0.5) for one in (first, second)]
+    changed = ((both[0] - both[1]).abs() > 1e-5)[first.allowed]
+    assert table["weights"] == f"{int(changed.sum())} of {len(changed)}"
+    if name == DECODER:  # “wide” is the last token: only its own row sees it
+        assert int(changed.sum()) == len(first.ids)
+        assert "The tokens differ from place 11 on" in says(site)
+    else:
+        assert int(changed.sum()) > len(changed) / 2
+    site.text_input("similarity_other").set_value("Two words").run()
+    assert "another shape" in table_of(site, "tensor")["numbers that differ"].iloc[-1]
+    site.text_input("similarity_other").set_value(controls.ANIMAL).run()
+    assert "Both texts are the same tokens" in says(site)
+    assert set(table_of(site, "tensor")["numbers that differ"].str[:2]) == {"0 "}
+    site.text_input("similarity_other").set_value("word " * 140).run()
+    assert not site.exception
+    assert any("over the limit" in message for message in messages(site))
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_a_softmax_over_each_dimension(site: AppTest, name: str):
+    open_page(site, VIEW, similarity_part=sections.DIM, similarity_model=name)
+    layer, head = (13, 8) if name == DECODER else (3, 1)
+    real = Layer(name, controls.ANIMAL, layer, head)
+    scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
+    for choice, dim in dims.CHOICES.items():
+        site.button_group("similarity_dim").set_value(choice).run()
+        weights = real.weights(scores, dim)
+        np.testing.assert_allclose(maps(site)[-1][1], weights[head], atol=1e-5)
+        sums = drawn_charts(site)[-1].rows["value"]
+        np.testing.assert_allclose(sums, weights[head].sum(-1), atol=1e-5)
+        table = table_of(site, "a row sums to").set_index("softmax")
+        (row,) = [table.loc[name] for name in table.index if name.startswith(choice)]
+        column = {-1: "a row sums to", -2: "a column sums to", -3: "all heads sum to"}[dim]
+        assert float(row[column]) == 1.0
+        low, high = (f"{float(of):.2f}" for of in (weights.sum(-1).min(), weights.sum(-1).max()))
+        if dim != -1:
+            assert row["a row sums to"] == f"{low} to {high}"
+    assert ("no longer hides the future" in says(site)) == (name == DECODER)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "word " * 140, "x", "the the the", "naïve 日本語 \u202e rtl", HOSTILE]
+)
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+def test_texts_of_all_kinds(site: AppTest, model: str, text: str):
+    open_whole_page(site, VIEW, similarity_model=model, similarity_text=text)
+    assert not site.exception
+    assert maps(site) or messages(site)
+    assert site.text_input("similarity_text").value == text
+    for element in site.markdown:
+        assert "example.invalid" not in element.value
+
+
+def test_the_first_token_of_a_decoder_sees_nothing_but_itself(site: AppTest):
+    open_page(site, VIEW, similarity_word="0")
+    assert not site.exception
+    assert table_of(site, "softmax(x·xᵀ)").iloc[3, 1] == "0 learned numbers."
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_whole_page(
+        site,
+        VIEW,
+        similarity_text="Two cats sat on the warm mat",
+        similarity_model=ENCODER,
+        similarity_word="3",
+        similarity_layer="5",
+        similarity_head="11",
+        similarity_other="Two dogs sat on the warm mat",
+        similarity_dim="dim=-2",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert site.text_input("similarity_text").value == "Two cats sat on the warm mat"
+    assert site.selectbox("similarity_model").value == ENCODER
+    assert site.select_slider("similarity_word").value == 3
+    assert site.select_slider("similarity_layer").value == 5
+    assert site.select_slider("similarity_head").value == 11
+    assert site.text_input("similarity_other").value == "Two dogs sat on the warm mat"
+    assert site.button_group("similarity_dim").value == "dim=-2"
+    assert maps(site)[-1][0]["title"].endswith("L5H11: softmax, dim=-2")
+
+
+def test_a_shorter_text_takes_its_last_token(site: AppTest):
+    open_page(site, VIEW, similarity_word="11")
+    site.text_input("similarity_text").set_value("Three short words").run()
+    assert not site.exception
+    assert site.select_slider("similarity_word").value < 4
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("similarity_model", "Model"),
+        ("similarity_word", "Word: the arrow along the bottom"),
+        ("similarity_layer", "Layer"),
+        ("similarity_head", "Head"),
+        ("similarity_dim", "Softmax over the keys (dim=-1), the queries (dim=-2) or the heads"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_page(site, VIEW, similarity_part=sections.DIM, **{parameter: value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert maps(site)
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_the_page_says_how_to_get_some(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
