@@ -25,10 +25,12 @@ def optional_size(hf: Config, option: str) -> int | None:
 def number(hf: Config, option: str, default: float | None = None) -> float:
     """A positive number, or the default, if any, when it is absent or null; else ValueError."""
     value = default if hf.get(option) is None else hf[option]
-    try:
-        converted = float(value) if type(value) in (int, float) else math.nan
-    except OverflowError:  # a whole number of more than 308 digits
-        converted = math.inf
+    converted = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            converted = float(value)
+        except OverflowError:  # a whole number of more than 308 digits
+            converted = math.inf
     if not 0 < converted < math.inf:
         raise ValueError(f"{option} has to be a positive number, not {value!r}")
     return converted
