@@ -260,6 +260,7 @@ PATHS = [
     "/shapes",
     "/masking",
     "/scaling",
+    "/position",
     "/against-pytorch",
     "/block",
     "/tokens",
