@@ -55,7 +55,9 @@ def cosines_chart(table: pd.DataFrame, title: str) -> alt.TopLevelMixin:
             "table:N",
             title=None,
             scale=alt.Scale(domain=names, range=[POSITIONS, GREY][: len(names)]),
-            legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3),
+            legend=alt.Legend(
+                orient="top", symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1
+            ),
         ),
         tooltip=[
             alt.Tooltip("table:N", title="table"),
@@ -178,7 +180,7 @@ def slow_chart(
         alt.X(
             "distance:Q",
             title=title,
-            axis=alt.Axis(format=",", tickCount=5),
+            axis=alt.Axis(format=",d", tickCount=5),
             scale=alt.Scale(nice=False),
         ),
         *_lines("scaling", list(table["scaling"].unique())),

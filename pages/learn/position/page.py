@@ -56,14 +56,18 @@ else:
             key="position_given",
             label_visibility="collapsed",
         )
-        tensors(found.panels[given], key="position_orders")
-        st.markdown(
-            "What attention hands each token in layer 0, every token seeing all others. "
-            f"**Without positions** a token gets the same in both orders, but for rounding: the "
-            f"largest change is {found.changes[orders.WITHOUT]:.1e}. **With positions** it is "
-            f"{found.changes[orders.WITH]:.2g}, of numbers up to {found.largest[orders.WITH]:.2g}."
-        )
-        source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            tensors(found.panels[given], key="position_orders")
+        with right:
+            st.markdown(
+                "What attention in layer 0 hands each token, where every token sees all others. "
+                "**Without positions** a token gets the same in both orders, but for rounding: the "
+                f"largest change is {found.changes[orders.WITHOUT]:.1e}. **With positions** it is "
+                f"{found.changes[orders.WITH]:.2g}, of numbers up to "
+                f"{found.largest[orders.WITH]:.2g}."
+            )
+            source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
 
 shown = parts("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
 if SINUSOIDS in shown:

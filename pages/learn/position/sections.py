@@ -61,7 +61,6 @@ def show_sinusoids() -> None:
             row_height=MAP_HEIGHT // len(found.table),
         )
         heatmap(picture, key="position_sinusoids")
-        source.step(TABLE_OF_2017, "sinusoids", "angles =", "torch.stack")
     with right:
         show(
             charts.products_chart,
@@ -73,10 +72,12 @@ def show_sinusoids() -> None:
         st.markdown(
             f"All positions that are {distance} apart have the dot product "
             f"**{means[distance]:.4f}**, wherever they stand: no two pairs at one distance differ "
-            f"by more than {found.spread:.1e}. Over the distances it goes from {_written(means.min(), 2)} "
-            f"to {_written(means.max(), 2)}."
+            f"by more than {found.spread:.1e}. Over the distances it goes from "
+            f"{_written(means.min(), 2)} to {_written(means.max(), 2)}."
         )
-        source.step(DISTANCES, "dot_products", "return")
+        with st.expander("The code"):
+            source.step(TABLE_OF_2017, "sinusoids", "angles =", "torch.stack")
+            source.step(DISTANCES, "dot_products", "return")
 
 
 def show_learned(chosen: CatalogEntry | None) -> None:
@@ -121,12 +122,14 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         far = len(names) // 2
         n_rows, width = found.shape
         st.markdown(
-            f"Neighbours have a cosine of **{_written(found.at(1), 2)}** on average, positions {far} apart "
-            f"**{_written(found.at(far), 2)}**: the order was learned. But pairs at one distance differ by "
-            f"up to {found.spread:.2f} (the band); those of the sinusoids do not. The table has "
+            f"Neighbours have a cosine of **{_written(found.at(1), 2)}** on average (1: the same "
+            f"direction), positions {far} apart **{_written(found.at(far), 2)}**: the order was "
+            f"learned. But pairs at one distance differ by up to {found.spread:.2f} (the band); "
+            "those of the sinusoids do not. The table has "
             f"{n_rows} rows of {width} numbers: there is none for position {n_rows}."
         )
-        source.step(DISTANCES, "cosines", "directions =", "return")
+        with st.expander("The code"):
+            source.step(DISTANCES, "cosines", "directions =", "return")
 
 
 def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | None:
@@ -158,8 +161,8 @@ def show_rotary(found: turned.Vectors) -> None:
     """The query and the key turned to any place, and their score at any distance."""
     st.markdown(
         "Rotary positions (RoFormer, 2021) add nothing. They **turn** each pair of numbers of a "
-        "query and a key, by an angle that grows with the position. Both turn at the same speed, "
-        "so only their distance is left between them."
+        "query and a key (a circle each), by an angle that grows with the position. Both turn at "
+        "the same speed, so only their distance is left between them."
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -174,10 +177,11 @@ def show_rotary(found: turned.Vectors) -> None:
         show(charts.score_chart, table, distance, key="position_scores")
         at_start = table[table["key at"] == "position 0"]["score"]
         st.markdown(
-            f"The score is **{_written(here.score, 3)}** with the key at {place:,} and the query at "
-            f"{place + distance:,}. Move the place: the arrows turn, and the score changes by at "
-            f"most {here.change:.1e} up to position {turned.PLACES[-1]:,}, the rounding of angles. "
-            f"Move the distance: it goes from {_written(at_start.min(), 1)} to {_written(at_start.max(), 1)}."
+            f"The score is **{_written(here.score, 3)}** with the key at {place:,} and the query "
+            f"at {place + distance:,}. Move the place: the arrows turn, and the score changes by "
+            f"no more than {here.change:.1e} up to position {here.farthest:,}, which is rounding. "
+            f"Move the distance: it goes from {_written(at_start.min(), 1)} to "
+            f"{_written(at_start.max(), 1)}."
         )
     with st.expander("Every pair of numbers, and the code"):
         forms = {name: "{:.4g}" for name in here.pairs.columns if name != "pair"}
@@ -215,8 +219,9 @@ def show_longer(found: turned.Vectors) -> None:
     with right:
         show(charts.slow_chart, slow.curves, length, slow.low, slow.high, key="position_slow")
     st.markdown(
-        f"In the trained length the slow pairs add {_written(slow.low, 1)} to {_written(slow.high, 1)} to this score "
-        f"(the band). In a text {factor} times as long they leave that range by up to "
+        f"In the trained length the slow pairs add {_written(slow.low, 1)} to "
+        f"{_written(slow.high, 1)} to this score (the band). In a text {factor} times as long "
+        "they leave that range by up to "
         f"**{slow.outside('none'):.1f}** without a scaling, and by **{slow.outside(chosen):.1f}** "
         f"with {chosen}."
     )

@@ -15,6 +15,8 @@ from serving.runs import Run
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from attention_core.positions.scaling import RopeScaling
+
 PLACES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4000)
 MAX_DISTANCE = 64
 QUERY, KEY, CIRCLE = "query", "key", "circle"
@@ -29,6 +31,7 @@ class Vectors:
     key: Tensor
     theta: float
     trained_length: int
+    scaling: RopeScaling | None
 
     @property
     def head_size(self) -> int:
@@ -45,12 +48,14 @@ class Vectors:
 class Turned:
     """The vectors at one place and distance.
 
-    score: q . k / sqrt(D). change: its largest change over all `PLACES` at this distance. pairs:
-    one row a pair of numbers. arrows: the rows of the drawing of some pairs.
+    score: q . k / sqrt(D). change: its largest change at this distance over those of the `PLACES`
+    that are within the trained length, the last of which is `farthest`. pairs: one row a pair of
+    numbers. arrows: the rows of the drawing of some pairs.
     """
 
     score: float
     change: float
+    farthest: int
     pairs: pd.DataFrame
     arrows: pd.DataFrame
 
@@ -62,7 +67,9 @@ def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
     config = models.loaded((run.key[0], run.key[1])).core.config
     queries, keys = before_turning(run.layer(layer), config, head)
     q, k = (rows[place].float().cpu() for rows, place in ((queries, query), (keys, key)))
-    return Vectors(q, k, config.rope_theta, config.context_length)
+    scaling, context = config.rope_scaling, config.context_length
+    trained: int = getattr(scaling, "trained_length", context)
+    return Vectors(q, k, config.rope_theta, trained, scaling)
 
 
 def at(found: Vectors, place: int, distance: int) -> Turned:
@@ -71,16 +78,17 @@ def at(found: Vectors, place: int, distance: int) -> Turned:
 
     from attention_core.experiments.learn.position.turned import pair_scores, scores, turned
 
-    places = torch.tensor(PLACES)
-    everywhere = scores(
-        found.query, found.key, places, torch.full_like(places, distance), found.theta
-    )
+    fitting = [place for place in PLACES if place + distance < found.trained_length] or [0]
+    places, both = torch.tensor(fitting), (found.query, found.key)
+    distances = torch.full_like(places, distance)
+    everywhere = scores(*both, places, distances, found.theta, found.scaling)
     here = torch.tensor([place]), torch.tensor([distance])
-    q, k = turned(found.query, found.key, *here, found.theta)
+    q, k = turned(*both, *here, found.theta, found.scaling)
     parts = pair_scores(q, k)[0] * found.scale
     return Turned(
         score=float(parts.sum()),
         change=float(everywhere.max() - everywhere.min()) * found.scale,
+        farthest=fitting[-1],
         pairs=_pairs(found, q[0], k[0], parts, place, distance),
         arrows=_arrows(q[0].numpy(), k[0].numpy()),
     )
@@ -95,9 +103,8 @@ def by_distance(found: Vectors, place: int) -> pd.DataFrame:
     distances = torch.arange(MAX_DISTANCE + 1)
     rows = []
     for start in dict.fromkeys((0, place)):
-        values = scores(
-            found.query, found.key, torch.full_like(distances, start), distances, found.theta
-        )
+        at_start = torch.full_like(distances, start)
+        values = scores(found.query, found.key, at_start, distances, found.theta, found.scaling)
         rows += [
             {"key at": f"position {start}", "distance": distance, "score": score * found.scale}
             for distance, score in enumerate(values.tolist())
@@ -108,9 +115,10 @@ def by_distance(found: Vectors, place: int) -> pd.DataFrame:
 def _pairs(
     found: Vectors, q: Tensor, k: Tensor, parts: Tensor, place: int, distance: int
 ) -> pd.DataFrame:
-    from attention_core.positions.scaling import plain_frequencies
+    from attention_core.experiments.learn.position.longer import frequencies as speeds
 
-    frequencies = plain_frequencies(found.head_size, found.theta).numpy()
+    n_tokens = place + distance + 1
+    frequencies = speeds(found.head_size, found.theta, n_tokens, found.scaling).numpy()
     return pd.DataFrame(
         {
             "pair": range(len(frequencies)),
