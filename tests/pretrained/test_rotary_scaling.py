@@ -12,8 +12,11 @@ from transformers.cache_utils import DynamicCache
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from attention_core import Transformer
-from attention_core.positions.scaling import plain_frequencies
-from pretrained import compatibility
+from attention_core.experiments.learn.position import longer
+from attention_core.experiments.learn.position.longer import scalings
+from attention_core.positions.scaling import RopeScaling, plain_frequencies
+from pretrained import checkpoint, compatibility
+from pretrained.rotary_reference import reference_frequencies, rope_parameters
 from pretrained.weights import core_from_reference, transformer_config
 from tests.helpers.reference_models import LLAMA, TOLERANCE, enlarge, ids, llama
 
@@ -238,3 +241,14 @@ def test_a_part_of_a_head_is_not_turned_alone():
 def test_dynamic_scaling_needs_two_pairs():
     with pytest.raises(ValueError, match="head size of at least 4, got 2"):
         transformer_config(LLAMA | {"head_dim": 2, "rope_parameters": SCALINGS["dynamic"]})
+
+
+@pytest.mark.parametrize("n_tokens", [5, TRAINED, 3 * TRAINED])
+def test_the_reference_is_asked_in_its_own_words(n_tokens: int):
+    for name, scaling in scalings(3.0, TRAINED).items():
+        expected, factor = reference_frequencies(scaling, 12, THETA, TRAINED, n_tokens)
+        assert_close(longer.frequencies(12, THETA, n_tokens, scaling), expected, msg=name)
+        assert factor == pytest.approx(1.0 if scaling is None else scaling.cosine_factor)
+        assert rope_parameters(scaling)["rope_type"] in checkpoint.ROPE_KINDS
+    with pytest.raises(ValueError, match=r"no scaling like RopeScaling\(factor=2.0\)"):
+        rope_parameters(RopeScaling(2.0))

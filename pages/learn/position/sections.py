@@ -184,7 +184,7 @@ def show_rotary(found: turned.Vectors) -> None:
             f"{_written(at_start.max(), 1)}."
         )
     with st.expander("Every pair of numbers, and the code"):
-        forms = {name: "{:.4g}" for name in here.pairs.columns if name != "pair"}
+        forms = {name: "{:.6g}" for name in here.pairs.columns if name != "pair"}
         plain_table(here.pairs, "Every pair of numbers", forms, most=320)
         tables.download("Download (CSV)", here.pairs, "rotary_pairs.csv", key="position_pairs_csv")
         source.step(ROTATION, "rotary_angles", "angles = positions", "angles = torch.cat")

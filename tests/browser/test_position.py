@@ -1,0 +1,54 @@
+"""Position in a real browser: two orders, the rotary sliders by keyboard, the link."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    heatmap,
+    last_number,
+    open_page,
+    press,
+    read_cell,
+    set_slider,
+)
+from tests.helpers.panels import read
+
+SCORE = re.compile(r"The score is −?[\d.]+ with")
+
+
+def score(page: Page, place: int) -> float:
+    """The score that the page writes once the key stands at a place."""
+    paragraph = page.get_by_text(SCORE)
+    expect(paragraph).to_contain_text(f"with the key at {place:,} ")
+    return float(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0].replace("−", "-"))
+
+
+def test_the_main_path(page: Page, site: Site, other: Page):
+    open_page(page, site, "/position", "Position")
+    # “dog” is the second token, then the fourth; without positions it is the same vector
+    here, there = read(page, "in your order", 0, 1), read(page, "in the new order", 0, 3)
+    assert here.split("= ")[1][:7] == there.split("= ")[1][:7]
+    table = heatmap(page, "the vectors of the positions")
+    assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
+
+    press(page.get_by_role("radio", name="Rotary", exact=True), "Space")
+    before = score(page, 20)
+    set_slider(page, "Place of the key", 0, 3)  # 20 -> 200
+    expect_parameter(page, "position_place", "200")
+    assert score(page, 200) == pytest.approx(before, abs=2e-3)
+    set_slider(page, "Distance", 0, 3)  # 1 -> 4
+    expect_parameter(page, "position_distance", "4")
+    expect(page.get_by_text(SCORE)).to_contain_text("at 204.")
+    changed = score(page, 200)
+    assert abs(changed - before) > 1
+
+    other.goto(page.url)
+    expect(other.get_by_text(SCORE)).to_contain_text("at 204.")
+    assert score(other, 200) == changed
+    click(page.get_by_role("link", name="Next: Against PyTorch"))
+    expect(page.get_by_role("heading", name="Against PyTorch", level=1)).to_be_visible()
