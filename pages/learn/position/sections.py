@@ -70,9 +70,9 @@ def show_sinusoids() -> None:
         )
         means = found.by_distance["mean"]
         st.markdown(
-            f"All positions that are {distance} apart have the dot product "
-            f"**{means[distance]:.4f}**, wherever they stand: no two pairs at one distance differ "
-            f"by more than {found.spread:.1e}. Over the distances it goes from "
+            f"Positions that are {distance} apart have the dot product "
+            f"**{means[distance]:.4f}**, wherever they stand: pairs at one distance differ by at "
+            f"most {found.spread:.1e}. Over all distances it goes from "
             f"{_written(means.min(), 2)} to {_written(means.max(), 2)}."
         )
         with st.expander("The code"):
@@ -122,11 +122,10 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         far = len(names) // 2
         n_rows, width = found.shape
         st.markdown(
-            f"Neighbours have a cosine of **{_written(found.at(1), 2)}** on average (1: the same "
+            f"Neighbours have a mean cosine of **{_written(found.at(1), 2)}** (1: the same "
             f"direction), positions {far} apart **{_written(found.at(far), 2)}**: the order was "
-            f"learned. But pairs at one distance differ by up to {found.spread:.2f} (the band); "
-            "those of the sinusoids do not. The table has "
-            f"{n_rows} rows of {width} numbers: there is none for position {n_rows}."
+            f"learned. But pairs at one distance differ by up to {found.spread:.2f} (the band). "
+            f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
         )
         with st.expander("The code"):
             source.step(DISTANCES, "cosines", "directions =", "return")
@@ -140,8 +139,8 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
         return None
     spec = entry.spec
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"A query and a key of **{spec.title}**, of the text above:")
-        with settings("Head and tokens"):
+        st.markdown(f"A query and a key of **{spec.title}** on this text:")
+        with settings():
             layer = controls.number("Layer", "position_layer", spec.n_layers, 16, part=visit.LAYER)
             head = controls.number("Head", "position_head", spec.n_heads, 0, part=visit.HEAD)
             of_pair = st.container()
@@ -160,9 +159,9 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
 def show_rotary(found: turned.Vectors) -> None:
     """The query and the key turned to any place, and their score at any distance."""
     st.markdown(
-        "Rotary positions (RoFormer, 2021) add nothing. They **turn** each pair of numbers of a "
-        "query and a key (a circle each), by an angle that grows with the position. Both turn at "
-        "the same speed, so only their distance is left between them."
+        "Rotary positions (RoFormer, 2021) **turn** each pair of numbers of a query and a key (a "
+        "circle each) by an angle that grows with the position. Query and key turn alike, so only "
+        "their distance counts."
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -178,8 +177,8 @@ def show_rotary(found: turned.Vectors) -> None:
         at_start = table[table["key at"] == "position 0"]["score"]
         st.markdown(
             f"The score is **{_written(here.score, 3)}** with the key at {place:,} and the query "
-            f"at {place + distance:,}. Move the place: the arrows turn, and the score changes by "
-            f"no more than {here.change:.1e} up to position {here.farthest:,}, which is rounding. "
+            f"at {place + distance:,}. Move the place: the arrows turn, the score changes by at "
+            f"most {here.change:.1e} up to position {here.farthest:,} (rounding). "
             f"Move the distance: it goes from {_written(at_start.min(), 1)} to "
             f"{_written(at_start.max(), 1)}."
         )
@@ -209,9 +208,9 @@ def show_longer(found: turned.Vectors) -> None:
     slow = longer.slow_pairs(found, factor, chosen)
     st.markdown(
         f"The model was trained on texts of up to {length:,} tokens. By then {slow.n_slow} of its "
-        f"{found.head_size // 2} pairs have not gone round once (right of the dashed line). In "
-        "longer texts they reach angles that training has never shown; a **scaling** turns them "
-        "more slowly."
+        f"{found.head_size // 2} pairs have not gone round once (right of the dashed line). "
+        "Longer texts turn them to angles that training never showed; a **scaling** slows them "
+        "down."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -222,7 +221,7 @@ def show_longer(found: turned.Vectors) -> None:
         f"In the trained length the slow pairs add {_written(slow.low, 1)} to "
         f"{_written(slow.high, 1)} to this score (the band). In a text {factor} times as long "
         "they leave that range by up to "
-        f"**{slow.outside('none'):.1f}** without a scaling, and by **{slow.outside(chosen):.1f}** "
+        f"**{slow.outside('none'):.1f}** without a scaling, by **{slow.outside(chosen):.1f}** "
         f"with {chosen}."
     )
     with st.expander("Every scaling in numbers: transformers, a KV cache, the code"):
@@ -232,11 +231,10 @@ def show_longer(found: turned.Vectors) -> None:
         plain_table(table, "Every scaling in numbers", forms)
         st.markdown(
             ":small[**From transformers**: the largest relative difference of a frequency from "
-            "its own function. **With a cache**: the largest change of the logits when a small "
-            f"random core, trained length {longer.SMALL_TRAINED}, writes "
-            f"{longer.SMALL_FACTOR:.0f} times as many tokens with a KV cache instead of reading "
-            "them at once. Dynamic NTK slows down as a text grows, but cached keys stay as they "
-            "were turned.]"
+            "its function. **With a cache**: the largest change of a small random core's "
+            f"logits when {longer.SMALL_FACTOR:.0f} times its {longer.SMALL_TRAINED} trained "
+            "tokens are read one by one. Dynamic NTK slows down as a text grows; cached keys stay "
+            "as they were turned.]"
         )
         tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
         source.show(SCALING, f"{CODE_OF[chosen]}.frequencies")

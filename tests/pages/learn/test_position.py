@@ -12,7 +12,14 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from pages.learn.position import longer, orders, sections, turned
-from tests.helpers.apptest import messages, open_page, open_whole_page, plain_tables
+from tests.helpers.apptest import (
+    MAX_WORDS,
+    messages,
+    open_page,
+    open_whole_page,
+    plain_tables,
+    words,
+)
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import DrawnChart, drawn_charts
 from tests.helpers.drawn_tensors import drawings, panels, pictures
@@ -119,7 +126,7 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
     for row in rows.sample(20, random_state=0).itertuples():
         start = int(row[1].split()[1])
         assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
-    apart, product, spread, low, high = numbers(said(site, "All positions that are"))
+    apart, product, spread, low, high = numbers(said(site, "Positions that are"))
     products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
     assert apart == distance
     assert product == pytest.approx(products[0], abs=1e-4)
@@ -157,7 +164,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
     for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
         diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]
         np.testing.assert_allclose(own[name], diagonals, atol=1e-5)
-    text = said(site, "Neighbours have a cosine")
+    text = said(site, "Neighbours have a mean cosine")
     near, _, far, at_far, spread, n_rows, width, beyond = numbers(text)
     assert near == pytest.approx(float(expected.diagonal(1).mean()), abs=0.0051)
     assert far == count // 2
@@ -176,7 +183,7 @@ def smollm2_scores(layer: int, head: int) -> torch.Tensor:
     return record.q[0, head] @ record.k[0, head // 3].T / 8
 
 
-@pytest.mark.parametrize(("layer", "head", "query", "key"), [(16, 0, 4, 3), (29, 8, 5, 0)])
+@pytest.mark.parametrize(("layer", "head", "query", "key"), [(16, 0, 4, 3), (3, 2, 5, 0)])
 def test_a_score_depends_on_the_distance_only(
     site: AppTest, layer: int, head: int, query: int, key: int
 ):
@@ -219,7 +226,7 @@ def test_a_score_depends_on_the_distance_only(
     site.slider("position_distance").set_value(query - key + 3).run()
     other = numbers(said(site, "The score is"))[0]
     assert other == pytest.approx(by_start["position 0"][query - key + 3], abs=6e-3)
-    assert abs(other - expected) > 0.1
+    assert high - low > 1
 
 
 def test_arrows_are_turned_pairs(site: AppTest):
@@ -386,3 +393,9 @@ def test_with_a_gpt2_alone_there_is_nothing_to_turn(site: AppTest):
     assert len(messages(site)) == 1  # in the place of the rotary positions
     assert [header["title"] for header, _ in heatmaps(site)][1] == "cosines of the learned vectors"
     assert pictures(site)
+
+
+def test_the_whole_page_is_short(site: AppTest):
+    """With the weights, which the tests of all lessons leave out."""
+    open_whole_page(site, VIEW)
+    assert words(site) < MAX_WORDS
