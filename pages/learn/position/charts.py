@@ -20,7 +20,7 @@ def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
     base = alt.Chart().encode(
         alt.X(
             "distance:Q",
-            title="how far behind it the other position stands",
+            title="distance from it to the other position",
             scale=alt.Scale(nice=False),
         ),
         *_lines("from", list(table["from"].unique())),
@@ -31,7 +31,7 @@ def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
         ],
     )
     return alt.layer(
-        _rule("distance", distance, "how far behind it the other position stands"),
+        _rule("distance", distance, "distance from it to the other position"),
         base.mark_line().encode(alt.Y("product:Q", title="dot product of the two vectors")),
         data=table,
         height=340,

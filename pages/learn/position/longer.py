@@ -22,25 +22,24 @@ class SlowPairs:
     """What the slow pairs of a query and a key add to their score, in and beyond the training.
 
     curves: columns `scaling`, `distance`, `score`. low, high: the range without a scaling within
-    the trained length. outside: the largest step out of that range, by scaling.
+    the trained length. plain_outside, scaled_outside: how far the curve leaves that range without a
+    scaling and with it.
     """
 
     curves: pd.DataFrame
     low: float
     high: float
     n_slow: int
-
-    def outside(self, scaling: str) -> float:
-        """How far the scaling's curve leaves the range that the training showed."""
-        scores = self.curves.loc[self.curves["scaling"] == scaling, "score"]
-        return max(float(scores.max()) - self.high, self.low - float(scores.min()), 0.0)
+    plain_outside: float
+    scaled_outside: float
 
 
-def names() -> list[str]:
-    """The scalings, by their names on the page."""
+def classes() -> dict[str, str]:
+    """The class of the core for every scaling, by the name on the page."""
     from attention_core.experiments.learn.position.longer import scalings
 
-    return [name for name, scaling in scalings(2.0, 1).items() if scaling is not None]
+    found = scalings(2.0, 1).items()
+    return {name: type(scaling).__name__ for name, scaling in found if scaling is not None}
 
 
 def reach(found: Vectors, factor: int) -> pd.DataFrame:
@@ -69,19 +68,25 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
     length = found.trained_length
     distances = torch.linspace(0, factor * length - 1, N_DISTANCES).long()
     all_scalings = longer.scalings(factor, length)
-    rows = []
-    for name in (longer.PLAIN, chosen):
-        values = longer.slow_scores(
+    plain, scaled = (
+        longer.slow_scores(
             found.query, found.key, distances, found.theta, length, all_scalings[name]
         )
-        rows += [
-            {"scaling": name, "distance": distance, "score": score * found.scale}
-            for distance, score in zip(distances.tolist(), values.tolist(), strict=True)
-        ]
-    curves = pd.DataFrame(rows)
-    trained = curves[(curves["scaling"] == longer.PLAIN) & (curves["distance"] < length)]["score"]
+        * found.scale
+        for name in (longer.PLAIN, chosen)
+    )
+    trained = plain[distances < length]
+    low, high = float(trained.min()), float(trained.max())
+    plain_outside, scaled_outside = (
+        max(float(curve.max()) - high, low - float(curve.min()), 0.0) for curve in (plain, scaled)
+    )
+    curves = [
+        pd.DataFrame({"scaling": name, "distance": distances.tolist(), "score": curve.tolist()})
+        for name, curve in ((longer.PLAIN, plain), (chosen, scaled))
+    ]
     n_slow = int((longer.turns(found.head_size, found.theta, length) < 1).sum())
-    return SlowPairs(curves, float(trained.min()), float(trained.max()), n_slow)
+    whole = pd.concat(curves, ignore_index=True)
+    return SlowPairs(whole, low, high, n_slow, plain_outside, scaled_outside)
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda size, theta, length, factor: (size, theta, length, factor))

@@ -27,13 +27,10 @@ NUMBERS = 8  # of each output that are drawn
 class TwoOrders:
     """The outputs of a layer's attention for the tokens as they stand and in a new order.
 
-    n_tokens: of the whole text. panels: the two pictures, without positions and with them.
-    changes: the largest change of a number of a token's output, largest: what it compares with.
+    By `WITHOUT` and `WITH`: the two panels, the largest change of a number of a token's output, and
+    the largest number, to compare it with.
     """
 
-    labels: tuple[str, ...]
-    order: tuple[int, ...]
-    n_tokens: int
     panels: dict[str, tuple[Panel, Panel]]
     changes: dict[str, float]
     largest: dict[str, float]
@@ -82,7 +79,7 @@ def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
                 _panel("in the new order", found.order_first, labels, order),
             )
             changes[how_given], largest[how_given] = found.difference, found.largest
-    return TwoOrders(labels, tuple(order), len(tokens.ids), panels, changes, largest)
+    return TwoOrders(panels, changes, largest)
 
 
 def _panel(name: str, outputs: Tensor, labels: Sequence[str], order: Sequence[int]) -> Panel:

@@ -24,12 +24,6 @@ LEARNED_KINDS, ROTARY_KINDS = ("gpt2", "bert"), ("llama",)
 TABLE_OF_2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
 DISTANCES = "attention_core/experiments/learn/position/distances.py"
 ROTATION, SCALING = "attention_core/positions/rotary.py", "attention_core/positions/scaling.py"
-CODE_OF = {
-    "linear": "LinearScaling",
-    "dynamic NTK": "DynamicScaling",
-    "YaRN": "YarnScaling",
-    "Llama 3": "Llama3Scaling",
-}
 
 
 def show_sinusoids() -> None:
@@ -192,7 +186,7 @@ def show_rotary(found: turned.Vectors) -> None:
 
 def show_longer(found: turned.Vectors) -> None:
     """What slow pairs do in a text longer than any of the training, plain and scaled."""
-    length, scalings = found.trained_length, longer.names()
+    length, scalings = found.trained_length, longer.classes()
     with st.container(horizontal=True, gap="medium"):
         factor = linked(
             st.select_slider,
@@ -203,7 +197,7 @@ def show_longer(found: turned.Vectors) -> None:
             width=200,
         )
         chosen = linked(
-            st.selectbox, "Scaling", scalings, index=2, key="position_scaling", width=200
+            st.selectbox, "Scaling", list(scalings), index=2, key="position_scaling", width=200
         )
     slow = longer.slow_pairs(found, factor, chosen)
     st.markdown(
@@ -221,7 +215,7 @@ def show_longer(found: turned.Vectors) -> None:
         f"In the trained length the slow pairs add {_written(slow.low, 1)} to "
         f"{_written(slow.high, 1)} to this score (the band). In a text {factor} times as long "
         "they leave that range by up to "
-        f"**{slow.outside('none'):.1f}** without a scaling, by **{slow.outside(chosen):.1f}** "
+        f"**{slow.plain_outside:.1f}** without a scaling, by **{slow.scaled_outside:.1f}** "
         f"with {chosen}."
     )
     with st.expander("Every scaling in numbers: transformers, a KV cache, the code"):
@@ -237,7 +231,7 @@ def show_longer(found: turned.Vectors) -> None:
             "as they were turned.]"
         )
         tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
-        source.show(SCALING, f"{CODE_OF[chosen]}.frequencies")
+        source.show(SCALING, f"{scalings[chosen]}.frequencies")
 
 
 def _fitting(chosen: CatalogEntry | None, kinds: tuple[str, ...], role: str) -> CatalogEntry | None:
