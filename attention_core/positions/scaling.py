@@ -86,6 +86,7 @@ class DynamicScaling(RopeScaling):
     all, those between by powers of g. So the frequencies of a text change while it grows. Keys that
     a cache holds keep the rotation that they were given when they were new, as in transformers:
     beyond the trained length, steps with a cache are not what a pass over the whole text computes.
+    Each pass is scaled by its own length, where a transformers model remembers a longer one.
     Source: the forum posts of bloc97 and emozilla that https://arxiv.org/abs/2309.00071, section
     3.3, describes. Each row of a batch counts its own tokens.
     """

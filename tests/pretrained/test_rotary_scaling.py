@@ -116,6 +116,24 @@ def test_steps_with_a_cache_are_those_of_transformers(name: str):
     assert name == "dynamic" or change < 1e-5
 
 
+def test_a_pass_does_not_depend_on_the_one_before():
+    """A transformers model remembers its longest text until it reads one of the trained length."""
+    theirs = reference("dynamic")
+    core, tokens = core_from_reference(theirs), ids(theirs, length=3 * TRAINED)
+
+    def both(length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.inference_mode():
+            return core(tokens[:, :length]).logits, theirs(tokens[:, :length]).logits
+
+    both(3 * TRAINED)
+    ours, remembered = both(TRAINED + 5)
+    both(TRAINED - 1)
+    again, expected = both(TRAINED + 5)
+    assert_close(ours, again, atol=0.0, rtol=0.0)
+    assert_close(ours, expected, **TOLERANCE)
+    assert float((remembered - expected).abs().max()) > 0.01
+
+
 def test_a_row_of_a_batch_is_scaled_by_its_own_length():
     theirs = reference("dynamic")
     core, tokens = core_from_reference(theirs), ids(theirs, batch=2, length=30)

@@ -20,15 +20,15 @@ def _order() -> Question:
     from attention_core.experiments.learn.position.longer import small_model
     from attention_core.experiments.learn.position.order import in_two_orders
 
-    model = small_model(None, 8, 1.0)
+    model = small_model(None, 8, 1)
     changed = in_two_orders(model, torch.arange(3), [2, 1, 0], positions=False)
     share = changed.difference / changed.largest
     right, wrong = nearest(
-        share, {"It is the same.": 0.0, "It is half as large.": 0.5, "It is the other's.": 1.0}
+        share, {"the same vector": 0.0, "about half of it": 0.5, "quite another vector": 1.0}
     )
     return Question(
         ask="A layer without a mask and without positions reads “dog bites man”, then “man bites "
-        "dog”. What of the output of “dog”?",
+        "dog”. What does it hand to “dog” the second time?",
         right=right,
         wrong=wrong,
         because=f"Of a random core the largest change is {changed.difference:.1e}, of numbers up "
@@ -65,12 +65,10 @@ def _fast_pair() -> Question:
         for scaling in (None, all_scalings[YARN], all_scalings[LINEAR])
     )
     fast, slow = (float(plain[pair] / yarn[pair]) for pair in (0, -1))
-    right, wrong = nearest(
-        fast, {"not at all": 1.0, "2 times as slowly": 2.0, "4 times as slowly": 4.0}
-    )
+    right, wrong = nearest(fast, {"not at all": 1.0, "2 times": 2.0, "4 times": 4.0})
     return Question(
-        ask="YaRN makes room for texts of 4 trained lengths. How much more slowly does the "
-        "fastest pair turn?",
+        ask="YaRN makes room for texts of 4 trained lengths. By how much does it slow the "
+        "fastest pair down?",
         right=right,
         wrong=wrong,
         because=f"It is divided by {fast:.2f}, the slowest by {slow:.2f}; linear scaling divides "

@@ -225,10 +225,10 @@ def show_longer(found: turned.Vectors) -> None:
         plain_table(table, "Every scaling in numbers", forms)
         st.markdown(
             ":small[**From transformers**: the largest relative difference of a frequency from "
-            "its function. **With a cache**: the largest change of a small random core's "
-            f"logits when {longer.SMALL_FACTOR:.0f} times its {longer.SMALL_TRAINED} trained "
-            "tokens are read one by one. Dynamic NTK slows down as a text grows; cached keys stay "
-            "as they were turned.]"
+            "its function. **With a cache**: the largest change of a small random core's logits "
+            f"when {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens (trained length "
+            f"{longer.SMALL_TRAINED}) are read one by one. Dynamic NTK slows down as a text grows; "
+            "cached keys stay as they were turned.]"
         )
         tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
         source.show(SCALING, f"{scalings[chosen]}.frequencies")

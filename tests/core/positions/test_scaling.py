@@ -34,7 +34,7 @@ def dynamic(pair: int, factor: float, n_tokens: int) -> float:
 
 
 def yarn(pair: int, factor: float, fast: float, slow: float) -> float:
-    """Equations 17 and 18 of the paper, but for the ramp, which its code draws over the pairs."""
+    """Plain and slowed frequencies, mixed by a ramp over the pairs, as the code of the paper."""
     first, last = (
         HEAD_SIZE * math.log(TRAINED / (turns * 2 * math.pi)) / (2 * math.log(THETA))
         for turns in (fast, slow)

@@ -81,11 +81,11 @@ def slow_scores(
     return pair_scores(*both)[:, slow].sum(dim=-1)
 
 
-def small_model(scaling: RopeScaling | None, trained_length: int, factor: float) -> Transformer:
+def small_model(scaling: RopeScaling | None, trained_length: int, factor: int) -> Transformer:
     """A random Llama-like core with so long a context; the same weights for every scaling."""
     config: TransformerConfig = llama_config(
         vocab_size=61,
-        context_length=int(trained_length * factor),
+        context_length=trained_length * factor,
         d_model=48,
         n_layers=2,
         n_heads=4,
@@ -101,7 +101,7 @@ def small_model(scaling: RopeScaling | None, trained_length: int, factor: float)
     return model
 
 
-def cache_difference(scaling: RopeScaling | None, trained_length: int, factor: float) -> float:
+def cache_difference(scaling: RopeScaling | None, trained_length: int, factor: int) -> float:
     """How far the logits of steps with a KV cache are from those of one pass over the whole text.
 
     The largest absolute difference in a text of `factor` times the trained length, of a random

@@ -192,8 +192,8 @@ def test_what_slow_pairs_add(scaling: RopeScaling | None):
 
 def test_only_dynamic_scaling_needs_the_keys_turned_anew():
     for name, scaling in longer.scalings(3.0, 8).items():
-        difference = longer.cache_difference(scaling, 8, 3.0)
+        difference = longer.cache_difference(scaling, 8, 3)
         assert (difference > 0.1) == (name == longer.DYNAMIC), name
         assert name == longer.DYNAMIC or difference < 2e-5
     # within the trained length it is like the others
-    assert longer.cache_difference(DynamicScaling(3.0, 24), 8, 3.0) < 2e-5
+    assert longer.cache_difference(DynamicScaling(3.0, 24), 8, 3) < 2e-5
