@@ -56,7 +56,7 @@ else:
             key="position_given",
             label_visibility="collapsed",
         )
-        left, right = st.columns([3, 2], gap="large")
+        left, right = st.columns([2, 1], gap="medium")
         with left:
             tensors(found.panels[given], key="position_orders")
         with right:
@@ -67,7 +67,8 @@ else:
                 f"{found.changes[orders.WITH]:.2g}, of numbers up to "
                 f"{found.largest[orders.WITH]:.2g}."
             )
-            source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
+            with st.expander("The code"):
+                source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
 
 shown = parts("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
 if SINUSOIDS in shown:
