@@ -14,6 +14,7 @@ from tests.helpers.browser import (
     press,
     read_cell,
     set_slider,
+    written,
 )
 from tests.helpers.panels import read
 
@@ -24,14 +25,17 @@ def score(page: Page, place: int) -> float:
     """The score that the page writes once the key stands at a place."""
     paragraph = page.get_by_text(SCORE)
     expect(paragraph).to_contain_text(f"with the key at {place:,} ")
-    return float(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0].replace("−", "-"))
+    return written(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
 
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/position", "Position")
     # “dog” is the second token, then the fourth; without positions it is the same vector
-    here, there = read(page, "in your order", 0, 1), read(page, "in the new order", 0, 3)
-    assert here.split("= ")[1][:7] == there.split("= ")[1][:7]
+    here, there = (
+        written(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
+        for name, column in (("in your order", 1), ("in the new order", 3))
+    )
+    assert here == pytest.approx(there, abs=1e-6)
     table = heatmap(page, "the vectors of the positions")
     assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
 
