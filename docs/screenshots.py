@@ -37,6 +37,7 @@ PAGES = (
     ("shapes", "/shapes", "figure.panel canvas"),
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
+    ("position", "/position", "[data-testid=stVegaLiteChart]"),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),

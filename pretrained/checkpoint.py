@@ -36,8 +36,11 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
         "position_embedding_type": ("absolute",),
         "is_decoder": (False,),
     },
-    "llama": {"hidden_act": ("silu",)},
+    "llama": {"hidden_act": ("silu",), "partial_rotary_factor": (1.0, None)},
 }
+
+# Scalings of rotary positions that the core builds; "default" is none.
+ROPE_KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -123,25 +126,32 @@ def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
         if value not in allowed:
             yield f"The core does not build models with {option}={value!r}."
     if config["model_type"] == "llama":
-        for table in rope_tables(config):
-            # files written before 2024 call it "type"
-            kind = table.get("rope_type") or table.get("type") or "default"
-            if kind != "default":
-                yield f"The core does not build models with rope_type={kind!r}."
+        table = rope_table(config)
+        if rope_kind(table) not in ROPE_KINDS:
+            yield f"The core does not build models with rope_type={rope_kind(table)!r}."
+        if table.get("partial_rotary_factor") not in (1.0, None):
+            part = table["partial_rotary_factor"]
+            yield f"The core does not build models with partial_rotary_factor={part!r}."
 
 
-def rope_tables(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What a Llama configuration says of its rotary positions, transformers 5's way and the older.
+def rope_table(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a Llama configuration says of its rotary positions, if anything.
 
-    Raises ValueError when that is no table.
+    The older `rope_scaling` counts more than the `rope_parameters` of transformers 5, as there.
+    Raises ValueError when one of them is no table.
     """
-    tables = []
-    for option in ("rope_parameters", "rope_scaling"):
+    tables: list[Mapping[str, Any]] = []
+    for option in ("rope_scaling", "rope_parameters"):
         table = config.get(option)
         if table is not None and not isinstance(table, Mapping):
             raise ValueError(f"{option!r} is {table!r}, which is no table of options.")
         tables.append(table or {})
-    return tables
+    return tables[0] or tables[1]
+
+
+def rope_kind(table: Mapping[str, Any]) -> Any:
+    """Which scaling such a table asks for: "default" for none. Files before 2024 call it "type"."""
+    return table.get("rope_type") or table.get("type") or "default"
 
 
 def read_config(path: Path) -> dict[str, Any]:

@@ -91,10 +91,14 @@ def of_config(config: Mapping[str, Any]) -> Answer:
         return sum(parameter.numel() for parameter in model.parameters())
 
     one = count(1)
+    scaled = ""
+    if built.rope_scaling is not None:
+        kind = checkpoint.rope_kind(checkpoint.rope_table(config))
+        scaled = f", rotary positions with {kind} scaling by {built.rope_scaling.factor:g}"
     return Answer(
         (),
         shape=f"{config['model_type']}: {built.n_layers} layers of {built.n_heads} query heads and "
         f"{built.kv_heads} key/value heads of size {built.d_head}, width {built.d_model}, "
-        f"{built.vocab_size:,} tokens in the vocabulary, context {built.context_length:,}",
+        f"{built.vocab_size:,} tokens in the vocabulary, context {built.context_length:,}{scaled}",
         n_parameters=one + (built.n_layers - 1) * (count(2) - one),
     )

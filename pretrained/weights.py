@@ -6,7 +6,6 @@ an error; the few keys that are no weights of the core are listed by name.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 from attention_core import Transformer, TransformerConfig, bert_config, gpt2_config, llama_config
-from pretrained.checkpoint import check_options, rope_tables
-
-Config = Mapping[str, Any]
+from pretrained.checkpoint import check_options
+from pretrained.options import Config, flag, number, optional_size, size
+from pretrained.rotary_options import LONGEST_CONTEXT, rotary_options
 
 _GELUS: dict[str, Literal["gelu", "gelu_tanh"]] = {
     "gelu": "gelu",
@@ -33,7 +32,7 @@ LARGEST = {
     "d_head": 100_000,
     "d_ff": 1_000_000,
     "vocab_size": 10_000_000,
-    "context_length": 100_000_000,
+    "context_length": LONGEST_CONTEXT,
 }
 # What weights are stored in; integers and truth values are no weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
@@ -57,9 +56,9 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
     reader = _of(hf_config, readers)
     check_options(hf_config)
     config = cast(TransformerConfig, reader(hf_config))
-    for size, largest in LARGEST.items():
-        if getattr(config, size) > largest:
-            raise ValueError(f"{size} is {getattr(config, size):,}; at most {largest:,} is taken")
+    for name, largest in LARGEST.items():
+        if getattr(config, name) > largest:
+            raise ValueError(f"{name} is {getattr(config, name):,}; at most {largest:,} is taken")
     return config
 
 
@@ -167,83 +166,50 @@ def _of(hf_config: Config, table: dict[str, Callable[..., Any]]) -> Callable[...
     return table[model_type]
 
 
-def _size(hf: Config, option: str) -> int:
-    """A size that the configuration must have: a whole number of at least 1, else ValueError."""
-    value = hf.get(option)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{option} has to be a whole number of at least 1, not {value!r}")
-    return value
-
-
-def _optional_size(hf: Config, option: str) -> int | None:
-    """As `_size`, or None when the option is absent or null."""
-    return None if hf.get(option) is None else _size(hf, option)
-
-
-def _number(hf: Config, option: str, default: float) -> float:
-    """A positive number, the default when it is absent or null; else ValueError."""
-    value = default if hf.get(option) is None else hf[option]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number and 0 < value < math.inf):
-        raise ValueError(f"{option} has to be a positive number, not {value!r}")
-    return float(value)
-
-
-def _flag(hf: Config, option: str) -> bool:
-    """True or false, false when it is absent or null; else ValueError."""
-    value = False if hf.get(option) is None else hf[option]
-    if not isinstance(value, bool):
-        raise ValueError(f"{option} has to be true or false, not {value!r}")
-    return value
-
-
 def _gpt2_config(hf: Config) -> TransformerConfig:
     return gpt2_config(
-        d_model=_size(hf, "n_embd"),
-        n_layers=_size(hf, "n_layer"),
-        n_heads=_size(hf, "n_head"),
-        vocab_size=_size(hf, "vocab_size"),
-        context_length=_size(hf, "n_positions"),
-        d_ff=_optional_size(hf, "n_inner"),
-        norm_eps=_number(hf, "layer_norm_epsilon", 1e-5),
+        d_model=size(hf, "n_embd"),
+        n_layers=size(hf, "n_layer"),
+        n_heads=size(hf, "n_head"),
+        vocab_size=size(hf, "vocab_size"),
+        context_length=size(hf, "n_positions"),
+        d_ff=optional_size(hf, "n_inner"),
+        norm_eps=number(hf, "layer_norm_epsilon", 1e-5),
     )
 
 
 def _bert_config(hf: Config) -> TransformerConfig:
     return bert_config(
-        d_model=_size(hf, "hidden_size"),
-        n_layers=_size(hf, "num_hidden_layers"),
-        n_heads=_size(hf, "num_attention_heads"),
-        d_ff=_size(hf, "intermediate_size"),
-        vocab_size=_size(hf, "vocab_size"),
-        context_length=_size(hf, "max_position_embeddings"),
-        n_segments=_optional_size(hf, "type_vocab_size") or 2,
-        norm_eps=_number(hf, "layer_norm_eps", 1e-12),
+        d_model=size(hf, "hidden_size"),
+        n_layers=size(hf, "num_hidden_layers"),
+        n_heads=size(hf, "num_attention_heads"),
+        d_ff=size(hf, "intermediate_size"),
+        vocab_size=size(hf, "vocab_size"),
+        context_length=size(hf, "max_position_embeddings"),
+        n_segments=optional_size(hf, "type_vocab_size") or 2,
+        norm_eps=number(hf, "layer_norm_eps", 1e-12),
         activation=_GELUS[hf.get("hidden_act", "gelu")],
     )
 
 
 def _llama_config(hf: Config) -> TransformerConfig:
-    n_heads = _size(hf, "num_attention_heads")
-    # transformers 5 keeps everything about rotary positions in one table, older files do not
-    tables = [table for table in (*rope_tables(hf), hf) if table.get("rope_theta") is not None]
-    rope_theta = _number(tables[0] if tables else {}, "rope_theta", 10_000.0)
-    if rope_theta < 1:  # its powers would leave the range of float32
-        raise ValueError(f"rope_theta has to be at least 1, not {rope_theta!r}")
+    n_heads = size(hf, "num_attention_heads")
+    rotary = rotary_options(hf)
     return llama_config(
-        vocab_size=_size(hf, "vocab_size"),
-        context_length=_size(hf, "max_position_embeddings"),
-        d_model=_size(hf, "hidden_size"),
-        n_layers=_size(hf, "num_hidden_layers"),
+        vocab_size=size(hf, "vocab_size"),
+        context_length=rotary.context_length,
+        d_model=size(hf, "hidden_size"),
+        n_layers=size(hf, "num_hidden_layers"),
         n_heads=n_heads,
-        n_kv_heads=_optional_size(hf, "num_key_value_heads") or n_heads,
-        d_ff=_size(hf, "intermediate_size"),
-        head_size=_optional_size(hf, "head_dim"),
-        rope_theta=rope_theta,
-        norm_eps=_number(hf, "rms_norm_eps", 1e-6),
-        attention_bias=_flag(hf, "attention_bias"),
-        mlp_bias=_flag(hf, "mlp_bias"),
-        tied=_flag(hf, "tie_word_embeddings"),
+        n_kv_heads=optional_size(hf, "num_key_value_heads") or n_heads,
+        d_ff=size(hf, "intermediate_size"),
+        head_size=optional_size(hf, "head_dim"),
+        rope_theta=rotary.theta,
+        rope_scaling=rotary.scaling,
+        norm_eps=number(hf, "rms_norm_eps", 1e-6),
+        attention_bias=flag(hf, "attention_bias"),
+        mlp_bias=flag(hf, "mlp_bias"),
+        tied=flag(hf, "tie_word_embeddings"),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from attention_core.model.rotary import Rotation
+from attention_core.positions.rotary import Rotation
 
 # product: a sum of products, and a bias if there is one. rotated: the same with two terms, x times
 # a cosine and its partner times a sine. scaled, dropout: one number times a factor. masked: one

@@ -15,7 +15,7 @@ from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import Projection
-from attention_core.model.rotary import rotate
+from attention_core.positions.rotary import rotate
 
 
 class Attention(nn.Module):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attention_core.checks import require_fields
+from attention_core.positions.scaling import RopeScaling
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class TransformerConfig:
     window: int | None = None  # a query sees the last so many keys, its own too; None: all earlier
     positions: Literal["learned", "rotary"] = "learned"
     rope_theta: float = 10_000.0
+    rope_scaling: RopeScaling | None = None  # slower rotary positions, for longer texts
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
     norm_order: Literal["pre", "post"] = "pre"
@@ -95,6 +97,13 @@ class TransformerConfig:
             )
         if self.positions == "rotary" and self.d_rotary % 2:
             raise ValueError(f"rotary positions need an even head size, got {self.d_rotary}")
+        if self.rope_scaling is not None:
+            if self.positions != "rotary" or self.latent is not None:
+                raise ValueError(
+                    f"{self.rope_scaling} needs rotary positions without latent attention, "
+                    f"got positions={self.positions!r} and latent={self.latent}"
+                )
+            self.rope_scaling.check(self.d_rotary, self.rope_theta)
 
     def _check_latent(self) -> None:
         for name in ("n_kv_heads", "head_size"):
@@ -209,6 +218,7 @@ def llama_config(
     d_ff: int,
     head_size: int | None = None,
     rope_theta: float = 10_000.0,
+    rope_scaling: RopeScaling | None = None,
     norm_eps: float = 1e-5,
     attention_bias: bool = False,
     mlp_bias: bool = False,
@@ -230,6 +240,7 @@ def llama_config(
         d_ff=d_ff,
         positions="rotary",
         rope_theta=rope_theta,
+        rope_scaling=rope_scaling,
         norm="rms",
         norm_eps=norm_eps,
         activation="silu",

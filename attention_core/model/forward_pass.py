@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention_core.attend import Edit
 from attention_core.cache import KVCache
-from attention_core.model.rotary import Rotation
+from attention_core.positions.rotary import Rotation
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import Projection, RMSNorm
-from attention_core.model.rotary import Rotation, rotate, rotate_neighbours
+from attention_core.positions.rotary import Rotation, rotate, rotate_neighbours
 
 
 class LatentAttention(nn.Module):

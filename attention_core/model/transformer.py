@@ -17,7 +17,7 @@ from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_inputs
 from attention_core.model.layers import make_norm, project, random_weights
 from attention_core.model.output import EmbeddingParts, TransformerOutput
-from attention_core.model.rotary import rotary_angles
+from attention_core.positions.rotary import rotary_angles
 
 
 class Transformer(nn.Module):
@@ -101,10 +101,10 @@ class Transformer(nn.Module):
         """What the layers need beside states x (B, T, C), of tokens at positions (T) or (B, T)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
-        rotation = None
-        if self.config.positions == "rotary":
-            head_size, theta = self.config.d_rotary, self.config.rope_theta
-            rotation = rotary_angles(positions, head_size, theta, x.dtype)
+        rotation, config = None, self.config
+        if config.positions == "rotary":
+            head_size, theta, scaling = config.d_rotary, config.rope_theta, config.rope_scaling
+            rotation = rotary_angles(positions, head_size, theta, x.dtype, scaling)
         return Pass(mask, rotation, cache, hooks)
 
     def run_layers(

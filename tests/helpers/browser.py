@@ -261,6 +261,7 @@ PATHS = [
     "/shapes",
     "/masking",
     "/scaling",
+    "/position",
     "/against-pytorch",
     "/block",
     "/tokens",

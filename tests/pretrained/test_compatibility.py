@@ -66,7 +66,7 @@ def test_what_is_said_to_load_loads_and_has_so_many_parameters(kind: str):
 def test_every_option_that_is_not_built_is_named():
     config = SMALL["llama"][0].to_dict() | {
         "hidden_act": "relu",
-        "rope_parameters": {"rope_type": "yarn"},
+        "rope_parameters": {"rope_type": "longrope"},
         "auto_map": {"AutoModel": "own.Model"},
         "quantization_config": {"bits": 4},
         "architectures": ["MistralForCausalLM"],
@@ -74,7 +74,7 @@ def test_every_option_that_is_not_built_is_named():
     answer = compatibility.of_config(config)
     assert not answer.loads
     together = " ".join(answer.obstacles)
-    for word in ("hidden_act='relu'", "rope_type='yarn'", "auto_map", "Quantised", "Mistral"):
+    for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantised", "Mistral"):
         assert word in together
     assert len(answer.obstacles) == 5
 

@@ -170,14 +170,14 @@ def test_every_key_is_accounted_for():
         (BertConfig(hidden_act="swish").to_dict(), "hidden_act='swish'"),
         (BertConfig().to_dict() | {"position_embedding_type": "relative_key"}, "relative_key"),
         (
-            LlamaConfig(rope_parameters={"rope_type": "linear", "factor": 2.0}).to_dict(),
-            "rope_type='linear'",
+            LLAMA | {"rope_parameters": {"rope_type": "proportional", "factor": 2.0}},
+            "rope_type='proportional'",
         ),
         # as files of 2023 write it
-        (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type='linear'"),
+        (LLAMA | {"rope_scaling": {"type": "su", "factor": 2.0}}, "rope_type='su'"),
         (
-            LLAMA | {"rope_parameters": None, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
-            "rope_type='dynamic'",
+            LLAMA | {"rope_parameters": None, "rope_scaling": {"type": "longrope", "factor": 2.0}},
+            "rope_type='longrope'",
         ),
         (LLAMA | {"rope_scaling": 2.0}, "'rope_scaling' is 2.0"),
         (LlamaConfig(num_attention_heads=32, num_key_value_heads=5).to_dict(), r"\(32\).*\(5\)"),

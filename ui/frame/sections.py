@@ -22,6 +22,7 @@ SECTIONS = {
         ("learn/shapes", "Shapes", "deployed_code"),
         ("learn/masking", "Masking and dropout", "visibility_off"),
         ("learn/scaling", "Scaling", "square_foot"),
+        ("learn/position", "Position", "pin_drop"),
         ("learn/against_pytorch", "Against PyTorch", "balance"),
         ("learn/block", "Block", "stacks"),
         ("learn/tokens", "Tokens", "match_word"),
@@ -45,9 +46,7 @@ SECTIONS = {
 }
 
 # folder in pages/ -> the page's icon, as Streamlit takes it
-ICONS = {
-    folder: f":material/{icon}:" for entries in SECTIONS.values() for folder, _, icon in entries
-}
+ICONS = {page: f":material/{icon}:" for part in SECTIONS.values() for page, _, icon in part}
 
 
 def script(folder: str) -> str:

@@ -21,8 +21,8 @@ from attention_core.heads import merge_heads
 from attention_core.ladder import MultiHeadAttention
 from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
-from attention_core.model.rotary import Rotation, rotary_angles
 from attention_core.model.transformer import Transformer
+from attention_core.positions.rotary import Rotation
 
 FLAT = ("batch", "token", "column")
 BY_TOKEN = ("batch", "token", "head", "column")
@@ -201,7 +201,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     if config.positions == "rotary":
         turned = {"queries, turned": record.q, "keys, turned": record.k}  # 6: positions
         positions = torch.arange(x.shape[1], device=x.device)
-        rotation = rotary_angles(positions, config.d_rotary, config.rope_theta, x.dtype)
+        rotation = model.new_pass(x, positions).rotation
     weighing = {"scaled": record.scaled_scores, "weights": record.weights}  # 8
     if config.causal:
         weighing = {"masked": record.masked_scores, **weighing}

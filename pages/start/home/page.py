@@ -60,6 +60,7 @@ LEARN = {
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
     "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
     "learn/scaling": "What dividing by the root of the head size does to the softmax.",
+    "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
     "learn/tokens": "How three models cut your text, byte by byte.",

@@ -18,6 +18,7 @@ from attention_core import (
     stream,
     stream_batch,
 )
+from attention_core.positions.scaling import DynamicScaling
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 from tests.helpers.attention_variants import LATENT, enlarged
@@ -33,6 +34,8 @@ CONFIGS = {
     "rotary, grouped heads, a window of 2": replace(TINY["llama"], window=2),
     "rotary, grouped heads, a window of 5": replace(TINY["llama"], window=5),
     "rotary, one key head, a window of 10": replace(TINY["llama-tied"], window=10),
+    # every row is slowed down from another step on: its own tenth token
+    "rotary, dynamic scaling": replace(TINY["llama"], rope_scaling=DynamicScaling(4.0, 9)),
     "latent": LATENT["expanded"],
     "latent, absorbed, a window": replace(LATENT["absorbed"], window=4),
 }

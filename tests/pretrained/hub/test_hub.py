@@ -224,8 +224,8 @@ def test_a_process_that_dies_is_a_failure(fake_hub: FakeHub, gpt2_files: dict[st
         ({"config.json": b'{"model_type": "t5"}'}, "'t5' is not supported"),
         ({"config.json": b'{"model_type": "gpt2", "auto_map": {"x": "y"}}'}, "code of its own"),
         (
-            {"config.json": b'{"model_type": "llama", "rope_scaling": {"type": "linear"}}'},
-            "rope_type='linear'",
+            {"config.json": b'{"model_type": "llama", "rope_scaling": {"type": "su"}}'},
+            "rope_type='su'",
         ),
         ({"config.json": b"[1, 2"}, "not valid JSON"),
         ({"config.json": None}, "no config.json"),

@@ -15,7 +15,7 @@ from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer
 from attention_core.masks import causal_mask
 from attention_core.model.block import Block
 from attention_core.model.forward_pass import Pass
-from attention_core.model.rotary import Rotation
+from attention_core.positions.rotary import Rotation
 
 
 @dataclass(frozen=True)

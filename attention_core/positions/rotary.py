@@ -8,22 +8,34 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_core.positions.scaling import RopeScaling, plain_frequencies
+
 # The cosine and the sine of the angle of every position and column, (T, D) or (B, 1, T, D) each.
 Rotation = tuple[Tensor, Tensor]
 
 
-def rotary_angles(positions: Tensor, head_size: int, theta: float, dtype: torch.dtype) -> Rotation:
+def rotary_angles(
+    positions: Tensor,
+    head_size: int,
+    theta: float,
+    dtype: torch.dtype,
+    scaling: RopeScaling | None = None,
+) -> Rotation:
     """The cosine and the sine of every position's rotation, computed in float32.
 
+    A scaling may look at the number of tokens, which is the last position and one.
     Shapes: positions (T,) -> two tensors (T, D); of a batch's rows (B, T) -> two (B, 1, T, D).
     Source: Su et al. 2021, https://arxiv.org/abs/2104.09864.
     """
-    even = torch.arange(0, head_size, 2, device=positions.device, dtype=torch.float32)
-    frequencies = 1.0 / theta ** (even / head_size)  # (D/2,)
+    frequencies, factor = plain_frequencies(head_size, theta, positions.device), 1.0  # (D/2,)
+    if scaling is not None:
+        n_tokens = positions.amax(dim=-1, keepdim=True) + 1
+        frequencies = scaling.frequencies(frequencies, theta, n_tokens)
+        factor = scaling.cosine_factor
     angles = positions.float()[..., None] * frequencies  # (T, D/2)
     angles = torch.cat((angles, angles), dim=-1)  # (T, D)
     angles = angles if positions.dim() == 1 else angles[:, None]  # the same for all heads
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+    return (angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:

@@ -1,0 +1,1 @@
+"""Where a token stands: rotary positions and their scalings for texts beyond the trained length."""

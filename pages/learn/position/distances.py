@@ -1,0 +1,124 @@
+"""Tables of positions, of 2017 and of a model: how alike two of their rows are, by distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from serving import models
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+
+SINUSOIDS = "sinusoids"
+WIDTHS = (8, 16, 32, 64, 128)
+N_SINUSOIDS = 32  # positions that are drawn
+COUNTS = (16, 32, 64, 128)  # positions of a learned table that are compared
+
+
+@dataclass(frozen=True)
+class Sinusoids:
+    """The table (N, C), the dot products of its rows (N, N), and one row a distance.
+
+    by_distance: columns `distance`, `mean`, `low`, `high` over all pairs of positions.
+    """
+
+    table: np.ndarray
+    products: np.ndarray
+    by_distance: pd.DataFrame
+
+    @property
+    def spread(self) -> float:
+        """How far two pairs of positions at one distance differ at most."""
+        return _spread(self.by_distance)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model's own table: the cosines of its first rows (N, N), and one row a distance.
+
+    by_distance: columns `table` (its title, or `SINUSOIDS` of the same width), `distance`, `mean`,
+    `low`, `high`. shape: of the whole table, (positions, C).
+    """
+
+    cosines: np.ndarray
+    by_distance: pd.DataFrame
+    shape: tuple[int, int]
+
+    def at(self, distance: int) -> float:
+        """The mean cosine of the learned rows at a distance."""
+        own = self.by_distance[self.by_distance["table"] != SINUSOIDS]
+        return float(own["mean"].iloc[distance])
+
+    @property
+    def spread(self) -> float:
+        """How far two pairs of positions at one distance differ at most."""
+        return _spread(self.by_distance[self.by_distance["table"] != SINUSOIDS])
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda width: width)
+def sinusoids(width: int) -> Sinusoids:
+    """The position vectors of 2017 with so many columns."""
+    from attention_core.experiments.learn.block.layers_of_2017 import sinusoids as of_2017
+    from attention_core.experiments.learn.position.distances import dot_products
+
+    table = of_2017(N_SINUSOIDS, width)
+    products = dot_products(table)
+    return Sinusoids(table.numpy(), products.numpy(), _by_distance(products))
+
+
+def seen_from(found: Sinusoids, position: int) -> pd.DataFrame:
+    """Dot products of three positions with all others: `from`, `distance` (signed), `product`."""
+    rows = []
+    for start in sorted({0, position, N_SINUSOIDS - 1}):
+        for other in range(N_SINUSOIDS):
+            product = float(found.products[start, other])
+            name = f"position {start}"
+            rows.append({"from": name, "distance": other - start, "product": product})
+    return pd.DataFrame(rows)
+
+
+def _key(name: str, count: int) -> tuple[object, ...]:
+    return models.key(name), count
+
+
+@kept(SMALL_CACHE_BYTES, key=_key)
+def learned(name: str, count: int) -> Learned:
+    """The first `count` rows of the table of positions that a model has learned.
+
+    Raises: ValueError for a model without such a table, and what loading a model raises.
+    """
+    from attention_core.experiments.learn.block.layers_of_2017 import sinusoids as of_2017
+    from attention_core.experiments.learn.position.distances import cosines
+
+    model = models.get(name)
+    table = model.core.positions
+    if table is None:
+        raise ValueError(f"{model.spec.title} has no table of positions: it has turned ones.")
+    rows = table[:count].detach().float().cpu()
+    own = cosines(rows)
+    of_sinusoids = cosines(of_2017(len(rows), rows.shape[1] // 2 * 2))
+    both = [
+        _by_distance(own).assign(table=model.spec.title),
+        _by_distance(of_sinusoids).assign(table=SINUSOIDS),
+    ]
+    n_positions, width = table.shape
+    return Learned(own.numpy(), pd.concat(both, ignore_index=True), (n_positions, width))
+
+
+def _by_distance(values: object) -> pd.DataFrame:
+    from torch import Tensor
+
+    from attention_core.experiments.learn.position.distances import by_distance
+
+    assert isinstance(values, Tensor)
+    found = by_distance(values)
+    columns = {"mean": found.mean, "low": found.low, "high": found.high}
+    return pd.DataFrame(
+        {"distance": range(len(values)), **{n: c.tolist() for n, c in columns.items()}}
+    )
+
+
+def _spread(table: pd.DataFrame) -> float:
+    return float((table["high"] - table["low"]).max())

@@ -1,0 +1,90 @@
+"""Position: attention does not see the order of its tokens; three ways to tell it."""
+
+import streamlit as st
+
+from pages.learn.position import orders, sections
+from pages.learn.position.questions import questions
+from pages.learn.position.sections import LEARNED, LONGER, ROTARY, SINUSOIDS
+from serving import models
+from serving.limits import MAX_SMALL_TOKENS
+from ui.canvas.tensors import tensors
+from ui.export import source
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.parts import heading, parts
+from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
+
+ORDER = "attention_core/experiments/learn/position/order.py"
+DOG = "dog bites man"
+
+st.title("Position")
+st.markdown(
+    "Attention compares every two tokens and does not ask where they stand: “dog bites man” and "
+    "“man bites dog” are the same to it. A model has to be **told the positions**."
+)
+
+entry, text = None, DOG
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+else:
+    left, right = controls.row()
+    with left:
+        text = controls.text(
+            "Text", "position_text", DOG, examples=(DOG, "man bites dog", *controls.SENTENCES)
+        )
+    with right:
+        entry = controls.model("position_model", None, prefer="encoder")
+    with right, settings():
+        how = linked(st.radio, "The new order of the tokens", orders.ORDERS, key="position_order")
+        of_window = st.container()
+    try:
+        with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
+            n_tokens = orders.n_tokens(entry.spec.name, text)
+        with of_window:
+            first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS)
+        found = orders.two_orders(entry.spec.name, text, first, how)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+    else:
+        given = linked(
+            st.segmented_control,
+            "Attention of layer 0",
+            list(found.panels),
+            default=orders.WITHOUT,
+            required=True,
+            key="position_given",
+            label_visibility="collapsed",
+        )
+        left, right = st.columns([2, 1], gap="medium")
+        with left:
+            tensors(found.panels[given], key="position_orders")
+        with right:
+            st.markdown(
+                "What attention in layer 0 hands each token; every token sees all others. "
+                "**Without positions** a token gets the same in both orders, but for rounding: the "
+                f"largest change is {found.changes[orders.WITHOUT]:.1e}. **With positions** it is "
+                f"{found.changes[orders.WITH]:.2g}, of numbers up to "
+                f"{found.largest[orders.WITH]:.2g}."
+            )
+            with st.expander("The code"):
+                source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
+
+shown = parts("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
+if SINUSOIDS in shown:
+    heading(SINUSOIDS, shown)
+    sections.show_sinusoids()
+if LEARNED in shown:
+    heading(LEARNED, shown)
+    sections.show_learned(entry)
+if ROTARY in shown or LONGER in shown:
+    heading(ROTARY if ROTARY in shown else LONGER, shown)
+    vectors = sections.chosen_vectors(entry, text)
+    if vectors is not None and ROTARY in shown:
+        sections.show_rotary(vectors)
+    if vectors is not None and LONGER in shown:
+        if ROTARY in shown:
+            heading(LONGER, shown)
+        sections.show_longer(vectors)
+
+quiz("position", questions())

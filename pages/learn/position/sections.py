@@ -1,0 +1,249 @@
+"""The parts of the page "Position": sinusoids, learned tables, rotations, longer texts."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.learn.position import charts, distances, longer, turned
+from pretrained import CatalogEntry
+from serving import models, runs, visit
+from serving.limits import MAX_LESSON_TOKENS
+from ui.canvas.heatmap import DivergingScale, Map, heatmap
+from ui.charts.show import show
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.pair import choose_pair
+from ui.widgets.plain_table import plain_table
+from ui.widgets.settings import settings
+
+SINUSOIDS, LEARNED, ROTARY = "Sinusoids", "Learned", "Rotary"
+LONGER = "Beyond the trained length"
+MAP_HEIGHT = 384  # pixels of all rows of a map together
+LEARNED_KINDS, ROTARY_KINDS = ("gpt2", "bert"), ("llama",)
+TABLE_OF_2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
+DISTANCES = "attention_core/experiments/learn/position/distances.py"
+ROTATION, SCALING = "attention_core/positions/rotary.py", "attention_core/positions/scaling.py"
+
+
+def show_sinusoids() -> None:
+    """The table of 2017 as a picture, and dot products of its rows."""
+    st.markdown(
+        "The first Transformer (2017) adds sines and cosines of the position to each token's "
+        "vector: fast waves in the left columns, slow ones in the right."
+    )
+    with st.container(horizontal=True, gap="medium"):
+        width = linked(
+            st.select_slider, "Columns C", distances.WIDTHS, 32, key="position_width", width=160
+        )
+        position = linked(
+            st.slider, "Position", 0, distances.N_SINUSOIDS - 1, 10, key="position_row", width=160
+        )
+        distance = linked(st.slider, "Distance", 0, 20, 5, key="position_apart", width=160)
+    found = distances.sinusoids(width)
+    left, right = st.columns(2, gap="large")
+    with left:
+        picture = Map(
+            found.table,
+            [str(column) for column in range(width)],
+            "the vectors of the positions",
+            causal=False,
+            scale=DivergingScale(1.0),
+            row_labels=[str(row) for row in range(len(found.table))],
+            value_name="number",
+            axes=("position", "column"),
+            row_height=MAP_HEIGHT // len(found.table),
+        )
+        heatmap(picture, key="position_sinusoids")
+    with right:
+        show(
+            charts.products_chart,
+            distances.seen_from(found, position),
+            distance,
+            key="position_products",
+        )
+        means = found.by_distance["mean"]
+        st.markdown(
+            f"Positions that are {distance} apart have the dot product "
+            f"**{means[distance]:.4f}**, wherever they stand: pairs at one distance differ by at "
+            f"most {found.spread:.1e}. Over all distances it goes from "
+            f"{_written(means.min(), 2)} to {_written(means.max(), 2)}."
+        )
+        with st.expander("The code"):
+            source.step(TABLE_OF_2017, "sinusoids", "angles =", "torch.stack")
+            source.step(DISTANCES, "dot_products", "return")
+
+
+def show_learned(chosen: CatalogEntry | None) -> None:
+    """The table of positions that a model has learned, its rows compared by distance."""
+    entry = _fitting(chosen, LEARNED_KINDS, "encoder")
+    if entry is None:
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
+        return
+    st.markdown(
+        f"GPT-2 and BERT learn a vector for each position. **{entry.spec.title}** does so too; "
+        "nothing tells it that position 5 stands beside position 6."
+    )
+    count = linked(
+        st.select_slider,
+        "Positions compared",
+        distances.COUNTS,
+        64,
+        key="position_count",
+        width=320,
+    )
+    try:
+        found = distances.learned(entry.spec.name, count)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        return
+    left, right = st.columns(2, gap="large")
+    names = [str(row) for row in range(len(found.cosines))]
+    with left:
+        picture = Map(
+            found.cosines,
+            names,
+            "cosines of the learned vectors",
+            causal=False,
+            scale=DivergingScale(1.0),
+            value_name="cosine",
+            axes=("position", "position"),
+            row_height=MAP_HEIGHT // len(names),
+        )
+        heatmap(picture, key="position_cosines")
+    with right:
+        show(charts.cosines_chart, found.by_distance, entry.spec.title, key="position_by_distance")
+        far = len(names) // 2
+        n_rows, width = found.shape
+        st.markdown(
+            f"Neighbours have a mean cosine of **{_written(found.at(1), 2)}** (1: the same "
+            f"direction), positions {far} apart **{_written(found.at(far), 2)}**: the order was "
+            f"learned. But pairs at one distance differ by up to {found.spread:.2f} (the band). "
+            f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
+        )
+        with st.expander("The code"):
+            source.step(DISTANCES, "cosines", "directions =", "return")
+
+
+def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | None:
+    """A query and a key of a model with rotary positions; None, after a message, without any."""
+    entry = _fitting(chosen, ROTARY_KINDS, "decoder")
+    if entry is None:
+        st.warning(models.NO_WEIGHTS, icon=":material/download:")
+        return None
+    spec = entry.spec
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.markdown(f"A query and a key of **{spec.title}** on this text:")
+        with settings():
+            layer = controls.number("Layer", "position_layer", spec.n_layers, 16, part=visit.LAYER)
+            head = controls.number("Head", "position_head", spec.n_heads, 0, part=visit.HEAD)
+            of_pair = st.container()
+    choice = controls.HeadChoice(entry, layer, head)
+    try:
+        with st.spinner("Running the model …", show_time=True):
+            run = runs.run(spec.name, text, MAX_LESSON_TOKENS, "this page")
+        with of_pair:
+            query, key = choose_pair(run, choice, "position", ("Query token", "Key token"))
+        return turned.vectors(run, layer, head, query, key)
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        return None
+
+
+def show_rotary(found: turned.Vectors) -> None:
+    """The query and the key turned to any place, and their score at any distance."""
+    st.markdown(
+        "Rotary positions (RoFormer, 2021) **turn** each pair of numbers of a query and a key (a "
+        "circle each) by an angle that grows with the position. Query and key turn alike, so only "
+        "their distance counts."
+    )
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        place = linked(
+            st.select_slider, "Place of the key", turned.PLACES, 20, key="position_place"
+        )
+        distance = linked(st.slider, "Distance", 0, turned.MAX_DISTANCE, 1, key="position_distance")
+        here = turned.at(found, place, distance)
+        show(charts.arrows_chart, here.arrows, key="position_arrows")
+    with right:
+        table = turned.by_distance(found, place)
+        show(charts.score_chart, table, distance, key="position_scores")
+        at_start = table[table["key at"] == "position 0"]["score"]
+        st.markdown(
+            f"The score is **{_written(here.score, 3)}** with the key at {place:,} and the query "
+            f"at {place + distance:,}. Move the place: the arrows turn, the score changes by at "
+            f"most {here.change:.1e} up to position {here.farthest:,} (rounding). "
+            f"Move the distance: it goes from {_written(at_start.min(), 1)} to "
+            f"{_written(at_start.max(), 1)}."
+        )
+    with st.expander("Every pair of numbers, and the code"):
+        forms = {name: "{:.6g}" for name in here.pairs.columns if name != "pair"}
+        plain_table(here.pairs, "Every pair of numbers", forms, most=320)
+        tables.download("Download (CSV)", here.pairs, "rotary_pairs.csv", key="position_pairs_csv")
+        source.step(ROTATION, "rotary_angles", "angles = positions", "angles = torch.cat")
+        source.step(ROTATION, "rotate", "return x * cos")
+
+
+def show_longer(found: turned.Vectors) -> None:
+    """What slow pairs do in a text longer than any of the training, plain and scaled."""
+    length, scalings = found.trained_length, longer.classes()
+    with st.container(horizontal=True, gap="medium"):
+        factor = linked(
+            st.select_slider,
+            "Trained lengths in the text",
+            longer.FACTORS,
+            4,
+            key="position_factor",
+            width=200,
+        )
+        chosen = linked(
+            st.selectbox, "Scaling", list(scalings), index=2, key="position_scaling", width=200
+        )
+    slow = longer.slow_pairs(found, factor, chosen)
+    st.markdown(
+        f"The model was trained on texts of up to {length:,} tokens. By then {slow.n_slow} of its "
+        f"{found.head_size // 2} pairs have not gone round once (right of the dashed line). "
+        "Longer texts turn them to angles that training never showed; a **scaling** slows them "
+        "down."
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        show(charts.reach_chart, longer.reach(found, factor), key="position_reach")
+    with right:
+        show(charts.slow_chart, slow.curves, length, slow.low, slow.high, key="position_slow")
+    st.markdown(
+        f"In the trained length the slow pairs add {_written(slow.low, 1)} to "
+        f"{_written(slow.high, 1)} to this score (the band). In a text {factor} times as long "
+        "they leave that range by up to "
+        f"**{slow.plain_outside:.1f}** without a scaling, by **{slow.scaled_outside:.1f}** "
+        f"with {chosen}."
+    )
+    with st.expander("Every scaling in numbers: transformers, a KV cache, the code"):
+        table = longer.every_scaling(found.head_size, found.theta, length, factor)
+        forms = dict.fromkeys(("fastest pair ÷", "slowest pair ÷", "cosines ×"), "{:.3f}")
+        forms |= dict.fromkeys(("from transformers", "with a cache"), "{:.1e}")
+        plain_table(table, "Every scaling in numbers", forms)
+        st.markdown(
+            ":small[**From transformers**: the largest relative difference of a frequency from "
+            "its function. **With a cache**: the largest change of a small random core's logits "
+            f"when {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens (trained length "
+            f"{longer.SMALL_TRAINED}) are read one by one. Dynamic NTK slows down as a text grows; "
+            "cached keys stay as they were turned.]"
+        )
+        tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
+        source.show(SCALING, f"{scalings[chosen]}.frequencies")
+
+
+def _fitting(chosen: CatalogEntry | None, kinds: tuple[str, ...], role: str) -> CatalogEntry | None:
+    """The chosen model if it has such positions; else the preferred one that has, if any."""
+    entries = [entry for entry in models.ready() if entry.spec.architecture in kinds]
+    named = {entry.spec.name: entry for entry in entries}
+    for name in (chosen.spec.name if chosen else "", models.preferred(role) or "", *named):
+        if name in named:
+            return named[name]
+    return None
+
+
+def _written(value: float, decimals: int) -> str:
+    """A number with a real minus sign."""
+    return f"{value:.{decimals}f}".replace("-", "−")

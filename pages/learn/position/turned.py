@@ -1,0 +1,150 @@
+"""A query and a key of a real head, turned to any place and any distance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from serving import models
+from serving.runs import Run
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.positions.scaling import RopeScaling
+
+PLACES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4000)
+MAX_DISTANCE = 64
+QUERY, KEY, CIRCLE = "query", "key", "circle"
+CIRCLE_POINTS = 48
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A query and a key (D,) before any position, and what their model does with them."""
+
+    query: Tensor
+    key: Tensor
+    theta: float
+    trained_length: int
+    scaling: RopeScaling | None
+
+    @property
+    def head_size(self) -> int:
+        """D."""
+        return len(self.query)
+
+    @property
+    def scale(self) -> float:
+        """What the model multiplies q . k with."""
+        return 1.0 / math.sqrt(self.head_size)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The vectors at one place and distance.
+
+    score: q . k / sqrt(D). change: its largest change at this distance over those of the `PLACES`
+    that are within the trained length, the last of which is `farthest`. pairs: one row a pair of
+    numbers. arrows: the rows of the drawing of some pairs.
+    """
+
+    score: float
+    change: float
+    farthest: int
+    pairs: pd.DataFrame
+    arrows: pd.DataFrame
+
+
+def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
+    """The query and the key of two tokens of a run, from the layer's own projections."""
+    from attention_core.experiments.learn.position.turned import before_turning
+
+    config = models.loaded((run.key[0], run.key[1])).core.config
+    queries, keys = before_turning(run.layer(layer), config, head)
+    q, k = (rows[place].float().cpu() for rows, place in ((queries, query), (keys, key)))
+    scaling, context = config.rope_scaling, config.context_length
+    trained: int = getattr(scaling, "trained_length", context)
+    return Vectors(q, k, config.rope_theta, trained, scaling)
+
+
+def at(found: Vectors, place: int, distance: int) -> Turned:
+    """The key at a place, the query so many tokens behind it."""
+    import torch
+
+    from attention_core.experiments.learn.position.turned import pair_scores, scores, turned
+
+    fitting = [place for place in PLACES if place + distance < found.trained_length] or [0]
+    places, both = torch.tensor(fitting), (found.query, found.key)
+    distances = torch.full_like(places, distance)
+    everywhere = scores(*both, places, distances, found.theta, found.scaling)
+    here = torch.tensor([place]), torch.tensor([distance])
+    q, k = turned(*both, *here, found.theta, found.scaling)
+    parts = pair_scores(q, k)[0] * found.scale
+    return Turned(
+        score=float(parts.sum()),
+        change=float(everywhere.max() - everywhere.min()) * found.scale,
+        farthest=fitting[-1],
+        pairs=_pairs(found, q[0], k[0], parts, place, distance),
+        arrows=_arrows(q[0].numpy(), k[0].numpy()),
+    )
+
+
+def by_distance(found: Vectors, place: int) -> pd.DataFrame:
+    """The scores at every distance, the key at the start and at a place: `key at`, `score`."""
+    import torch
+
+    from attention_core.experiments.learn.position.turned import scores
+
+    distances = torch.arange(MAX_DISTANCE + 1)
+    rows = []
+    for start in dict.fromkeys((0, place)):
+        at_start = torch.full_like(distances, start)
+        values = scores(found.query, found.key, at_start, distances, found.theta, found.scaling)
+        rows += [
+            {"key at": f"position {start}", "distance": distance, "score": score * found.scale}
+            for distance, score in enumerate(values.tolist())
+        ]
+    return pd.DataFrame(rows)
+
+
+def _pairs(
+    found: Vectors, q: Tensor, k: Tensor, parts: Tensor, place: int, distance: int
+) -> pd.DataFrame:
+    from attention_core.experiments.learn.position.longer import frequencies as speeds
+
+    n_tokens = place + distance + 1
+    frequencies = speeds(found.head_size, found.theta, n_tokens, found.scaling).numpy()
+    return pd.DataFrame(
+        {
+            "pair": range(len(frequencies)),
+            "radians a token": frequencies,
+            "tokens once round": 2 * math.pi / frequencies,
+            "key turned by": place * frequencies,
+            "query turned by": (place + distance) * frequencies,
+            "between them": distance * frequencies,
+            "adds to the score": parts.numpy(),
+        }
+    )
+
+
+def _arrows(q: np.ndarray, k: np.ndarray) -> pd.DataFrame:
+    """Four pairs from the fastest on, each in a circle whose radius is its longer arrow."""
+    n_pairs = len(q) // 2
+    rows: list[dict[str, object]] = []
+    for pair in dict.fromkeys((0, n_pairs // 8, n_pairs // 4, n_pairs // 2)):
+        name, tips = f"pair {pair}", {QUERY: q[pair::n_pairs], KEY: k[pair::n_pairs]}
+        radius = max(float(np.hypot(*tip)) for tip in tips.values()) or 1.0
+        for point in range(CIRCLE_POINTS + 1):
+            angle = 2 * math.pi * point / CIRCLE_POINTS
+            x, y = math.cos(angle), math.sin(angle)
+            rows.append({"pair": name, "what": CIRCLE, "x": x, "y": y, "order": point})
+        for what, (x, y) in tips.items():
+            length, angle = float(np.hypot(x, y)), math.degrees(math.atan2(y, x))
+            tip = {"x": float(x) / radius, "y": float(y) / radius}
+            rows.append({"pair": name, "what": what, **tip, "length": length, "angle": angle})
+    return pd.DataFrame(rows)

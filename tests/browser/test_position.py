@@ -1,0 +1,51 @@
+"""Position in a real browser: two orders, the rotary sliders by keyboard, the address."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import (
+    expect_parameter,
+    heatmap,
+    last_number,
+    open_page,
+    press,
+    read_cell,
+    set_slider,
+    written,
+)
+from tests.helpers.panels import read
+
+SCORE = re.compile(r"The score is −?[\d.]+ with")
+
+
+def score(page: Page, place: int) -> float:
+    """The score that the page writes once the key stands at a place."""
+    paragraph = page.get_by_text(SCORE)
+    expect(paragraph).to_contain_text(f"with the key at {place:,} ")
+    return written(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
+
+
+def test_the_main_path(page: Page, site: Site):
+    open_page(page, site, "/position", "Position")
+    # “dog” is the second token, then the fourth; without positions it is the same vector
+    here, there = (
+        written(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
+        for name, column in (("in your order", 1), ("in the new order", 3))
+    )
+    assert here == pytest.approx(there, abs=1e-6)
+    table = heatmap(page, "the vectors of the positions")
+    assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
+
+    press(page.get_by_role("radio", name="Rotary", exact=True), "Space")
+    before = score(page, 20)
+    set_slider(page, "Place of the key", 0, 3)  # 20 -> 200
+    expect_parameter(page, "position_place", "200")
+    assert score(page, 200) == pytest.approx(before, abs=2e-3)
+    set_slider(page, "Distance", 0, 3)  # 1 -> 4
+    expect_parameter(page, "position_distance", "4")
+    expect(page.get_by_text(SCORE)).to_contain_text("at 204.")
+    assert abs(score(page, 200) - before) > 1
+    expect(page.get_by_role("link", name="Next: Against PyTorch")).to_be_visible()

@@ -1,0 +1,164 @@
+"""Scalings of rotary positions against loops over single numbers, and what they refuse."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import LatentConfig, Transformer
+from attention_core.positions.rotary import rotary_angles
+from attention_core.positions.scaling import (
+    DynamicScaling,
+    LinearScaling,
+    Llama3Scaling,
+    RopeScaling,
+    YarnScaling,
+    plain_frequencies,
+)
+from tests.helpers.tiny_models import TINY, build
+
+HEAD_SIZE, THETA, TRAINED = 12, 900.0, 50
+
+
+def plain(pair: int) -> float:
+    return THETA ** (-2 * pair / HEAD_SIZE)
+
+
+def dynamic(pair: int, factor: float, n_tokens: int) -> float:
+    """Another base, as the posts in which it appeared write it."""
+    grown = factor * max(n_tokens, TRAINED) / TRAINED - (factor - 1)
+    base = THETA * grown ** (HEAD_SIZE / (HEAD_SIZE - 2))
+    return base ** (-2 * pair / HEAD_SIZE)
+
+
+def yarn(pair: int, factor: float, fast: float, slow: float) -> float:
+    """Plain and slowed frequencies, mixed by a ramp over the pairs, as the code of the paper."""
+    first, last = (
+        HEAD_SIZE * math.log(TRAINED / (turns * 2 * math.pi)) / (2 * math.log(THETA))
+        for turns in (fast, slow)
+    )
+    first, last = max(math.floor(first), 0), min(math.ceil(last), HEAD_SIZE - 1)
+    slowed = min(max((pair - first) / (last - first), 0), 1)
+    return plain(pair) * (1 - slowed) + plain(pair) / factor * slowed
+
+
+def llama3(pair: int, factor: float, low: float, high: float) -> float:
+    """As Meta's code has it, with wavelengths."""
+    wavelength = 2 * math.pi / plain(pair)
+    if wavelength < TRAINED / high:
+        return plain(pair)
+    if wavelength > TRAINED / low:
+        return plain(pair) / factor
+    smooth = (TRAINED / wavelength - low) / (high - low)
+    return (1 - smooth) * plain(pair) / factor + smooth * plain(pair)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 49, 50, 51, 200])
+def test_frequencies_one_by_one(n_tokens: int):
+    cases = [
+        (LinearScaling(4.0), lambda pair: plain(pair) / 4),
+        (DynamicScaling(4.0, TRAINED), lambda pair: dynamic(pair, 4.0, n_tokens)),
+        (YarnScaling(4.0, TRAINED, 3.0, 0.2), lambda pair: yarn(pair, 4.0, 3.0, 0.2)),
+        (Llama3Scaling(4.0, TRAINED, 0.2, 3.0), lambda pair: llama3(pair, 4.0, 0.2, 3.0)),
+    ]
+    for scaling, expected in cases:
+        ours = scaling.frequencies(
+            plain_frequencies(HEAD_SIZE, THETA), THETA, torch.tensor([n_tokens])
+        )
+        singly = torch.tensor([expected(pair) for pair in range(HEAD_SIZE // 2)])
+        assert_close(ours.flatten(), singly, atol=1e-7, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "llama-tied"])
+def test_a_scaled_model_is_the_plain_one_at_other_angles(name: str):
+    """Linear scaling by 2 at twice the positions: the very angles that the plain model has."""
+    model = build(name)
+    scaled = Transformer(replace(model.config, rope_scaling=LinearScaling(2.0)))
+    scaled.load_state_dict(model.state_dict())
+    scaled.requires_grad_(False)
+    tokens = torch.randint(89, (2, 15), generator=torch.Generator().manual_seed(2))
+    places = torch.arange(15).expand(2, -1)
+    apart = scaled(tokens, positions=2 * places).logits
+    assert_close(apart, model(tokens).logits, atol=1e-5, rtol=0.0)
+    assert float((scaled(tokens).logits - model(tokens).logits).abs().max()) > 0.1
+
+
+def test_cosines_and_sines_of_yarn_are_longer():
+    places, scaling = torch.arange(7), YarnScaling(8.0, TRAINED)
+    cos, sin = rotary_angles(places, HEAD_SIZE, THETA, torch.float32, scaling)
+    lengths = (cos**2 + sin**2).sqrt()
+    assert_close(lengths, torch.full_like(lengths, 0.1 * math.log(8) + 1))
+    plain_cos, plain_sin = rotary_angles(places, HEAD_SIZE, THETA, torch.float32)
+    assert_close(plain_cos**2 + plain_sin**2, torch.ones(7, HEAD_SIZE))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LinearScaling(0.5), r"factor must be 1 to 1e\+06, got 0.5"),
+        (lambda: LinearScaling(2e6), "got 2000000.0"),
+        (lambda: LinearScaling(math.nan), "factor must be a finite number, above 0, got nan"),
+        (lambda: DynamicScaling(2.0, 0), "trained_length must be at least 1, got 0"),
+        (lambda: DynamicScaling(2.0, 8.5), "trained_length must be a whole number, got 8.5"),
+        (lambda: YarnScaling(2.0, 9, 1.0, 2.0), r"beta_fast \(1.0\).*beta_slow \(2.0\)"),
+        (lambda: YarnScaling(2.0, 9, attention_factor=0.0), "attention_factor must be .*, got 0.0"),
+        (lambda: YarnScaling(2.0, 9, truncate=1), "truncate must be one of True, False, got 1"),
+        (lambda: Llama3Scaling(2.0, 9, 4.0, 4.0), r"high_freq_factor \(4.0\) must be above"),
+    ],
+)
+def test_scalings_that_cannot_be(make, message: str):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("llama", {"rope_scaling": 2.0}, "rope_scaling must be a RopeScaling, got 2.0"),
+        ("gpt2", {"rope_scaling": LinearScaling(2.0)}, "needs rotary positions .*'learned'"),
+        (
+            "llama",
+            {"rope_scaling": DynamicScaling(2.0, 9), "head_size": 2},
+            "head size of at least 4, got 2",
+        ),
+        (
+            "llama",
+            {"rope_scaling": YarnScaling(2.0, 9), "rope_theta": 1.0},
+            "rope_theta above 1, got 1.0",
+        ),
+        (
+            "llama",
+            {
+                "rope_scaling": LinearScaling(2.0),
+                "latent": LatentConfig(3, 5, 2, 4),
+                "n_kv_heads": None,
+                "head_size": None,
+            },
+            "without latent attention",
+        ),
+    ],
+)
+def test_models_that_cannot_be_scaled(name: str, changes: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        replace(TINY[name], **changes)
+
+
+@pytest.mark.parametrize("trained", [1, 2, 10**8])
+@pytest.mark.parametrize("theta", [1.0 + 1e-15, 1e4, 1e300])
+@pytest.mark.parametrize("factor", [1.0, 1e6])
+def test_extremes_stay_finite(trained: int, theta: float, factor: float):
+    n_tokens = torch.tensor([10**8])
+    scalings: list[RopeScaling] = [
+        LinearScaling(factor),
+        DynamicScaling(factor, trained),
+        YarnScaling(factor, trained, 1e6, 1e-6),
+        YarnScaling(factor, trained, 1e6, 1e6, truncate=False),
+        Llama3Scaling(factor, trained, 1e-6, 1e6),
+    ]
+    for scaling in scalings:
+        ours = scaling.frequencies(plain_frequencies(6, theta), theta, n_tokens)
+        assert bool(ours.isfinite().all()), scaling
+        assert float(ours.min()) >= 0
+        assert float(ours.max()) <= 1 + 1e-6

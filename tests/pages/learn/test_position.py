@@ -1,0 +1,401 @@
+"""Position: what the page shows against tensors made without its code."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.nn.functional import cosine_similarity, layer_norm, scaled_dot_product_attention
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from pages.learn.position import longer, orders, sections, turned
+from tests.helpers.apptest import (
+    MAX_WORDS,
+    messages,
+    open_page,
+    open_whole_page,
+    plain_tables,
+    words,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import DrawnChart, drawn_charts
+from tests.helpers.drawn_tensors import drawings, panels, pictures
+
+VIEW = "pages/learn/position/page.py"
+TEXT = "Nine bells rang over the harbour"
+
+
+def said(site: AppTest, begin: str) -> str:
+    """The paragraph of the page that begins so, with plain signs and without bold marks."""
+    (text,) = [m.value for m in site.markdown if m.value.startswith(begin)]
+    return re.sub(r"\*\*", "", text).replace("−", "-")
+
+
+def numbers(text: str) -> list[float]:
+    return [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]
+
+
+def chart(site: AppTest, *columns: str) -> DrawnChart:
+    """The chart whose rows have these columns."""
+    (found,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    return found
+
+
+def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
+    """The output of the first layer's attention by torch's own functions, (T, C)."""
+    core = bundled(ENCODER).core
+    attention, tokens = core.blocks[0].attention, torch.tensor(ids)
+    with torch.inference_mode():
+        x = core.embedding[tokens] + core.segments[0]
+        x = x if places is None else x + core.positions[torch.tensor(places)]
+        norm = core.embedding_norm
+        x = layer_norm(x, x.shape[-1:], norm.weight, norm.bias, 1e-12)
+        projected = x @ attention.qkv.weight + attention.qkv.bias
+        q, k, v = projected.view(len(ids), 3, 12, 32).permute(1, 2, 0, 3)
+        merged = scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1)
+        return merged @ attention.out.weight + attention.out.bias
+
+
+@pytest.mark.parametrize("given", [orders.WITHOUT, orders.WITH])
+def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
+    open_page(site, VIEW, position_text="dog bites man", position_given=given)
+    ids = list(bundled(ENCODER).tokenizer.encode("dog bites man").ids)
+    places = [0, 1, 2, 3, 4] if given == orders.WITH else None
+    shown, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
+    first, second = minilm_outputs(ids, places), minilm_outputs(other, places)
+    close = {"atol": 1e-5, "rtol": 0}
+    np.testing.assert_allclose(shown["in your order"], first.T[:8], **close)
+    np.testing.assert_allclose(shown["in the new order"], second.T[:8], **close)
+    (pair,) = pictures(site)
+    assert [p.panel["columns"] for p in pair] == [
+        ["[CLS]", "dog", "bites", "man", "[SEP]"],
+        ["[CLS]", "man", "bites", "dog", "[SEP]"],
+    ]
+    assert (pair[0].cells[:, 1] == pair[1].cells[:, 3]).all()  # “dog” lights up in both
+    change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
+    _, without, with_positions, largest = numbers(said(site, "What attention in layer 0"))
+    assert without < 1e-5
+    if given == orders.WITH:
+        assert with_positions == pytest.approx(change, rel=0.05)
+        assert largest == pytest.approx(float(first.abs().max()), rel=0.05)
+    else:
+        assert change < 1e-5
+
+
+@pytest.mark.parametrize("how", orders.ORDERS)
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+def test_every_order_holds_every_token(site: AppTest, how: str, model: str):
+    open_page(site, VIEW, position_text=TEXT, position_order=how, position_model=model)
+    assert not site.exception
+    ((first, second),) = pictures(site)
+    before, after = first.panel["columns"], second.panel["columns"]
+    assert sorted(before) == sorted(after)
+    assert before != after
+    columns = [after.index(label) for label in before]
+    np.testing.assert_allclose(second.values[:, columns], first.values, atol=2e-5)
+
+
+def test_a_long_text_has_a_window(site: AppTest):
+    text = " ".join(f"word{n}" for n in range(9))
+    open_page(site, VIEW, position_text=text, position_first="3")
+    tokens = bundled(ENCODER).tokenizer.encode(text)
+    ((first, _),) = pictures(site)
+    assert first.panel["columns"] == list(tokens.labels[3:15])
+
+
+@pytest.mark.parametrize(("width", "position", "distance"), [(8, 0, 0), (32, 10, 5), (128, 31, 20)])
+def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
+    open_page(
+        site,
+        VIEW,
+        position_width=str(width),
+        position_row=str(position),
+        position_apart=str(distance),
+    )
+    places, column = np.arange(32)[:, None], np.arange(width)
+    angles = places / 10_000 ** (column // 2 * 2 / width)
+    table = np.where(column % 2 == 0, np.sin(angles), np.cos(angles))
+    header, values = heatmaps(site)[0]
+    np.testing.assert_allclose(values, table, atol=1e-5)
+    assert header["title"] == "the vectors of the positions"
+    rows = chart(site, "from", "product").rows
+    assert set(rows["from"]) == {f"position {n}" for n in (0, position, 31)}
+    for row in rows.sample(20, random_state=0).itertuples():
+        start = int(row[1].split()[1])
+        assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
+    apart, product, spread, low, high = numbers(said(site, "Positions that are"))
+    products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
+    assert apart == distance
+    assert product == pytest.approx(products[0], abs=1e-4)
+    assert max(products) - min(products) < 1e-9
+    assert spread < 1e-4
+    means = [float(table[0] @ table[k]) for k in range(32)]
+    assert (low, high) == pytest.approx((min(means), max(means)), abs=0.0051)
+
+
+def heatmaps(site: AppTest) -> list[tuple[dict, np.ndarray]]:
+    """The heatmaps of the page, which has drawn tensors too."""
+    return [
+        (header, np.frombuffer(body, "<f4").reshape(header["rows"], header["columns"]))
+        for header, body in drawings(site)
+        if "panels" not in header
+    ]
+
+
+@pytest.mark.parametrize("count", [16, 64])
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+def test_a_learned_table(site: AppTest, model: str, count: int):
+    """SmolLM2 has none: the page says whose table it shows."""
+    open_page(
+        site, VIEW, position_part=sections.LEARNED, position_count=str(count), position_model=model
+    )
+    table = bundled(ENCODER).core.positions
+    rows = table[:count]
+    expected = cosine_similarity(rows[:, None], rows[None], dim=-1)
+    ((header, values),) = heatmaps(site)
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+    assert header["rows"] == header["columns"] == count
+    shown = chart(site, "table", "mean").rows
+    own = shown[shown["table"] != "sinusoids"]
+    assert any("MiniLM" in name for name in own["table"])
+    for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
+        diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]
+        np.testing.assert_allclose(own[name], diagonals, atol=1e-5)
+    text = said(site, "Neighbours have a mean cosine")
+    near, _, far, at_far, spread, n_rows, width, beyond = numbers(text)
+    assert near == pytest.approx(float(expected.diagonal(1).mean()), abs=0.0051)
+    assert far == count // 2
+    assert at_far == pytest.approx(float(expected.diagonal(count // 2).mean()), abs=0.0051)
+    spreads = [float(expected.diagonal(d).max() - expected.diagonal(d).min()) for d in range(count)]
+    assert spread == pytest.approx(max(spreads), abs=0.0051)
+    assert (n_rows, width, beyond) == (*table.shape, table.shape[0])
+
+
+def smollm2_scores(layer: int, head: int) -> torch.Tensor:
+    """The scaled scores of a head on the text, as the model computes them: (T, T)."""
+    model = bundled(DECODER)
+    with torch.inference_mode():
+        ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
+        record = model.core(ids, record=True).records[layer]
+    return record.q[0, head] @ record.k[0, head // 3].T / 8
+
+
+@pytest.mark.parametrize(("layer", "head", "query", "key"), [(16, 0, 4, 3), (3, 2, 5, 1)])
+def test_a_score_depends_on_the_distance_only(
+    site: AppTest, layer: int, head: int, query: int, key: int
+):
+    open_page(
+        site,
+        VIEW,
+        position_part=sections.ROTARY,
+        position_text=TEXT,
+        position_layer=str(layer),
+        position_head=str(head),
+        position_query=str(query),
+        position_key=str(key),
+        position_place=str(key if key in turned.PLACES else 0),
+        position_distance=str(query - key),
+    )
+    assert not site.exception
+    expected = float(smollm2_scores(layer, head)[query, key])
+    seen = []
+    for place in (0, 20, 4000):
+        site.select_slider("position_place").set_value(place).run()
+        text = said(site, "The score is")
+        score, at, behind, change, farthest, low, high = numbers(text)
+        assert (at, behind, farthest) == (place, place + query - key, 4000)
+        assert score == pytest.approx(expected, abs=6e-4 + 1e-3 * (place > 1000))
+        assert change < 2e-3
+        pairs = plain_tables(site)[0]
+        assert pairs["adds to the score"].sum() == pytest.approx(score, abs=2e-3)
+        between = pairs["query turned by"] - pairs["key turned by"]
+        np.testing.assert_allclose(between, pairs["between them"], rtol=1e-3, atol=0.02)
+        seen.append(pairs["key turned by"].iloc[0])
+    assert seen == [0, 20, 4000]
+    scores = chart(site, "key at", "score").rows
+    assert set(scores["key at"]) == {"position 0", "position 4000"}
+    by_start = scores.pivot(index="distance", columns="key at", values="score")
+    np.testing.assert_allclose(by_start["position 0"], by_start["position 4000"], atol=2e-3)
+    assert (low, high) == pytest.approx(
+        (by_start["position 0"].min(), by_start["position 0"].max()), abs=0.051
+    )
+    assert by_start["position 0"][query - key] == pytest.approx(expected, abs=1e-4)
+    site.slider("position_distance").set_value(query - key + 3).run()
+    other = numbers(said(site, "The score is"))[0]
+    assert other == pytest.approx(by_start["position 0"][query - key + 3], abs=6e-3)
+    assert high - low > 1
+
+
+def test_arrows_are_turned_pairs(site: AppTest):
+    open_page(site, VIEW, position_part=sections.ROTARY, position_place="0")
+    before = chart(site, "what", "x").rows.query("what == 'key'").set_index("pair")
+    site.select_slider("position_place").set_value(5).run()
+    after = chart(site, "what", "x").rows.query("what == 'key'").set_index("pair")
+    assert list(before.index) == ["pair 0", "pair 4", "pair 8", "pair 16"]
+    for name in before.index:
+        angle = math.degrees(5 * 100_000 ** (-int(name.split()[1]) / 32))
+        turned_by = (after["angle"][name] - before["angle"][name] - angle) % 360
+        assert min(turned_by, 360 - turned_by) < 0.01
+        assert after["length"][name] == pytest.approx(before["length"][name], rel=1e-5)
+
+
+@pytest.mark.parametrize("scaling", ["linear", "dynamic NTK", "YaRN", "Llama 3"])
+def test_beyond_the_trained_length(site: AppTest, scaling: str):
+    factor, length = 8, 8192
+    open_page(
+        site,
+        VIEW,
+        position_part=sections.LONGER,
+        position_text=TEXT,
+        position_factor=str(factor),
+        position_scaling=scaling,
+    )
+    assert not site.exception
+    assert numbers(said(site, "The model was trained"))[:3] == [length, 12, 32]
+    reach = chart(site, "times", "turns").rows.pivot(
+        index="pair", columns="scaling", values="times"
+    )
+    table = plain_tables(site)[0].set_index("scaling")
+    plain = 1 / 100_000 ** (torch.arange(32) / 32)
+    of_transformers = {
+        "linear": {"rope_type": "linear", "factor": 8.0},
+        "dynamic NTK": {"rope_type": "dynamic", "factor": 8.0},
+        "YaRN": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": length},
+        "Llama 3": {
+            "rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": length,
+            "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        },
+    }  # fmt: skip
+    for name, parameters in of_transformers.items():
+        kind = parameters["rope_type"]
+        longest = length if kind in ("linear", "dynamic") else factor * length
+        config = LlamaConfig(
+            head_dim=64,
+            max_position_embeddings=longest,
+            rope_parameters=parameters | {"rope_theta": 100_000.0},
+        )
+        theirs, cosines = ROPE_INIT_FUNCTIONS[kind](config, seq_len=factor * length)
+        np.testing.assert_allclose(reach[name], factor * theirs / plain, rtol=1e-4)
+        assert table["from transformers"][name] < 1e-5
+        assert table["cosines ×"][name] == pytest.approx(cosines, abs=6e-4)
+        assert table["slowest pair ÷"][name] == pytest.approx(
+            float(plain[-1] / theirs[-1]), rel=1e-3
+        )
+        assert (table["with a cache"][name] > 0.1) == (name == "dynamic NTK")
+    np.testing.assert_allclose(reach["none"], factor, rtol=1e-5)
+    curves = chart(site, "scaling", "score").rows
+    low, high, times, without, with_scaling = numbers(said(site, "In the trained length"))[:5]
+    trained = curves[(curves["scaling"] == "none") & (curves["distance"] < length)]["score"]
+    assert (low, high, times) == pytest.approx((trained.min(), trained.max(), factor), abs=0.051)
+    for name, outside in (("none", without), (scaling, with_scaling)):
+        scores = curves[curves["scaling"] == name]["score"]
+        beyond = max(scores.max() - trained.max(), trained.min() - scores.min(), 0)
+        assert outside == pytest.approx(beyond, abs=0.051)
+
+
+def test_within_the_trained_length_the_slow_pairs_are_part_of_the_score():
+    """At distance 0 every pair adds what it adds to the unturned product."""
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, 12, generator=generator)
+    found = turned.Vectors(query, key, 900.0, 50, None)
+    slow = longer.slow_pairs(found, 2, "linear")
+    expected = sum(float(query[i] * key[i]) for pair in range(2, 6) for i in (pair, pair + 6))
+    first = slow.curves[slow.curves["distance"] == 0]
+    assert slow.n_slow == 4
+    np.testing.assert_allclose(first["score"], expected / math.sqrt(12), atol=1e-5)
+    assert slow.scaled_outside < slow.plain_outside
+
+
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "word " * 140, "naïve 日本語 \u202e rtl", "<b>**a**</b> ![i](http://e.invalid)"],
+)
+def test_texts_of_all_kinds(site: AppTest, model: str, text: str):
+    open_whole_page(site, VIEW, position_model=model, position_text=text)
+    assert not site.exception
+    assert pictures(site) or messages(site)
+    assert site.text_input("position_text").value == text
+    for element in [*site.markdown, *site.warning]:
+        assert not re.search(r"(?<!\\)<b>|(?<!\\)!\[", element.value)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("position_order", "The new order of the tokens"),
+        ("position_given", "Attention of layer 0"),
+        ("position_width", "Columns C"),
+        ("position_row", "Position"),
+        ("position_apart", "Distance"),
+        ("position_count", "Positions compared"),
+        ("position_place", "Place of the key"),
+        ("position_distance", "Distance"),
+        ("position_factor", "Trained lengths in the text"),
+        ("position_scaling", "Scaling"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_whole_page(site, VIEW, **{parameter: value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert panels(site)
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    open_whole_page(
+        site,
+        VIEW,
+        position_text="man bites dog",
+        position_model=DECODER,
+        position_order=orders.SHUFFLED,
+        position_given=orders.WITH,
+        position_width="128",
+        position_row="31",
+        position_apart="20",
+        position_count="128",
+        position_layer="7",
+        position_head="6",
+        position_query="2",
+        position_key="0",
+        position_place="2000",
+        position_distance="64",
+        position_factor="16",
+        position_scaling="Llama 3",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert site.selectbox("position_model").value == DECODER
+    assert site.select_slider("position_layer").value == 7
+    assert site.select_slider("position_place").value == 2000
+    assert site.slider("position_distance").value == 64
+    assert site.selectbox("position_scaling").value == "Llama 3"
+    assert numbers(said(site, "The score is"))[1:3] == [2000, 2064]
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_the_sinusoids_stay(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert sum("make run" in message for message in messages(site)) == 3
+    assert len(drawn_charts(site)) == 1
+    assert len(heatmaps(site)) == 1
+
+
+@pytest.mark.usefixtures("only_a_small_model")
+def test_with_a_gpt2_alone_there_is_nothing_to_turn(site: AppTest):
+    open_whole_page(site, VIEW, position_text="Nine bells")
+    assert not site.exception
+    assert len(messages(site)) == 1  # in the place of the rotary positions
+    assert [header["title"] for header, _ in heatmaps(site)][1] == "cosines of the learned vectors"
+    assert pictures(site)
+
+
+def test_the_whole_page_is_short(site: AppTest):
+    """With the weights, which the tests of all lessons leave out."""
+    open_whole_page(site, VIEW)
+    assert words(site) < MAX_WORDS

@@ -1,0 +1,272 @@
+"""Scalings of rotary positions: the core against transformers' own functions and models."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import LlamaConfig
+from transformers.cache_utils import DynamicCache
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from attention_core import Transformer
+from attention_core.experiments.learn.position import longer
+from attention_core.experiments.learn.position.longer import scalings
+from attention_core.positions.scaling import RopeScaling, plain_frequencies
+from pretrained import checkpoint, compatibility
+from pretrained.rotary_reference import reference_frequencies, rope_parameters
+from pretrained.weights import core_from_reference, transformer_config
+from tests.helpers.reference_models import LLAMA, TOLERANCE, enlarge, ids, llama
+
+TRAINED = 19  # tokens
+THETA = 5000.0
+LENGTHS = {"original_max_position_embeddings": TRAINED}
+# Of a head of 8 numbers, trained on 19 tokens: pairs 0 and 1 are fast, 2 and 3 slow.
+SCALINGS: dict[str, dict[str, Any]] = {
+    "linear": {"rope_type": "linear", "factor": 3.0},
+    "dynamic": {"rope_type": "dynamic", "factor": 3.0},
+    "yarn": {"rope_type": "yarn", "factor": 3.0, **LENGTHS, "beta_fast": 2.0, "beta_slow": 0.05},
+    "yarn, a ramp within a pair": {
+        "rope_type": "yarn", "factor": 3.0, **LENGTHS, "beta_fast": 2.0, "beta_slow": 0.05,
+        "truncate": False,
+    },
+    "yarn, its factor given": {
+        "rope_type": "yarn", "factor": 3.0, **LENGTHS, "attention_factor": 1.3,
+    },
+    "yarn, as DeepSeek writes it": {
+        "rope_type": "yarn", "factor": 3.0, **LENGTHS, "mscale": 1.5, "mscale_all_dim": 0.4,
+    },
+    "llama3": {
+        "rope_type": "llama3", "factor": 3.0, **LENGTHS, "low_freq_factor": 0.05,
+        "high_freq_factor": 1.5,
+    },
+}  # fmt: skip
+
+
+def reference(name: str) -> Any:
+    """A tiny Llama whose texts may have 57 tokens, three times as many as it was trained on."""
+    scaling = SCALINGS[name] | {"rope_theta": THETA}
+    longest = TRAINED if name in ("linear", "dynamic") else 3 * TRAINED
+    return enlarge(llama(rope_parameters=scaling, max_position_embeddings=longest))
+
+
+def frequencies(core: Transformer, n_tokens: int) -> torch.Tensor:
+    """Of the core, for a text of so many tokens."""
+    scaling, head_size = core.config.rope_scaling, core.config.d_head
+    assert scaling is not None
+    plain = plain_frequencies(head_size, core.config.rope_theta)
+    return scaling.frequencies(plain, core.config.rope_theta, torch.tensor([n_tokens])).flatten()
+
+
+@pytest.mark.parametrize("n_tokens", [1, TRAINED, TRAINED + 1, 3 * TRAINED])
+@pytest.mark.parametrize("name", SCALINGS)
+def test_frequencies_are_those_of_transformers(name: str, n_tokens: int):
+    theirs = reference(name)
+    core = core_from_reference(theirs)
+    assert core.config.context_length == 3 * TRAINED
+    kind = theirs.config.rope_parameters["rope_type"]
+    expected, factor = ROPE_INIT_FUNCTIONS[kind](theirs.config, seq_len=n_tokens)
+    assert_close(frequencies(core, n_tokens), expected, atol=1e-7, rtol=1e-6)
+    assert core.config.rope_scaling is not None
+    assert core.config.rope_scaling.cosine_factor == pytest.approx(factor)
+    plain = plain_frequencies(8, THETA)
+    changed = not torch.allclose(expected, plain)
+    assert changed == (kind != "dynamic" or n_tokens > TRAINED)
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_logits_are_those_of_transformers_within_the_trained_length_and_beyond(name: str):
+    theirs = reference(name)
+    core = core_from_reference(theirs)
+    for length in (TRAINED - 2, TRAINED + 5, 3 * TRAINED):
+        tokens = ids(theirs, length=length)
+        with torch.inference_mode():
+            expected = theirs(tokens, output_attentions=True)
+        ours = core(tokens, record=True)
+        for record, weights in zip(ours.records, expected.attentions, strict=True):
+            assert_close(record.weights, weights, **TOLERANCE)
+        assert_close(ours.logits, expected.logits, **TOLERANCE)
+    unscaled = core_from_reference(
+        enlarge(llama(rope_parameters={"rope_type": "default", "rope_theta": THETA}))
+    )
+    tokens = tokens[:, :37]  # as many as that model takes
+    assert float((unscaled(tokens).logits - core(tokens).logits).abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("name", SCALINGS)
+def test_steps_with_a_cache_are_those_of_transformers(name: str):
+    """A prompt within the trained length, then single tokens until far beyond it."""
+    theirs = reference(name)
+    core = core_from_reference(theirs)
+    tokens = ids(theirs, length=3 * TRAINED)
+    cache, their_cache = core.new_cache(3, 3 * TRAINED), DynamicCache()
+    begin, logits = 0, []
+    for end in (TRAINED - 4, *range(TRAINED - 3, 3 * TRAINED + 1)):
+        with torch.inference_mode():
+            expected = theirs(tokens[:, begin:end], past_key_values=their_cache).logits
+        logits.append(core(tokens[:, begin:end], cache=cache).logits)
+        assert_close(logits[-1], expected, **TOLERANCE)
+        begin = end
+    whole = core(tokens).logits
+    change = float((torch.cat(logits, dim=1) - whole).abs().max())
+    # dynamic scaling has turned the cached keys with the frequencies of shorter texts
+    assert (change > 0.1) == (name == "dynamic")
+    assert name == "dynamic" or change < 1e-5
+
+
+def test_a_pass_does_not_depend_on_the_one_before():
+    """A transformers model remembers its longest text until it reads one of the trained length."""
+    theirs = reference("dynamic")
+    core, tokens = core_from_reference(theirs), ids(theirs, length=3 * TRAINED)
+
+    def both(length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.inference_mode():
+            return core(tokens[:, :length]).logits, theirs(tokens[:, :length]).logits
+
+    both(3 * TRAINED)
+    ours, remembered = both(TRAINED + 5)
+    both(TRAINED - 1)
+    again, expected = both(TRAINED + 5)
+    assert_close(ours, again, atol=0.0, rtol=0.0)
+    assert_close(ours, expected, **TOLERANCE)
+    assert float((remembered - expected).abs().max()) > 0.01
+
+
+def test_a_row_of_a_batch_is_scaled_by_its_own_length():
+    theirs = reference("dynamic")
+    core, tokens = core_from_reference(theirs), ids(theirs, batch=2, length=30)
+    padding = torch.tensor([[0], [17]])  # the second row has 13 tokens
+    places = (torch.arange(30) - padding).clamp(min=0)
+    real = (torch.arange(30) >= padding).long()
+    together = core(tokens, positions=places, attention_mask=real).logits
+    assert_close(together[:1], core(tokens[:1]).logits, **TOLERANCE)
+    assert_close(together[1:, 17:], core(tokens[1:, 17:]).logits, **TOLERANCE)
+
+
+OLD = {k: v for k, v in LLAMA.items() if k != "rope_parameters"} | {"rope_theta": 5e5}
+PUBLISHED = {
+    # as vicuna-7b-v1.5-16k writes it
+    "linear": (OLD | {"rope_scaling": {"type": "linear", "factor": 4.0}}, 4 * 2048),
+    # as Qwen 2.5 documents it, and as Llama 3.1 8B has it
+    "yarn": (
+        OLD
+        | {
+            "max_position_embeddings": 32768,
+            "rope_scaling": {
+                "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
+            },
+        },
+        131_072,
+    ),
+    "llama3": (
+        OLD
+        | {
+            "max_position_embeddings": 131_072,
+            "rope_scaling": {
+                "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+            },
+        },
+        131_072,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PUBLISHED)
+def test_configurations_as_they_were_published(kind: str):
+    fields, context_length = PUBLISHED[kind]
+    config = transformer_config(fields)
+    theirs = LlamaConfig(**fields)
+    assert config.rope_theta == theirs.rope_parameters["rope_theta"] == 5e5
+    assert config.context_length == context_length
+    assert config.rope_scaling is not None
+    plain = plain_frequencies(config.d_head, 5e5)
+    ours = config.rope_scaling.frequencies(plain, 5e5, torch.tensor([7]))
+    expected, factor = ROPE_INIT_FUNCTIONS[kind](theirs)
+    assert_close(ours, expected, atol=0.0, rtol=1e-6)
+    assert config.rope_scaling.cosine_factor == pytest.approx(factor)
+    answer = compatibility.of_text(json.dumps(fields))
+    assert f"{kind} scaling by {config.rope_scaling.factor:g}" in answer.shape
+
+
+def test_the_older_option_counts_more_and_the_length_beside_the_table():
+    both = LLAMA | {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 7e4},
+        "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1, "rope_theta": 3e4,
+                         "high_freq_factor": 2, "original_max_position_embeddings": 50},
+        "original_max_position_embeddings": 60,
+    }  # fmt: skip
+    config, theirs = transformer_config(both), LlamaConfig(**both)
+    assert config.rope_theta == theirs.rope_parameters["rope_theta"] == 3e4
+    plain = plain_frequencies(config.d_head, 3e4)
+    assert config.rope_scaling is not None
+    ours = config.rope_scaling.frequencies(plain, 3e4, torch.tensor([7]))
+    assert_close(ours, ROPE_INIT_FUNCTIONS["llama3"](theirs)[0], atol=0.0, rtol=1e-6)
+
+
+LLAMA3 = SCALINGS["llama3"]
+HOSTILE = [
+    ({"rope_type": "longrope", "factor": 2.0}, "rope_type='longrope'"),
+    ({"rope_type": ["yarn"], "factor": 2.0}, r"rope_type=\['yarn'\]"),
+    ({"rope_type": "linear"}, "^factor has to be a positive number, not None"),
+    ({"rope_type": "linear", "factor": "2"}, "factor has to be a positive number, not '2'"),
+    ({"rope_type": "linear", "factor": True}, "factor has to be a positive number, not True"),
+    ({"rope_type": "linear", "factor": math.nan}, "factor has to be a positive number, not nan"),
+    ({"rope_type": "linear", "factor": 10**400}, "factor has to be a positive number, not 1000"),
+    ({"rope_type": "linear", "factor": 1e300}, r"factor has to be 1e-06 to 1e\+06, not 1e\+300"),
+    ({"rope_type": "linear", "factor": 1e6}, "context_length is 2,048,000,000; at most 100,000"),
+    ({"rope_type": "dynamic", "factor": 0.5}, "factor has to be at least 1, not 0.5"),
+    ({"rope_type": "dynamic", "factor": 2.0, "partial_rotary_factor": 0.5}, "rotary_factor=0.5"),
+    ({"rope_type": "yarn", "factor": 2.0, "beta_fast": 1, "beta_slow": 3}, r"\(1.0\).*\(3.0\)"),
+    ({"rope_type": "yarn", "factor": 2.0, "beta_fast": 1e-320}, "beta_fast has to be 1e-06"),
+    ({"rope_type": "yarn", "factor": 2.0, "attention_factor": 1e300}, "attention_factor has to"),
+    ({"rope_type": "yarn", "factor": 2.0, "mscale": -1, "mscale_all_dim": 1}, "^mscale has to be"),
+    ({"rope_type": "yarn", "factor": 2.0, "truncate": "no"}, "truncate has to be true or false"),
+    ({"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}, "YaRN needs a rope_theta above 1"),
+    (
+        {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 10**400},
+        "original_max_position_embeddings is 10,000,",
+    ),
+    (LLAMA3 | {"low_freq_factor": None}, "low_freq_factor has to be a positive number, not None"),
+    (LLAMA3 | {"high_freq_factor": 0.05}, r"high_freq_factor \(0.05\) must be above .* \(0.05\)"),
+    (LLAMA3 | {"original_max_position_embeddings": 0}, "original_max_.* at least 1, not 0"),
+    (LLAMA3 | {"original_max_position_embeddings": 8.5}, "original_max_.* not 8.5"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), HOSTILE)
+def test_scalings_that_cannot_be(table: dict[str, Any], message: str):
+    for fields in (OLD | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):
+        with pytest.raises(ValueError, match=message):
+            transformer_config(fields)
+        assert not compatibility.of_config(fields).loads
+
+
+@pytest.mark.parametrize("value", [[], 0, "", [1]])
+def test_what_is_no_table(value: object):
+    for option in ("rope_scaling", "rope_parameters"):
+        with pytest.raises(ValueError, match=f"{option}' is .*, which is no table"):
+            transformer_config(LLAMA | {option: value})
+
+
+def test_a_part_of_a_head_is_not_turned_alone():
+    with pytest.raises(ValueError, match="partial_rotary_factor=0.25"):
+        transformer_config(LLAMA | {"partial_rotary_factor": 0.25})
+
+
+def test_dynamic_scaling_needs_two_pairs():
+    with pytest.raises(ValueError, match="head size of at least 4, got 2"):
+        transformer_config(LLAMA | {"head_dim": 2, "rope_parameters": SCALINGS["dynamic"]})
+
+
+@pytest.mark.parametrize("n_tokens", [5, TRAINED, 3 * TRAINED])
+def test_the_reference_is_asked_in_its_own_words(n_tokens: int):
+    for name, scaling in scalings(3.0, TRAINED).items():
+        expected, factor = reference_frequencies(scaling, 12, THETA, TRAINED, n_tokens)
+        assert_close(longer.frequencies(12, THETA, n_tokens, scaling), expected, msg=name)
+        assert factor == pytest.approx(1.0 if scaling is None else scaling.cosine_factor)
+        assert rope_parameters(scaling)["rope_type"] in checkpoint.ROPE_KINDS
+    with pytest.raises(ValueError, match=r"no scaling like RopeScaling\(factor=2.0\)"):
+        rope_parameters(RopeScaling(2.0))
