@@ -1,8 +1,8 @@
 """Train the translator of dates and write its weights: `python -m training.translator`.
 
 The seeds are fixed and one thread computes, so that a run can be repeated.
-`python -m training.translator --measure` trains nothing and prints the accuracy of the stored weights
-on 2,000 texts whose dates training never saw.
+`python -m training.translator --measure` trains nothing and prints the accuracy of the stored
+weights on 2,000 texts whose dates training never saw.
 """
 
 from __future__ import annotations

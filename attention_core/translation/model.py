@@ -1,8 +1,9 @@
 """An encoder and a decoder with cross-attention, of the core's own parts.
 
-Dimension letters: B batch, T written symbols, S symbols of the text, H heads, D head size, C width.
-Sources: Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473), where a decoder first looked back at
-every state of the encoder; Vaswani et al. 2017 (https://arxiv.org/abs/1706.03762).
+Dimension letters: B batch, T written symbols, S symbols of the text, H heads,
+D head size, C width.
+Sources: Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473), where a decoder first looked
+back at every state of the encoder; Vaswani et al. 2017 (https://arxiv.org/abs/1706.03762).
 """
 
 from __future__ import annotations
