@@ -33,6 +33,7 @@ PAGES = (
     ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("ladder", "/ladder", "figure.panel canvas"),
+    ("why_several_heads", "/why-several-heads", "figure.heatmap canvas"),
     ("shapes", "/shapes", "figure.panel canvas"),
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),

@@ -257,6 +257,7 @@ PATHS = [
     "/journey",
     "/why-attention",
     "/ladder",
+    "/why-several-heads",
     "/shapes",
     "/masking",
     "/scaling",

@@ -18,6 +18,7 @@ SECTIONS = {
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/why_attention", "Why attention", "conversion_path"),
         ("learn/ladder", "Ladder", "stairs"),
+        ("learn/why_several_heads", "Why several heads", "call_split"),
         ("learn/shapes", "Shapes", "deployed_code"),
         ("learn/masking", "Masking and dropout", "visibility_off"),
         ("learn/scaling", "Scaling", "square_foot"),
@@ -44,9 +45,7 @@ SECTIONS = {
 }
 
 # folder in pages/ -> the page's icon, as Streamlit takes it
-ICONS = {
-    folder: f":material/{icon}:" for entries in SECTIONS.values() for folder, _, icon in entries
-}
+ICONS = {folder: f":material/{icon}:" for part in SECTIONS.values() for folder, _, icon in part}
 
 
 def script(folder: str) -> str:
