@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.runs import Run
+from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.heads.statistics import TextAttention
@@ -25,13 +27,14 @@ class Losses:
     """What a model loses on a text when heads of one layer are off.
 
     unit: what all numbers are, NATS or TURNED. without_any: all heads of the layer are off.
-    alone: all but head h. off: head h alone.
+    alone: all but head h. off: head h alone. seconds: that all runs took.
     """
 
     unit: str
     without_any: float
     alone: tuple[float, ...]
     off: tuple[float, ...]
+    seconds: float
 
     @property
     def table(self) -> pd.DataFrame:
@@ -81,36 +84,36 @@ def jobs(run: Run, layer: int) -> pd.DataFrame:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
-def losses(run: Run, layer: int) -> Losses:
+@kept(SMALL_CACHE_BYTES, key=lambda run, layer, report=None: (*run.key, layer))
+def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     """Run the text again with the layer's heads off: all, all but one, and one.
 
     A decoder: divergence of its predictions, mean over all tokens. An encoder: 1 - cosine of the
-    vectors that leave it, mean over all tokens.
+    vectors that leave it, mean over all tokens. report: is told how many runs are over.
     """
     import torch
 
-    from attention_core.experiments.compare.ablate import (
-        hidden_with,
-        logits_from,
-        state_effects,
-    )
-    from attention_core.experiments.learn.why_several_heads.division import (
-        prediction_losses,
-        switched_off,
-    )
+    from attention_core.experiments.compare.ablate import logits_from
+    from attention_core.experiments.learn.why_several_heads import division
 
-    model = models.get(run.model)
+    model, reporter = models.get(run.model), Reporter(report)
+    predicts = model.spec.role == "decoder"
+    lost = division.prediction_loss(logits_from(model.core)) if predicts else division.state_loss
+    begin, values = time.perf_counter(), []
+    with torch.inference_mode():
+        for value in turns.each(
+            division.losses(model.core, run.state(layer), layer, lost, before_layer=reporter.layer)
+        ):
+            values.append(value)
+            reporter.unit()
     n_heads = model.core.config.n_heads
-    with turns.turn(), torch.inference_mode():
-        ids = torch.tensor(run.tokens.ids, device=model.device)
-        hidden = hidden_with(model.core, ids, [[], *switched_off(layer, n_heads)])
-        if model.spec.role == "decoder":
-            unit, lost = NATS, prediction_losses(hidden, logits_from(model.core))
-        else:
-            unit, lost = TURNED, state_effects(hidden[0])(hidden[1:])[:, 0]
-    without_any, *others = lost.tolist()
-    return Losses(unit, without_any, tuple(others[:n_heads]), tuple(others[n_heads:]))
+    return Losses(
+        NATS if predicts else TURNED,
+        values[0],
+        tuple(values[1 : 1 + n_heads]),
+        tuple(values[1 + n_heads :]),
+        time.perf_counter() - begin,
+    )
 
 
 def _attention(run: Run, layer: int) -> TextAttention:

@@ -23,9 +23,9 @@ from ui.widgets.settings import settings
 
 COST, LABOUR = "What a head costs", "Division of labour"
 ALONE, CODE = "Left with one head", "The split in code"
-# The layer and the heads that are open at first. In both models they read the lecture's sentence
-# in two ways: L9H4 of the decoder leads from “brush” to “painted”, L9H1 to “woman”.
-FIRST = {"decoder": (9, 4, 1), "encoder": (3, 8, 11)}
+# The layer and the heads that are open at first: on the lecture's sentence the first of them leads
+# from “brush” to “painted”, the second to “woman”.
+FIRST = {"decoder": (9, 4, 1), "encoder": (3, 7, 11)}
 
 st.title("Why several heads")
 st.markdown(

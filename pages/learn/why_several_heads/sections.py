@@ -13,14 +13,15 @@ from ui.canvas.heatmap import ColourScale, Map, heatmap, picked
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
-from ui.widgets import controls, messages
+from ui.widgets import messages
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
+from ui.widgets.progress import watched
 
 CORE = "attention_core/experiments/learn/why_several_heads"
 ONE_MAP, HEAD_SIZE = f"{CORE}/one_map.py", f"{CORE}/head_size.py"
-DIVISION, ABLATE = f"{CORE}/division.py", "attention_core/experiments/compare/ablate.py"
+DIVISION = f"{CORE}/division.py"
 CODE = "The lines that computed this"
 
 
@@ -119,12 +120,18 @@ def price(run: Run, layer: int) -> None:
 
 
 def chosen_layer(run: Run) -> int:
-    """The layer whose heads are compared; at first the one in which they differ most."""
+    """The layer whose heads are compared; at first the one in which they differ most.
+
+    A list: a slider would switch heads off at every notch.
+    """
     variety = labour.variety(run)
+    layers = [str(layer) for layer in range(len(variety))]
     most = 0 if np.isnan(variety).any() else int(variety.argmax())
-    return controls.number(
-        "Layer whose heads are compared", "why_several_heads_compared", len(variety), most
-    )
+    key = "why_several_heads_compared"
+    if st.session_state.get(key, "0") not in layers:  # of a model with more layers
+        st.session_state[key] = layers[-1]
+    chosen = linked(st.selectbox, "Layer whose heads are compared", layers, most, key=key)
+    return int(chosen)
 
 
 def division(run: Run, layer: int) -> None:
@@ -156,8 +163,19 @@ def division(run: Run, layer: int) -> None:
 
 def left_with_one(run: Run, layer: int) -> None:
     """What the model loses when a layer keeps one head, or all but one."""
-    with st.spinner("Switching heads off …", show_time=True):
-        losses = labour.losses(run, layer)
+    losses = watched(
+        "why_several_heads_off",
+        (*run.key, layer),
+        lambda report: labour.losses(run, layer, report),
+        kept=labour.losses.is_kept(run, layer),
+        total=2 * run.tensors.weights.shape[1] + 1,
+        unit="runs of the text",
+        done=lambda result: (
+            f"{2 * len(result.off) + 1} runs of the text took {result.seconds:.2f} s."
+        ),
+    )
+    if losses is None:
+        return
     left, right = st.columns([3, 2], gap="large")
     with left:
         show(
@@ -171,7 +189,7 @@ def left_with_one(run: Run, layer: int) -> None:
         st.text(labour.what_is_lost(losses, layer))
         with st.expander(CODE):
             source.step(DIVISION, "switched_off", "left_alone = ")
-            source.step(ABLATE, "hidden_with", "return model.resume")
+            source.step(DIVISION, "losses", "entering.expand")
 
 
 def in_code(run: Run, choice: HeadChoice, text: str) -> None:

@@ -3,17 +3,22 @@
 The jobs are those of `experiments.compare.heads.statistics`, and one more: words far away. Each is
 the share of a head's attention that goes to such keys; the shares of a head may overlap.
 
-Dimension letters: B changed runs, H heads, T tokens, C width, V vocabulary.
+Dimension letters: H heads, T tokens, C width, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from attention_core.experiments.compare.ablate import HeadChange, divergence
+from attention_core.experiments.compare.ablate import (
+    HeadChange,
+    cosine_distance,
+    divergence,
+    edit,
+)
 from attention_core.experiments.compare.heads.statistics import (
     TextAttention,
     on_first,
@@ -22,8 +27,11 @@ from attention_core.experiments.compare.heads.statistics import (
     on_previous,
     on_same_token,
 )
+from attention_core.model.forward_pass import Hooks
+from attention_core.model.transformer import Transformer
 
 FAR = 4  # tokens between a query and a key, from which on the key is far away
+_BATCH_TOKENS = 128  # of all runs of a batch together
 
 
 def on_far_words(text: TextAttention) -> Tensor:
@@ -73,11 +81,8 @@ def mean_distance_of_pairs(distances: Tensor) -> Tensor:
     return distances[..., first, second].mean(dim=-1)
 
 
-def switched_off(layer: int, n_heads: int) -> Sequence[list[HeadChange]]:
-    """Sets of heads of a layer to switch off, 1 + 2 H: all; all but head h; head h alone.
-
-    For `experiments.compare.ablate.hidden_with`, in this order.
-    """
+def switched_off(layer: int, n_heads: int) -> list[list[HeadChange]]:
+    """Sets of heads of a layer to switch off, 1 + 2 H: all; all but head h; head h alone."""
     heads = range(n_heads)
     left_alone = [[HeadChange(layer, other) for other in heads if other != head] for head in heads]
     return [
@@ -87,11 +92,41 @@ def switched_off(layer: int, n_heads: int) -> Sequence[list[HeadChange]]:
     ]
 
 
-def prediction_losses(hidden: Tensor, logits_of: Callable[[Tensor], Tensor]) -> Tensor:
-    """Divergence of the next-token predictions in nats, mean over all tokens: (1 + B, T, C) -> (B).
+def losses(
+    model: Transformer,
+    entering: Tensor,
+    layer: int,
+    lost: Callable[[Tensor, Tensor], Tensor],
+    *,
+    before_layer: Callable[[int], None] | None = None,
+) -> Iterator[float]:
+    """What is lost with each set of `switched_off`, in its order: 1 + 2 H numbers.
 
-    hidden: of the unchanged model, then of the B changed runs. logits_of: (T, C) -> (T, V). One run
-    at a time: the logits of all would need gigabytes.
+    entering: the states of a text before the layer, (1, T, C); the layers below are not run again.
+    lost: compares what leaves the unchanged model and a changed one, both (T, C). before_layer: is
+    called before each layer of each run; by raising it ends the work. Runs of a short text are
+    batched.
+    Raises: ValueError for a layer that the model does not have, or states of another width.
     """
-    before = logits_of(hidden[0])
-    return torch.stack([divergence(before, logits_of(row)).mean() for row in hidden[1:]])
+    unchanged = model.resume(entering, layer)[0]
+    sets = switched_off(layer, model.config.n_heads)
+    batch = max(1, _BATCH_TOKENS // entering.shape[1])
+    for first in range(0, len(sets), batch):
+        rows = sets[first : first + batch]
+        hooks = Hooks(before_layer, edit_heads=edit(rows))
+        changed = model.resume(entering.expand(len(rows), -1, -1), layer, hooks=hooks)
+        for hidden in changed:
+            yield float(lost(unchanged, hidden))
+
+
+def prediction_loss(logits_of: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Divergence of the next-token predictions in nats, mean over all tokens; for `losses`.
+
+    logits_of: (T, C) -> (T, V), the output matrix of the model.
+    """
+    return lambda before, after: divergence(logits_of(before), logits_of(after)).mean()
+
+
+def state_loss(before: Tensor, after: Tensor) -> Tensor:
+    """1 - cosine of the vectors that leave, mean over all tokens; for `losses`."""
+    return cosine_distance(before, after).mean()
