@@ -17,6 +17,7 @@ from pages.compare.word_pairs import charts as word_pairs
 from pages.kv_cache.inside_the_cache import charts as inside_the_cache
 from pages.kv_cache.inside_the_cache import full
 from pages.kv_cache.what_is_recomputed import charts as what_is_recomputed
+from pages.learn.why_several_heads import charts as why_several_heads
 from serving import chart_files
 from ui.charts.show import specification
 
@@ -67,7 +68,18 @@ def old_rows(label: str) -> alt.Chart:
     return what_is_recomputed.contrast_chart(table)
 
 
-DRAWN = [predictions, generated_bars, pair_grid, old_rows]  # their pictures show the label
+def two_rows(label: str) -> alt.Chart:
+    table = pd.DataFrame({"token": [label, "b"] * 2, "map": ["L0H1"] * 2 + ["L0H2"] * 2})
+    return why_several_heads.row_chart(table.assign(weight=[0.7, 0.3, 0.2, 0.8]), (1, 2))
+
+
+DRAWN = [
+    predictions,
+    generated_bars,
+    pair_grid,
+    old_rows,
+    two_rows,
+]  # their pictures show the label
 CHARTS = [*DRAWN, full_cache]
 
 

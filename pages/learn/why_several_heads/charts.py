@@ -6,19 +6,18 @@ import altair as alt
 import pandas as pd
 
 from pages.learn.why_several_heads.labour import ALONE, OFF
-from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, decades, label_of_place
+from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, decades
 
 _LEGEND = alt.Legend(orient="top", symbolType="square", labelLimit=260, columns=3)
 _DARK = "#14181e"
 
 
 def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
-    """Bars: one group a key, one bar a map; table: columns `place`, `key`, `map`, `weight`.
+    """Bars: one group a key, one bar a map; table: columns `token`, `map`, `weight`.
 
     heads: the numbers of both, for their colours; the average is grey.
     """
     names = list(table["map"].unique())
-    keys = table.drop_duplicates("place").sort_values("place")["key"]
     first, second = (HEADS[head % len(HEADS)] for head in heads)
     if first == second:
         second = HEADS[(heads[1] + 1) % len(HEADS)]
@@ -28,13 +27,10 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
         .mark_bar()
         .encode(
             alt.X(
-                "place:O",
+                "token:N",
+                sort=None,
                 title="key: the token looked at",
-                axis=alt.Axis(
-                    labelExpr=label_of_place([key[:12] for key in keys]),
-                    labelAngle=-45,
-                    labelOverlap=False,
-                ),
+                axis=alt.Axis(labelAngle=-45, labelOverlap=False, labelLimit=90),
             ),
             alt.XOffset("map:N", sort=names),
             alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=5)),
@@ -42,7 +38,7 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
                 "map:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=_LEGEND
             ),
             tooltip=[
-                alt.Tooltip("key:N"),
+                alt.Tooltip("token:N", title="key"),
                 alt.Tooltip("map:N"),
                 alt.Tooltip("weight:Q", format=".5f"),
             ],

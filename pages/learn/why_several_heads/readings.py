@@ -123,26 +123,19 @@ def looks_at(heads: TwoHeads, token: int) -> tuple[int, int]:
 
 
 def row_of(heads: TwoHeads, token: int) -> pd.DataFrame:
-    """The rows of a token in both maps and in the average: `place`, `key`, `map`, `weight`.
+    """The rows of a token in both maps and in the average: `token`, `map`, `weight`.
 
     Of a long text the `MOST_KEYS` keys with the largest weight in either map, in their order.
     """
-    rows = {
-        **dict(zip(heads.names, heads.maps[:, token], strict=False)),
-        AVERAGE: heads.average[token],
-    }
+    rows = dict(zip(heads.names, heads.maps[:, token], strict=True))
+    rows[AVERAGE] = heads.average[token]
     n_seen = token + 1 if heads.causal else len(heads.tokens)
     largest = heads.maps[:, token, :n_seen].max(axis=0)
     keys = np.sort(np.argsort(-largest, kind="stable")[:MOST_KEYS])
     return pd.DataFrame(
         [
-            {
-                "place": place,
-                "key": heads.tokens.labels[key],
-                "map": name,
-                "weight": float(row[key]),
-            }
+            {"token": heads.tokens.labels[key], "map": name, "weight": float(row[key])}
             for name, row in rows.items()
-            for place, key in enumerate(keys)
+            for key in keys
         ]
     )
