@@ -3,9 +3,10 @@
 import streamlit as st
 
 from pages.learn.why_several_heads.questions import questions
-from pages.learn.why_several_heads.readings import last_word, two_heads
+from pages.learn.why_several_heads.readings import two_heads
 from pages.learn.why_several_heads.sections import (
     chosen_layer,
+    chosen_token,
     division,
     in_code,
     left_with_one,
@@ -67,12 +68,7 @@ except models.LOAD_ERRORS as error:
     messages.problem(error)
     st.stop()
 with of_token:
-    token = controls.number(
-        "Token that looks (a row)",
-        "why_several_heads_token",
-        len(run.tokens),
-        last_word(run.tokens),
-    )
+    token = chosen_token(run)
 
 maps(heads, token)
 one_token(heads, (head, other), token)

@@ -6,14 +6,14 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.why_several_heads import charts, cost, labour, splitting
-from pages.learn.why_several_heads.readings import TwoHeads, looks_at, row_of
+from pages.learn.why_several_heads.readings import TwoHeads, last_word, looks_at, row_of
 from serving.runs import Run
 from serving.token_text import isolated
-from ui.canvas.heatmap import ColourScale, Map, heatmap, picked
+from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
-from ui.widgets import messages
+from ui.widgets import controls, messages
 from ui.widgets.controls import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -25,11 +25,26 @@ DIVISION = f"{CORE}/division.py"
 CODE = "The lines that computed this"
 
 
+def chosen_token(run: Run) -> int:
+    """The token whose row is read: at first, and when the text is cut anew, its last word."""
+    key, cut = "why_several_heads_token", (run.model, run.tokens.text)
+    default = last_word(run.tokens)
+    if key in st.session_state and st.session_state.get("why_several_heads_cut") != cut:
+        st.session_state[key] = default
+    st.session_state["why_several_heads_cut"] = cut
+    return controls.number("Token that looks (a row)", key, len(run.tokens), default)
+
+
 def maps(heads: TwoHeads, token: int) -> None:
-    """The maps of both heads and their average, on one scale; a click reads another token."""
+    """The maps of both heads and their average, on one scale; a click reads another token.
+
+    A cell that is pointed at is framed in all three.
+    """
     names = [*heads.names, "average of both"]
     largest = float(heads.maps.max())
     pictures = [*heads.maps, heads.average]
+    places = range(len(heads.tokens))
+    link = Linked("why_several_heads", rows=places, columns=places)
     for column, key, name, weights in zip(
         st.columns(3, gap="medium"), "abc", names, pictures, strict=True
     ):
@@ -48,6 +63,7 @@ def maps(heads: TwoHeads, token: int) -> None:
                 causal=heads.causal,
                 scale=ColourScale(largest, square_root=True),
                 framed_rows=(token,),
+                link=link,
             )
             heatmap(picture, key=key, on_cell=read)
 

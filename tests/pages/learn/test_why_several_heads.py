@@ -306,7 +306,7 @@ def test_texts_that_are_refused(site: AppTest, text: str, message: str):
     assert not maps(site)
 
 
-def test_a_shorter_text_keeps_a_token_that_it_has(site: AppTest):
+def test_another_text_is_read_from_its_last_word(site: AppTest):
     opened(site, DECODER, LABOUR, why_several_heads_token="6", why_several_heads_compared="29")
     site.text_input("why_several_heads_text").set_value("Two words").run()
     assert not site.exception
@@ -315,6 +315,8 @@ def test_a_shorter_text_keeps_a_token_that_it_has(site: AppTest):
     assert last == len(maps(site)[0][0]["rowLabels"]) - 1
     site.selectbox("why_several_heads_model").set_value(ENCODER).run()  # with six layers
     assert not site.exception
+    header = maps(site)[0][0]
+    assert header["rowLabels"][header["framedRows"][0]] == "words"  # and not [SEP] behind it
     assert site.selectbox("why_several_heads_compared").value == "5"
 
 
