@@ -157,5 +157,9 @@ def losses_chart(table: pd.DataFrame, without_any: float, unit: str) -> alt.TopL
         line.mark_rule(strokeDash=[4, 3], color=INK, size=1.5).encode(lost),
         data=table,
         height=280,
-        title=alt.Title("dashed: all heads of the layer are off", fontSize=13, fontWeight="normal"),
+        title=alt.Title(
+            "a head that is off writes zeros; dashed: all heads are off",
+            fontSize=13,
+            fontWeight="normal",
+        ),
     )

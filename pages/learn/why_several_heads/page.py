@@ -92,15 +92,14 @@ if CODE in shown:
 head_links(choice, text, here="learn/why_several_heads")
 with st.expander("How to read this"):
     st.markdown(
-        "- A **row** is a token that looks; click one to read it.\n"
+        "- A **row** is a token that looks; click one to read it. A decoder's first token and "
+        "special tokens are no *other words*: heads with nothing to say rest there.\n"
         "- Two heads hand on A·U + B·V, with maps A, B and values U, V (through W_O). The average "
         "misses (A − B)(U − V) / 2: nothing only if the maps or the values are the same. The "
         "**best single map** is the one that misses least.\n"
         "- How **far apart** two maps are: the share of its attention that one head would have to "
         "move to look as the other does.\n"
         "- A layer divides labour like a workshop, or like the filters of an image network. No "
-        "signal tells a head its **job**: training changes whatever lowers the loss, and heads "
-        "that begin differently end up differently.\n"
-        "- A head that is **off** writes zeros, and the text runs again.\n"
+        "signal tells a head its **job**; only the loss shapes it.\n"
     )
 quiz("why_several_heads", questions(run, layer, heads))

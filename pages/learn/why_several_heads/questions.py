@@ -65,6 +65,7 @@ def _map_question(heads: TwoHeads) -> Question:
         {
             "Yes, it misses nothing": 0.0,
             "It misses about half as much": 0.5,
+            "It misses about three quarters as much": 0.75,
             "Hardly: it misses nearly as much": 1.0,
         },
     )

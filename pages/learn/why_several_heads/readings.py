@@ -13,6 +13,7 @@ from serving.cache import kept
 from serving.heads import HeadId
 from serving.limits import READ_CACHE_BYTES
 from serving.runs import Run
+from serving.token_text import isolated
 
 AVERAGE, BEST = "the average map", "the best single map"
 MOST_KEYS = 10  # bars of one row of weights
@@ -120,6 +121,25 @@ def looks_at(heads: TwoHeads, token: int) -> tuple[int, int]:
     allowed = others if others.any() else seen
     first, second = np.where(allowed, heads.maps[:, token], -1.0).argmax(axis=-1).tolist()
     return first, second
+
+
+def where_it_looks(heads: TwoHeads, token: int) -> str:
+    """A sentence about the key that each head gives most of this token, and about their average."""
+    labels = [isolated(label) for label in heads.tokens.labels]
+    first, second = looks_at(heads, token)
+    weights = heads.maps[0, token, first], heads.maps[1, token, second]
+    average = heads.average[token, [first, second]]
+    a, b = heads.names
+    begin = f"Of the other words, “{labels[token]}” looks most at “{labels[first]}” in "
+    if first == second:
+        return (
+            f"{begin}both heads: {weights[0]:.3f} in {a}, {weights[1]:.3f} in {b}. The average "
+            f"gives it {average[0]:.3f}."
+        )
+    return (
+        f"{begin}{a} ({weights[0]:.3f}) and at “{labels[second]}” in {b} ({weights[1]:.3f}). The "
+        f"average gives them {average[0]:.3f} and {average[1]:.3f}."
+    )
 
 
 def row_of(heads: TwoHeads, token: int) -> pd.DataFrame:

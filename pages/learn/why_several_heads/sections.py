@@ -6,9 +6,8 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.why_several_heads import charts, cost, labour, splitting
-from pages.learn.why_several_heads.readings import TwoHeads, last_word, looks_at, row_of
+from pages.learn.why_several_heads.readings import TwoHeads, last_word, row_of, where_it_looks
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
 from ui.charts.show import show
 from ui.export import source, tables
@@ -70,19 +69,11 @@ def maps(heads: TwoHeads, token: int) -> None:
 
 def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
     """What both heads and the average give one token, and what the one head misses."""
-    labels = [isolated(label) for label in heads.tokens.labels]
-    keys = looks_at(heads, token)
-    weights = [float(heads.maps[number, token, key]) for number, key in enumerate(keys)]
-    average = [float(heads.average[token, key]) for key in keys]
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.row_chart, row_of(heads, token), numbers, key="why_several_heads_row")
     with right:
-        st.text(
-            f"“{labels[token]}” looks most at “{labels[keys[0]]}” in {heads.names[0]} "
-            f"({weights[0]:.3f}) and at “{labels[keys[1]]}” in {heads.names[1]} "
-            f"({weights[1]:.3f}). The average gives them {average[0]:.3f} and {average[1]:.3f}."
-        )
+        st.text(where_it_looks(heads, token))
         plain_table(heads.missed_by(token), "What one head misses")
         st.markdown(
             ":small[The one head is as large as both, with the values of both. Missed: the length "
@@ -156,7 +147,7 @@ def division(run: Run, layer: int) -> None:
         messages.problem("In a text of one token no head has a choice. Type another.")
         return
     table, distances = labour.jobs(run, layer), labour.distances(run, layer)
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns([5, 3], gap="large")
     with left:
         show(charts.jobs_chart, table, key="why_several_heads_jobs")
         unlike = labour.how_unlike(distances, labour.variety(run), layer)
@@ -168,7 +159,7 @@ def division(run: Run, layer: int) -> None:
         picture = Map(
             distances,
             [f"H{head}" for head in range(len(distances))],
-            title="How far apart two maps are",
+            title="Distance of two maps",
             causal=False,
             scale=ColourScale(1.0),
             value_name="distance",

@@ -105,7 +105,7 @@ def test_the_sentence_names_where_both_heads_look(site: AppTest):
     weights = recorded(DECODER, controls.ARTIST)[2].records[9].weights[0]
     shown = re.sub("[\u2068\u2069]", "", site.text[0].value)
     painted, woman = float(weights[4, 10, 2]), float(weights[1, 10, 7])
-    assert f"“␣brush” looks most at “␣painted” in L9H4 ({painted:.3f})" in shown
+    assert f"Of the other words, “␣brush” looks most at “␣painted” in L9H4 ({painted:.3f})" in shown
     assert f"at “␣woman” in L9H1 ({woman:.3f})" in shown
     means = [float((weights[4, 10, key] + weights[1, 10, key]) / 2) for key in (2, 7)]
     assert f"gives them {means[0]:.3f} and {means[1]:.3f}" in shown
@@ -259,6 +259,7 @@ def test_one_head_twice_misses_nothing(site: AppTest):
     )
     assert not site.exception
     assert percents(plain_tables(site)[0]) == [[0, 0], [0, 0]]
+    assert "in both heads" in site.text[0].value
     assert set(drawn_charts(site)[0].rows["map"]) == {f"L{layer}H{first}", readings.AVERAGE}
 
 
