@@ -66,8 +66,8 @@ def distances(run: Run, layer: int) -> np.ndarray:
     """How unlike the maps of every two heads of a layer are: (H, H), from 0 to 1."""
     from attention_core.experiments.learn.why_several_heads.division import map_distances
 
-    found: np.ndarray = map_distances(_attention(run, layer)).numpy()
-    return found
+    pairs: np.ndarray = map_distances(_attention(run, layer)).numpy()
+    return pairs
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
@@ -116,22 +116,10 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     )
 
 
-def _attention(run: Run, layer: int) -> TextAttention:
-    import torch
-
-    from attention_core.experiments.compare.heads.statistics import TextAttention
-
-    return TextAttention(
-        run.tensors.weights[layer],
-        torch.tensor(run.tokens.ids),
-        torch.tensor(run.tokens.special),
-        run.causal,
-    )
-
-
 def who_does_what(table: pd.DataFrame) -> str:
     """A sentence that names for each job of `jobs` the head that gives it most."""
     rows = table.loc[table.groupby("job", sort=False)["share"].idxmax()]
+    rows = rows[rows["share"] >= 0.005]  # what no head does has no head that does it most
     parts = [f"H{row.head} {row.share:.0%} to {row.job}" for row in rows.itertuples()]
     return f"Of their attention these heads give most: {', '.join(parts)}."
 
@@ -163,4 +151,17 @@ def what_is_lost(losses: Losses, layer: int) -> str:
         f"{n_better} of {len(losses.alone)} heads alone are better than none: the layers behind "
         f"were trained with all of them. Switched off by itself, H{off} is missed most "
         f"({losses.off[off]:.3g})."
+    )
+
+
+def _attention(run: Run, layer: int) -> TextAttention:
+    import torch
+
+    from attention_core.experiments.compare.heads.statistics import TextAttention
+
+    return TextAttention(
+        run.tensors.weights[layer],
+        torch.tensor(run.tokens.ids),
+        torch.tensor(run.tokens.special),
+        run.causal,
     )

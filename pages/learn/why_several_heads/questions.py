@@ -19,17 +19,17 @@ def _parameters_question(run: Run) -> Question:
     from attention_core.experiments.learn.why_several_heads.head_size import n_parameters
 
     width = run.tensors.states.shape[-1]
-    one, two = n_parameters(width, 1), n_parameters(width, 2)
+    with_one, with_two = n_parameters(width, 1), n_parameters(width, 2)
     right, wrong = nearest(
-        two / one, {"It doubles": 2.0, "It stays the same": 1.0, "It halves": 0.5}
+        with_two / with_one, {"It doubles": 2.0, "It stays the same": 1.0, "It halves": 0.5}
     )
     return Question(
         ask="A layer keeps its width, and has two heads in place of one. What becomes of the "
         "number of its parameters?",
         right=right,
         wrong=wrong,
-        because=f"With a width of {width}, one head has {one:,} parameters and two heads have "
-        f"{two:,}: the same matrices, cut into two.",
+        because=f"With a width of {width}, one head has {with_one:,} parameters and two heads have "
+        f"{with_two:,}: the same matrices, cut into two.",
     )
 
 
@@ -39,8 +39,8 @@ def _noise_question(run: Run, layer: int) -> Question:
     if len(run.tokens) < 2:
         few, many = (math.sqrt(count / width) for count in (1, 4))
     else:
-        of_count = {found.n_heads: found.measured for found in noise(run, layer)}
-        few, many = of_count[1], of_count.get(4, 2 * of_count[1])
+        measured = {size.n_heads: size.measured for size in noise(run, layer)}
+        few, many = measured[1], measured.get(4, 2 * measured[1])
     right, wrong = nearest(
         math.log(many / few),
         {

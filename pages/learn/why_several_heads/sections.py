@@ -97,13 +97,15 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
 def price(run: Run, layer: int) -> None:
     """How large a head is, and how noisy its scores are, when H heads share the width."""
     width, n_heads = run.tensors.states.shape[-1], run.tensors.weights.shape[1]
-    options = cost.counts(run)
+    options, key = cost.counts(run), "why_several_heads_count"
+    if st.session_state.get(key, 1) not in options:  # of a model of another width
+        del st.session_state[key]
     count = linked(
         st.select_slider,
         f"Heads H that share the width C = {width}",
         options,
         n_heads if n_heads in options else options[-1],
-        key="why_several_heads_count",
+        key=key,
     )
     try:
         noises = cost.noise(run, layer)

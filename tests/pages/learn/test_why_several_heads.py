@@ -30,7 +30,7 @@ def opened(site: AppTest, model: str, part: str, **query: str) -> AppTest:
     layer, first, second = HEADS[model]
     parameters = {"text": TEXT, "model": model, "layer": layer, "head": first, "other": second}
     named = {f"why_several_heads_{name}": str(value) for name, value in parameters.items()}
-    return open_page(site, VIEW, **named, why_several_heads_part=part, **query)
+    return open_page(site, VIEW, **named | {"why_several_heads_part": part} | query)
 
 
 def recorded(model: str, text: str = TEXT):
@@ -269,14 +269,13 @@ def test_a_visit_with_the_second_head_gets_another_one(site: AppTest):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("model", "text"),
     [
-        "<b>**a**</b> ![i](http://example.invalid/x)",
-        "naïve 日本語 \u202e rtl",
-        "$x$ :red[y] [MASK] <|im_end|>",
+        (ENCODER, "<b>**a**</b> ![i](http://example.invalid/x)"),
+        (ENCODER, "naïve 日本語 \u202e rtl"),
+        (DECODER, "$x$ :red[y] ![i](http://example.invalid/x) <|im_end|>"),
     ],
 )
-@pytest.mark.parametrize("model", HEADS)
 def test_texts_of_all_kinds(site: AppTest, model: str, text: str):
     open_whole_page(site, VIEW, why_several_heads_model=model, why_several_heads_text=text)
     assert not site.exception
@@ -353,6 +352,21 @@ def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: st
     assert not site.exception
     assert any(label in toast.value for toast in site.toast)
     assert len(maps(site)) == 4
+
+
+def test_a_number_of_heads_that_another_width_does_not_have(site: AppTest):
+    opened(site, DECODER, COST)
+    site.select_slider("why_several_heads_count").set_value(18).run()  # 576 / 18 = 32
+    site.selectbox("why_several_heads_model").set_value(ENCODER).run()
+    assert not site.exception
+    assert site.select_slider("why_several_heads_count").value == 12  # its own number
+
+
+def test_a_short_text_has_no_words_far_away(site: AppTest):
+    opened(site, DECODER, LABOUR, why_several_heads_text="Two words")
+    said = next(text.value for text in site.text if "differ most" in text.value)
+    assert "to the token before" in said
+    assert "far away" not in said
 
 
 @pytest.mark.usefixtures("only_a_small_model")
