@@ -34,6 +34,7 @@ PAGES = (
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),
     ("ladder", "/ladder", "figure.panel canvas"),
+    ("why_several_heads", "/why-several-heads", "figure.heatmap canvas"),
     ("shapes", "/shapes", "figure.panel canvas"),
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),

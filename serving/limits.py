@@ -33,6 +33,7 @@ SWITCH_SECONDS = 0.0001
 MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2
 MAX_LESSON_TOKENS = 128  # of lessons that draw more than a map of each head
 MAX_ONE_PASS_TOKENS = 64  # of the picture of a whole pass: 1.5 MB
+MAX_SEVERAL_HEADS_TOKENS = 64  # of a text that is run again with each head of a layer off
 MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings

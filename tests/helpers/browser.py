@@ -258,6 +258,7 @@ PATHS = [
     "/why-attention",
     "/similarity",
     "/ladder",
+    "/why-several-heads",
     "/shapes",
     "/masking",
     "/scaling",

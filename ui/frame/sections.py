@@ -19,6 +19,7 @@ SECTIONS = {
         ("learn/why_attention", "Why attention", "conversion_path"),
         ("learn/similarity", "Similarity", "join_inner"),
         ("learn/ladder", "Ladder", "stairs"),
+        ("learn/why_several_heads", "Why several heads", "call_split"),
         ("learn/shapes", "Shapes", "deployed_code"),
         ("learn/masking", "Masking and dropout", "visibility_off"),
         ("learn/scaling", "Scaling", "square_foot"),

@@ -57,6 +57,7 @@ LEARN = {
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
     "learn/similarity": "What a dot product finds alike; why attention learns matrices.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
+    "learn/why_several_heads": "What two maps keep and their average loses, and who does what.",
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
     "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
     "learn/scaling": "What dividing by the root of the head size does to the softmax.",
