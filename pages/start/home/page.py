@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.start.home import paths
 from serving import models, pass_picture, visit
 from serving.one_pass import one_pass
 from ui.canvas import one_pass as canvas
@@ -50,6 +51,8 @@ if picture is not None:
 if choice is not None:
     st.markdown(f"Layer {choice.layer}, head {choice.head} of this text on other pages:")
     head_links(choice, text, here="start/home")
+
+paths.show()
 
 WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
