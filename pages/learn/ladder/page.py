@@ -101,8 +101,8 @@ if rung is not None and sentence is not None and place is not None:
             there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
-                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices "
-                "M is the identity, hence symmetric; here |M − Mᵀ| reaches "
+                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without these two matrices "
+                "both ways give the same score. Here M and its mirror image Mᵀ differ by at most "
                 f"**{pair.largest:.4f}**."
             )
             tensors([pair.matrix], key="ladder_between")
