@@ -95,20 +95,24 @@ def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
     for first in range(0, len(pages), n_columns):
         row = list(pages.items())[first : first + n_columns]
         for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
-            key = f"home_card_{page.rpartition('/')[2]}"
-            with column, st.container(height="stretch", gap=None, key=key):
+            name = page.rpartition("/")[2]
+            with column, st.container(height="stretch", gap=None, key=f"home_card_{name}"):
                 st.page_link(sections.script(page))
-                st.markdown(f":small[{description}]")
+                answered = len(quiz.questions_of([name]) & set(quiz.answers()))
+                progress = f" **{answered} of {quiz.QUESTIONS} answered.**" if answered else ""
+                st.markdown(f":small[{description}{progress}]")
 
 
 left, middle, right = st.columns([2, 1, 1], gap="large")
 with left:
-    n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
+    questions = quiz.questions_of(page.rpartition("/")[2] for page in LEARN)
+    n_answered, n_questions = len(questions & set(quiz.answers())), len(questions)
     cards("Learn, in this order", LEARN, 2)
-    st.markdown(f":small[{n_answered} of {n_questions} questions answered in this visit.]")
+    st.markdown(f":small[{n_answered} of {n_questions} questions answered.]")
     cards("Generate, and the weights", MORE, 2)
 with middle:
     cards("A whole model", WHOLE, 1)
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
+    quiz.keep()
