@@ -57,17 +57,17 @@ paths.show()
 WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
     "learn/journey": "One token from the text to the next word, stop by stop.",
+    "learn/tokens": "How three models cut your text, byte by byte.",
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
     "learn/similarity": "What a dot product finds alike; why attention learns matrices.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
+    "learn/scaling": "What dividing by the root of the head size does to the softmax.",
+    "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
     "learn/why_several_heads": "What two maps keep and their average loses, and who does what.",
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
-    "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
-    "learn/scaling": "What dividing by the root of the head size does to the softmax.",
-    "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
+    "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
-    "learn/tokens": "How three models cut your text, byte by byte.",
 }
 COMPARE = {
     "compare/heads": "Every layer and head of a model at once; open one and look inside.",
