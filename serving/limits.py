@@ -13,6 +13,7 @@ MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
 MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 MAX_WORDS = 64  # of a sentence that is differentiated live
 MAX_SWITCHED_CHARACTERS = 200  # names of heads and other parts of a model
+MAX_QR_CHARACTERS = 1_000  # of a link as a QR code: a phone reads it from a screen
 MAX_SEED = 99_999  # five digits are enough to choose from
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # of the table that a visitor fills: it fits a screen
 MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or a 1
