@@ -263,6 +263,7 @@ PATHS = [
     "/scaling",
     "/position",
     "/against-pytorch",
+    "/who-sets-the-weights",
     "/block",
     "/tokens",
 ]

@@ -24,6 +24,7 @@ SECTIONS = {
         ("learn/scaling", "Scaling", "square_foot"),
         ("learn/position", "Position", "pin_drop"),
         ("learn/against_pytorch", "Against PyTorch", "balance"),
+        ("learn/who_sets_the_weights", "Who sets the weights", "trending_down"),
         ("learn/block", "Block", "stacks"),
         ("learn/tokens", "Tokens", "match_word"),
     ],

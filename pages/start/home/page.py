@@ -62,6 +62,7 @@ LEARN = {
     "learn/scaling": "What dividing by the root of the head size does to the softmax.",
     "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
+    "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
     "learn/tokens": "How three models cut your text, byte by byte.",
 }
