@@ -271,21 +271,22 @@ class _Watched:
 
     def signal(self, w_q: Tensor) -> Signal:
         """The lengths of what was kept; `w_q` those of the matrices, (L, H)."""
-        gradients = [
-            [_gradient(tensor)[0].cpu() for tensor in self._of(layer)] for layer in self._layers
-        ]
         leaving, attention, context, weights, scores, queries = (
-            torch.stack(of_layers) for of_layers in zip(*gradients, strict=True)
+            torch.stack([_gradient(tensor)[0].cpu() for tensor in of_layers])
+            for of_layers in zip(*map(self._of, self._layers), strict=True)
         )
         logits, hidden = (float(_gradient(tensor).norm()) for tensor in self._ends)
         return Signal(
-            logits,
-            hidden,
-            leaving.norm(dim=(1, 2)),
-            attention.norm(dim=(1, 2)),
-            *(numbers.norm(dim=(2, 3)) for numbers in (context, weights, scores, queries)),
-            w_q,
-            scores,
+            logits=logits,
+            hidden=hidden,
+            leaving=leaving.norm(dim=(1, 2)),
+            attention=attention.norm(dim=(1, 2)),
+            context=context.norm(dim=(2, 3)),
+            weights=weights.norm(dim=(2, 3)),
+            scores=scores.norm(dim=(2, 3)),
+            queries=queries.norm(dim=(2, 3)),
+            w_q=w_q,
+            score_gradients=scores,
         )
 
 

@@ -56,7 +56,9 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
                 "kind:N",
                 title=None,
                 scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds]),
-                legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3),
+                legend=alt.Legend(
+                    orient="top", columns=3, symbolType="stroke", symbolStrokeWidth=3
+                ),
             ),
             tooltip=[
                 alt.Tooltip("kind:N", title="matrix"),

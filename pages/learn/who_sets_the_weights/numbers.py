@@ -16,6 +16,8 @@ from serving.limits import MAX_TRAINED_TOKENS
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attention_core.experiments.learn.who_sets_the_weights import Part
 
 BEFORE, AFTER = "before", "after"
@@ -140,8 +142,8 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
     n_tokens, size = of_queries.shape
     width, vocabulary = core.config.d_model, core.config.vocab_size
     name, square = str(HeadId(layer, head)), (n_tokens, n_tokens)
-    rows = [
-        ("the loss", "(1)", "", 1.0),
+    rows: list[tuple[str, tuple[int, ...], str, float | Tensor]] = [
+        ("the loss", (), "", 1.0),
         ("logits", (n_tokens, vocabulary), "probabilities − the right token", signal.logits),
         ("states at the end", (n_tokens, width), "the output matrix", signal.hidden),
         (f"leaves layer {layer}", (n_tokens, width), "all later layers", signal.leaving[layer]),
@@ -151,17 +153,19 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
             "the feed-forward network, and 1 (the sum)",
             signal.attention[layer],
         ),
-        (f"context of {name}", (n_tokens, size), "the head's rows of W_o", signal.context),
-        ("its weights", square, "its values", signal.weights),
-        ("its scaled scores", square, "the slope of the softmax", signal.scores),
-        ("its queries", (n_tokens, size), "its keys ÷ √D", signal.queries),
-        ("its columns of W_q", (width, size), "what the layer reads", signal.w_q),
+        (
+            f"context of {name}",
+            (n_tokens, size),
+            "the head's rows of W_o",
+            signal.context[layer, head],
+        ),
+        ("its weights", square, "its values", signal.weights[layer, head]),
+        ("its scaled scores", square, "the slope of the softmax", signal.scores[layer, head]),
+        ("its queries", (n_tokens, size), "its keys ÷ √D", signal.queries[layer, head]),
+        ("its columns of W_q", (width, size), "what the layer reads", signal.w_q[layer, head]),
     ]
     table = pd.DataFrame(
-        [
-            (what, _shape(shape), factor, _number(length, layer, head))
-            for what, shape, factor, length in rows
-        ],
+        [(what, _shape(shape), factor, float(length)) for what, shape, factor, length in rows],
         columns=["tensor", "shape", "its gradient is the row above, times", "length"],
     )
     scores = signal.score_gradients[layer, head].numpy()
@@ -180,17 +184,8 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 
 
-def _shape(shape: str | tuple[int, int]) -> str:
-    return shape if isinstance(shape, str) else f"({shape[0]:,}, {shape[1]:,})"
-
-
-def _number(length: object, layer: int, head: int) -> float:
-    """A single length, from a number or from the lengths of all heads (L, H)."""
-    import torch
-
-    if isinstance(length, torch.Tensor) and length.dim() == 2:
-        return float(length[layer, head])
-    return float(length)  # type: ignore[arg-type]
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(f'{size:,}' for size in shape)})" if shape else "one number"
 
 
 def kept_bytes(trained: Trained) -> pd.DataFrame:
@@ -221,6 +216,8 @@ def megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.2f} MB" if n_bytes < 1e7 else f"{n_bytes / 1e6:,.0f} MB"
 
 
-def probability(loss: float) -> float:
-    """The probability, in percent, of which a loss is the logarithm."""
-    return 100 * math.exp(-loss)
+def percent(share: float) -> str:
+    """A share with two digits that count, never as a power of ten: "0.000040 %"."""
+    value = 100 * share
+    decimals = 1 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{min(max(decimals, 0), 12)}f} %"

@@ -42,7 +42,7 @@ with right, settings():
     )
     head = controls.number("Head", "who_sets_the_weights_head", spec.n_heads, 8, part=visit.HEAD)
 
-left, right = st.columns([2, 3], gap="medium")
+left, right = st.columns([5, 6], gap="medium")
 with left:
     with run_form(RUN, "who_sets_the_weights_rate", "who_sets_the_weights_steps", verb=TRAIN):
         rate = linked(
@@ -107,14 +107,12 @@ if sections.MEMORY in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Length** of a matrix or a gradient: the square root of the sum of its squared "
-        "numbers.\n"
-        "- A **step** is plain gradient descent: new weights = old weights − learning rate × "
-        "gradient. Real training uses Adam and millions of texts; the loss and its gradient are "
-        "made in the same way.\n"
-        "- The steps change a **copy** in float32, which is thrown away. The model that all other "
-        "pages use stays as it is.\n"
-        "- **MiniLM** has no loss here: it has no output matrix and guesses no token. It was "
-        "trained to give sentences of the same meaning similar vectors."
+        "- **Length**: the square root of the sum of the squared numbers.\n"
+        "- A **step**: new weights = old weights − learning rate × gradient. Real training uses "
+        "Adam and millions of texts; loss and gradient are the same.\n"
+        "- The steps change a **copy**, which is thrown away. The model of all other pages stays "
+        "as it is.\n"
+        "- **MiniLM** has no loss here: without an output matrix it guesses no token. It was "
+        "trained to give sentences of like meaning similar vectors."
     )
 quiz("who_sets_the_weights", questions())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import streamlit as st
 
@@ -34,18 +36,18 @@ def notice(trained: Trained) -> str:
     least = in_layers.loc[in_layers[numbers.MOVED].idxmin()]
     embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
     outcome = (
-        f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
-        f"of {numbers.probability(last):.2g} % instead of {numbers.probability(first):.2g} % "
+        f"The loss **fell** from {first:.3f} to {last:.3f}: a right next token now has "
+        f"{numbers.percent(math.exp(-last))} instead of {numbers.percent(math.exp(-first))} "
         "(geometric mean)."
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
-        "and the step goes past the lower loss. Choose a smaller one."
+        "and the step leaps over the lower loss. Choose a smaller one."
     )
     return (
-        f"{outcome} **{numbers.named(most)}** moved most for its length, by "
-        f"{100 * most[numbers.MOVED]:.2g} %; {numbers.named(least)} least, by "
-        f"{100 * least[numbers.MOVED]:.2g} %. The embeddings, in no layer, moved by "
-        f"{100 * embeddings:.2g} %. All {trained.n_numbers:,} weights take part."
+        f"{outcome} For its length, **{numbers.named(most)}** moved most "
+        f"({numbers.percent(most[numbers.MOVED])}), {numbers.named(least)} least "
+        f"({numbers.percent(least[numbers.MOVED])}); the embeddings, in no layer, "
+        f"{numbers.percent(embeddings)}. All {trained.n_numbers:,} weights take part."
     )
 
 
@@ -54,7 +56,7 @@ def maps(trained: Trained, layer: int, head: int) -> None:
     found = numbers.head_maps(trained, layer, head)
     name, difference = HeadId(layer, head), found.after - found.before
     scale = ColourScale(float(max(found.before.max(), found.after.max())))
-    pictures = (
+    pictures: tuple[tuple[np.ndarray, str, ColourScale | DivergingScale, str], ...] = (
         (found.before, f"{name} before", scale, "weight"),
         (found.after, f"{name} after", scale, "weight"),
         (difference, "after − before", _signed(difference), "difference"),
@@ -115,15 +117,15 @@ def positions(trained: Trained) -> None:
     table = numbers.positions(trained)
     n_tokens = len(trained.labels)
     st.markdown(
-        f"One pass reads all {n_tokens} tokens and guesses {n_tokens - 1} times: each position "
-        "sees the tokens up to its own (the mask hides the rest) and says the next one. The next "
-        "token is always that of the text, whatever was guessed: **teacher forcing**."
+        f"One pass guesses {n_tokens - 1} times: each position sees the tokens up to its own (the "
+        "mask hides the rest) and says the next. It reads the true text on, whatever was guessed: "
+        "**teacher forcing**."
     )
     show(charts.positions_chart, table, key="who_sets_the_weights_positions")
     hardest = table.loc[table[numbers.BEFORE].idxmax()]
     st.text(
         f"Hardest before the step: “{hardest['must say']}”, with a probability of "
-        f"{100 * hardest['p before']:.2g} %; after it {100 * hardest['p after']:.2g} %. "
+        f"{numbers.percent(hardest['p before'])}; after it {numbers.percent(hardest['p after'])}. "
         f"The loss is the mean over {len(table)} positions."
     )
     with st.expander("Every position in numbers"):
@@ -135,21 +137,18 @@ def positions(trained: Trained) -> None:
 def memory(trained: Trained, layer: int) -> None:
     """What training keeps that writing does not, and the other way round."""
     st.markdown(
-        "Training reads a text that is there already; writing makes one. So they keep different "
-        "things in memory, beside the weights:"
+        "Training reads a text that is there; writing makes one. Beside the weights, each keeps:"
     )
     plain_table(numbers.kept_bytes(trained), "Training and writing")
     change, largest = numbers.stale_keys(trained, layer)
     st.markdown(
-        "**Why training has no KV cache**: a cache saves the keys and values of tokens that were "
-        "read in an earlier pass. Here one pass reads every token, and the next pass has other "
-        f"weights: keys in layer {layer} change by up to **{change:.3g}** (numbers up to "
-        f"{largest:.3g}), so kept ones would be wrong."
+        "**Why training has no KV cache**: one pass reads every token, so nothing is read twice. "
+        f"The next pass has other weights: keys in layer {layer} change by up to **{change:.3g}** "
+        f"(numbers up to {largest:.3g}), so kept ones would be wrong."
     )
     st.markdown(
-        "Bytes of the first row are counted while autograd keeps the tensors. This page changes "
-        "each matrix as soon as its gradient is there and forgets the gradient, so it never holds "
-        "all of them; usual training does."
+        ":small[The first row is counted while autograd keeps the tensors. This page forgets each "
+        "gradient once its matrix has moved; usual training holds all of them.]"
     )
 
 

@@ -124,12 +124,8 @@ def test_the_chain_from_the_scores_to_one_head(family: str):
             found = lesson.w_q_gradient(x, of_queries, rotation)
             expected = of_layer[:, head * config.d_head : (head + 1) * config.d_head]
             assert_close(found, expected, atol=1e-5, rtol=1e-4)
-            assert float(signal.w_q[number, head]) == pytest.approx(
-                float(expected.norm()), rel=1e-4
-            )
-            assert float(signal.queries[number, head]) == pytest.approx(
-                float(of_queries.norm()), rel=1e-4
-            )
+            for length, gradient in ((signal.w_q, expected), (signal.queries, of_queries)):
+                assert_close(length[number, head], gradient.norm(), atol=1e-5, rtol=1e-4)
     # a row of the softmax gives and takes alike; the first token has nothing to choose
     assert_close(signal.score_gradients.sum(-1), torch.zeros(config.n_layers, config.n_heads, 7),
                  **TOLERANCE)  # fmt: skip
