@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from pages.learn.who_sets_the_weights.numbers import AFTER, BEFORE, MOVED
@@ -35,7 +36,7 @@ def loss_chart(table: pd.DataFrame) -> alt.Chart:
 
 def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """How far each kind of matrix moved in each layer, relative to its length: `numbers.parts`."""
-    in_layers = table[(table["layer"] >= 0) & (table[MOVED] > 0)]
+    in_layers = table[(table["layer"] >= 0) & (table[MOVED] > 0) & np.isfinite(table[MOVED])]
     kinds = [kind for kind in COLOURS if kind in set(in_layers["kind"])]
     return (
         alt.Chart(in_layers.rename(columns={MOVED: "moved"}), height=HEIGHT)
@@ -49,7 +50,7 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
             ),
             alt.Y(
                 "moved:Q",
-                title="change ÷ length of the matrix",
+                title=MOVED,
                 **style.decades(in_layers[MOVED].tolist()),
             ),
             alt.Color(
@@ -74,7 +75,7 @@ def positions_chart(table: pd.DataFrame) -> alt.Chart:
     """The loss of every position, before the steps and after them: `numbers.positions`."""
     long = table.melt(["position", "must say"], [BEFORE, AFTER], "when", "loss")
     return (
-        alt.Chart(long, height=260)
+        alt.Chart(long, height=300)
         .mark_bar()
         .encode(
             alt.X(
@@ -88,7 +89,7 @@ def positions_chart(table: pd.DataFrame) -> alt.Chart:
                 ),
             ),
             alt.XOffset("when:N", sort=[BEFORE, AFTER]),
-            alt.Y("loss:Q", title="loss: −log of its probability"),
+            alt.Y("loss:Q", title="loss"),
             alt.Color(
                 "when:N",
                 title=None,

@@ -57,9 +57,19 @@ def _order(item: tuple[Part, object]) -> tuple[int, int]:
     return -1 if layer is None else layer, KINDS.index(kind)
 
 
-def named(row: pd.Series) -> str:
-    """A part as a sentence names it: "W_v of layer 3"."""
-    return row["kind"] if row["layer"] < 0 else f"{row['kind']} of layer {row['layer']}"
+def most_and_least(table: pd.DataFrame) -> tuple[str, str]:
+    """The parts in layers that moved most and least for their length, as a sentence names them.
+
+    Parts that were 0 before have no length to compare with, and are left out.
+    """
+    in_layers = table[(table["layer"] >= 0) & np.isfinite(table[MOVED])]
+    shares = in_layers[MOVED]
+    return _named(in_layers.loc[shares.idxmax()]), _named(in_layers.loc[shares.idxmin()])
+
+
+def _named(row: pd.Series) -> str:
+    kind = row["kind"] if row["kind"].startswith("W_") else f"the {row['kind']}"
+    return f"{kind} of layer {row['layer']} ({percent(row[MOVED])})"
 
 
 def positions(trained: Trained) -> pd.DataFrame:
@@ -139,53 +149,71 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
         of_scores = signal.score_gradients[layer, head].to(keys)
         of_queries = query_gradient(of_scores, keys, record.attention.scale)
         product = w_q_gradient(record.attention_reads[0], of_queries, rotation)
-    n_tokens, size = of_queries.shape
-    width, vocabulary = core.config.d_model, core.config.vocab_size
-    name, square = str(HeadId(layer, head)), (n_tokens, n_tokens)
-    rows: list[tuple[str, tuple[int, ...], str, float | Tensor]] = [
-        ("the loss", (), "", 1.0),
-        ("logits", (n_tokens, vocabulary), "probabilities − the right token", signal.logits),
-        ("states at the end", (n_tokens, width), "the output matrix", signal.hidden),
-        (f"leaves layer {layer}", (n_tokens, width), "all later layers", signal.leaving[layer]),
+    (n_tokens, size), width = of_queries.shape, core.config.d_model
+    vocabulary, later = core.config.vocab_size, core.config.n_layers - 1 - layer
+    name, at = str(HeadId(layer, head)), (layer, head)
+    square, of_head = (n_tokens, n_tokens), (n_tokens, size)
+    rows: list[tuple[str, tuple[int, ...], str, tuple[int, ...], float | Tensor]] = [
+        ("the loss itself", (), "", (), 1.0),
         (
-            f"attention of layer {layer} adds",
+            "logits",
+            (n_tokens, vocabulary),
+            "probabilities − the right token",
+            (n_tokens, vocabulary),
+            signal.logits,
+        ),
+        ("last states", (n_tokens, width), "the output matrix", (vocabulary, width), signal.hidden),
+        (
+            f"what leaves layer {layer}",
             (n_tokens, width),
-            "the feed-forward network, and 1 (the sum)",
+            f"the last norm, {later} later layers",
+            (),
+            signal.leaving[layer],
+        ),
+        (
+            "what attention adds there",
+            (n_tokens, width),
+            "the sum, and the feed-forward network",
+            (),
             signal.attention[layer],
         ),
+        (f"context of {name}", of_head, "its rows of W_o", (size, width), signal.context[at]),
+        ("its weights", square, "its values", of_head, signal.weights[at]),
+        ("its scaled scores", square, "the slope of the softmax", square, signal.scores[at]),
+        ("its queries", of_head, "its keys ÷ √D", of_head, signal.queries[at]),
         (
-            f"context of {name}",
-            (n_tokens, size),
-            "the head's rows of W_o",
-            signal.context[layer, head],
+            "its columns of W_q",
+            (width, size),
+            "what the layer reads",
+            (n_tokens, width),
+            signal.w_q[at],
         ),
-        ("its weights", square, "its values", signal.weights[layer, head]),
-        ("its scaled scores", square, "the slope of the softmax", signal.scores[layer, head]),
-        ("its queries", (n_tokens, size), "its keys ÷ √D", signal.queries[layer, head]),
-        ("its columns of W_q", (width, size), "what the layer reads", signal.w_q[layer, head]),
     ]
     table = pd.DataFrame(
-        [(what, _shape(shape), factor, float(length)) for what, shape, factor, length in rows],
-        columns=["tensor", "shape", "its gradient is the row above, times", "length"],
+        [
+            (what, _shape(shape), f"{factor} {_shape(other)}".strip(), float(length))
+            for what, shape, factor, other, length in rows
+        ],
+        columns=["gradient of", "shape", "is the one above, times", "length"],
     )
     scores = signal.score_gradients[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(scores).argmax()), scores.shape)
     strongest = float(scores[query, key])
     labels = passed.tokens.labels
+    what_follows = (
+        "A larger score would raise the loss, so the step makes it smaller."
+        if strongest > 0
+        else "A larger score would lower the loss, so the step makes it larger."
+    )
     sentence = (
         f"Strongest: the score of “{isolated(labels[query])}” with “{isolated(labels[key])}”, "
-        f"{strongest:+.2g}. "
-        + (
-            "A larger score would raise the loss, so the step makes it smaller."
-            if strongest > 0
-            else "A larger score would lower the loss, so the step makes it larger."
-        )
+        f"{f'{strongest:+.2g}'.replace('-', '−')}. {what_follows}"
     )
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 
 
 def _shape(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(f'{size:,}' for size in shape)})" if shape else "one number"
+    return f"({', '.join(f'{size:,}' for size in shape)})" if shape else ""
 
 
 def kept_bytes(trained: Trained) -> pd.DataFrame:

@@ -6,6 +6,7 @@ it is forgotten when the run ends. The model of all visitors is only read.
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -130,11 +131,16 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
     with turns.turn():
         after = training.read(hooks)
         moved = training.moved()
+    losses.append(after.loss)
+    if not all(map(math.isfinite, losses)):
+        raise ValueError(
+            "The steps were too large: the loss is no number any more. Make them smaller."
+        )
     return Trained(
         settings=settings,
         title=model.spec.title,
         tokens=tokens,
-        losses=(*losses, after.loss),
+        losses=tuple(losses),
         first=first,
         after=after,
         moved=moved,

@@ -31,23 +31,19 @@ def notice(trained: Trained) -> str:
     """What to see in the picture, computed from it, as Markdown."""
     first, last = trained.losses[0], trained.losses[-1]
     table = numbers.parts(trained)
-    in_layers = table[table["layer"] >= 0]
-    most = in_layers.loc[in_layers[numbers.MOVED].idxmax()]
-    least = in_layers.loc[in_layers[numbers.MOVED].idxmin()]
+    most, least = numbers.most_and_least(table)
     embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
     outcome = (
-        f"The loss **fell** from {first:.3f} to {last:.3f}: a right next token now has "
-        f"{numbers.percent(math.exp(-last))} instead of {numbers.percent(math.exp(-first))} "
+        f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
+        f"of {numbers.percent(math.exp(-last))}, before {numbers.percent(math.exp(-first))} "
         "(geometric mean)."
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
         "and the step leaps over the lower loss. Choose a smaller one."
     )
     return (
-        f"{outcome} For its length, **{numbers.named(most)}** moved most "
-        f"({numbers.percent(most[numbers.MOVED])}), {numbers.named(least)} least "
-        f"({numbers.percent(least[numbers.MOVED])}); the embeddings, in no layer, "
-        f"{numbers.percent(embeddings)}. All {trained.n_numbers:,} weights take part."
+        f"{outcome} For its length, {most} moved most, {least} least; the embeddings, in no layer, "
+        f"moved by {numbers.percent(embeddings)}. All {trained.n_numbers:,} weights take part."
     )
 
 
@@ -78,7 +74,7 @@ def chain(trained: Trained, layer: int, head: int) -> None:
     name = HeadId(layer, head)
     st.markdown(
         f"No signal names {name}. The chain rule takes the one loss back through every tensor: "
-        "each gradient is the one before it, times one factor."
+        "each gradient is the one above it, times one factor."
     )
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -136,9 +132,7 @@ def positions(trained: Trained) -> None:
 
 def memory(trained: Trained, layer: int) -> None:
     """What training keeps that writing does not, and the other way round."""
-    st.markdown(
-        "Training reads a text that is there; writing makes one. Beside the weights, each keeps:"
-    )
+    st.markdown("Training reads a text that is there; writing makes one, token by token.")
     plain_table(numbers.kept_bytes(trained), "Training and writing")
     change, largest = numbers.stale_keys(trained, layer)
     st.markdown(
