@@ -23,8 +23,8 @@ TRAIN = "Train"
 
 st.title("Who sets the weights")
 st.markdown(
-    "Nobody tells a head where to look. The only thing a model is told is how badly it guessed the "
-    "next token: the **loss**. A **step** moves every matrix a little, so that the loss falls."
+    "Nobody tells a head where to look. A model is told one thing only, how badly it guessed the "
+    "next token: the **loss**. A **step** moves every matrix a little to make it fall."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -51,10 +51,10 @@ with left:
             run.RATES,
             0.001,
             key="who_sets_the_weights_rate",
-            width=150,
+            width=140,
         )
         n_steps = linked(
-            st.slider, "Steps", 1, MAX_TRAINING_STEPS, 1, key="who_sets_the_weights_steps", width=90
+            st.slider, "Steps", 1, MAX_TRAINING_STEPS, 1, key="who_sets_the_weights_steps", width=70
         )
     chosen = run.Settings(spec.name, text, rate, n_steps)
     try:
@@ -108,6 +108,7 @@ if sections.MEMORY in shown:
 with st.expander("How to read this"):
     st.markdown(
         "- **Length**: the square root of the sum of the squared numbers.\n"
+        "- **Embeddings**: the token table, learned positions, the output matrix.\n"
         "- A **step**: new weights = old weights − learning rate × gradient. Real training uses "
         "Adam and millions of texts; loss and gradient are the same.\n"
         "- The steps change a **copy**, which is thrown away. The model of all other pages stays "

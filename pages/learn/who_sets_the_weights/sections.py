@@ -35,8 +35,8 @@ def notice(trained: Trained) -> str:
     embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
     outcome = (
         f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
-        f"of {numbers.percent(math.exp(-last))}, before {numbers.percent(math.exp(-first))} "
-        "(geometric mean)."
+        f"of {numbers.percent(math.exp(-last))} ({numbers.percent(math.exp(-first))} before; "
+        "geometric means). Try a learning rate of 0.1."
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
         "and the step leaps over the lower loss. Choose a smaller one."

@@ -51,7 +51,8 @@ def test_steps_are_those_of_sgd_on_the_transformers_model(family: str):
     # the model's own weights are what they were, bit for bit
     assert own.keys() == core.state_dict().keys()
     assert all(torch.equal(core.state_dict()[name], before) for name, before in own.items())
-    assert all(parameter.grad is None for parameter in core.parameters())
+    for model in (core, training.model):  # and no gradient is held any longer
+        assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_the_gradient_of_each_matrix_is_that_of_transformers():
