@@ -40,6 +40,7 @@ PAGES = (
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
     ("position", "/position", "[data-testid=stVegaLiteChart]"),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
+    ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),
 )

@@ -264,6 +264,7 @@ PATHS = [
     "/scaling",
     "/position",
     "/against-pytorch",
+    "/who-sets-the-weights",
     "/block",
     "/tokens",
 ]

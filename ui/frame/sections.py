@@ -27,6 +27,7 @@ SECTIONS = {
         ("learn/against_pytorch", "Against PyTorch", "balance"),
         ("learn/position", "Position", "pin_drop"),
         ("learn/block", "Block", "stacks"),
+        ("learn/who_sets_the_weights", "Who sets the weights", "trending_down"),
     ],
     "Compare": [
         ("compare/heads", "Heads", "grid_on"),

@@ -68,6 +68,7 @@ LEARN = {
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
     "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
+    "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
 }
 COMPARE = {
     "compare/heads": "Every layer and head of a model at once; open one and look inside.",
