@@ -56,7 +56,7 @@ class Trained:
     losses: before the first step and after every step. first: the first step, with what was read
     before it. after: what the changed model makes of the text. moved: how far each part of the
     model has moved in all steps. n_numbers: the learned numbers. n_training_bytes: of the copy and
-    its largest gradient. n_cache_bytes: of a KV cache for the text. seconds: of the steps alone.
+    its largest gradients. n_cache_bytes: of a KV cache for the text. seconds: of the steps alone.
     """
 
     settings: Settings
@@ -116,7 +116,7 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
     n_bytes, room = training_bytes(model.core), bound_of(TRAINED_COPY_BYTES)
     if n_bytes > room:
         raise OverLimit(
-            f"A copy of {model.spec.title} to train, with its largest gradient, takes "
+            f"A copy of {model.spec.title} to train, with its largest gradients, takes "
             f"{n_bytes / 1e6:,.0f} MB, and this page may take {room / 1e6:,.0f} MB. Choose a "
             "smaller model."
         )
