@@ -37,7 +37,7 @@ MAX_ONE_PASS_TOKENS = 64  # of the picture of a whole pass: 1.5 MB
 MAX_SEVERAL_HEADS_TOKENS = 64  # of a text that is run again with each head of a layer off
 MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
-MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS = 48, 5  # of gradient descent on a text: 3 s a step
+MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS = 48, 5  # of gradient descent on a text: 1.5 s a step
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
 
 # ---- tokens of a prompt, and new ones behind it: each new one is a pass
@@ -76,7 +76,7 @@ MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
 INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
 FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
-TRAINED_COPY_BYTES = 768 * MIB  # a copy of a model and its largest gradient, while it is trained
+TRAINED_COPY_BYTES = 1 * GIB  # a copy of a model and its largest gradients, while it is trained
 TRAINING_CACHE_BYTES = 48 * MIB  # what such runs have shown: 9 MB for the longest text
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
 MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'

@@ -10,7 +10,6 @@ V vocabulary.
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from attention_core.model.block import LayerRecord
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.output import TransformerOutput
+from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
 from attention_core.positions.rotary import Rotation, rotate
 
@@ -129,7 +129,7 @@ class Training:
         require_positive("learning_rate", learning_rate)
         self.ids, self.learning_rate = ids, learning_rate
         self._original, self.n_bytes = model, training_bytes(model)
-        self.model = copy.deepcopy(model).float().requires_grad_(True)
+        self.model = _copied(model).requires_grad_(True)
 
     @torch.enable_grad()
     def step(self, hooks: Hooks = NO_HOOKS) -> Step:
@@ -194,9 +194,27 @@ class Training:
 
 
 def training_bytes(model: Transformer) -> int:
-    """Bytes of a copy in float32, and of its largest gradient, which is held beside it."""
+    """Bytes of a copy in float32, and of the largest gradient that is held beside it.
+
+    The largest is that of the token table. Where it is the output matrix too, both uses have a
+    gradient, and they are added up: three of that size at once.
+    """
     sizes = [parameter.numel() for parameter in model.parameters()]
-    return torch.float32.itemsize * (sum(sizes) + max(sizes))
+    return torch.float32.itemsize * (sum(sizes) + 3 * max(sizes))
+
+
+def _copied(model: Transformer) -> Transformer:
+    """The same weights in float32 in one piece of memory, which goes back to the system at once.
+
+    Many small pieces would stay with the process when they are freed.
+    """
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    device = next(model.parameters()).device
+    pieces = torch.empty(sum(sizes.values()), device=device).split([*sizes.values()])
+    weights = {}
+    for piece, (name, parameter) in zip(pieces, model.named_parameters(), strict=True):
+        weights[name] = piece.view(parameter.shape).copy_(parameter.detach())
+    return with_weights(model.config, weights, like=model)
 
 
 def next_token_losses(output: TransformerOutput, ids: Tensor) -> Tensor:

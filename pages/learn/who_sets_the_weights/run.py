@@ -55,19 +55,17 @@ class Trained:
 
     losses: before the first step and after every step. first: the first step, with what was read
     before it. after: what the changed model makes of the text. moved: how far each part of the
-    model has moved in all steps. n_numbers: the learned numbers. n_training_bytes: of the copy and
-    its largest gradient. n_cache_bytes: of a KV cache for the text. seconds: of the steps alone.
+    model has moved in all steps. n_numbers: the learned numbers. n_cache_bytes: of a KV cache for
+    the text. seconds: of the steps alone.
     """
 
     settings: Settings
-    title: str
     tokens: Tokens
     losses: tuple[float, ...]
     first: Step
     after: Reading
     moved: dict[Part, Moved]
     n_numbers: int
-    n_training_bytes: int
     n_cache_bytes: int
     seconds: float
 
@@ -116,7 +114,7 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
     n_bytes, room = training_bytes(model.core), bound_of(TRAINED_COPY_BYTES)
     if n_bytes > room:
         raise OverLimit(
-            f"A copy of {model.spec.title} to train, with its largest gradient, takes "
+            f"A copy of {model.spec.title} to train, with its largest gradients, takes "
             f"{n_bytes / 1e6:,.0f} MB, and this page may take {room / 1e6:,.0f} MB. Choose a "
             "smaller model."
         )
@@ -138,14 +136,12 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
         )
     return Trained(
         settings=settings,
-        title=model.spec.title,
         tokens=tokens,
         losses=tuple(losses),
         first=first,
         after=after,
         moved=moved,
         n_numbers=sum(part.n_numbers for part in moved.values()),
-        n_training_bytes=n_bytes,
         n_cache_bytes=model.core.new_cache(1, len(tokens.ids)).nbytes,
         seconds=seconds,
     )

@@ -184,3 +184,15 @@ def test_models_and_texts_without_a_next_token_are_refused():
     for shape in ((1, 1), (2, 4), (4,)):
         with pytest.raises(ValueError, match="at least 2 tokens"):
             Training(build("gpt2"), torch.zeros(shape, dtype=torch.int64), 0.1)
+
+
+def test_a_copy_is_in_float32_and_in_one_piece():
+    """In 16 bits most steps would be lost: they are smaller than the rounding."""
+    core = build("llama").to(torch.bfloat16)
+    training = Training(core, torch.arange(5)[None], 0.1)
+    for name, parameter in training.model.named_parameters():
+        assert_close(parameter.detach(), core.state_dict()[name].float(), atol=0, rtol=0)
+    memories = {p.untyped_storage().data_ptr() for p in training.model.parameters()}
+    assert len(memories) == 1
+    sizes = [parameter.numel() for parameter in core.parameters()]
+    assert training.n_bytes == 4 * (sum(sizes) + 3 * 89 * 30)  # the token table is the largest
