@@ -15,8 +15,8 @@ from ui.widgets.visit import waits
 
 st.title("Ladder")
 st.markdown(
-    "How does a token find what it needs in a sentence? With dot products, and six small ideas: "
-    "each mends what the rung before it cannot do. **Climb them one by one.**"
+    "A token finds what it needs by dot products and six small ideas, each for what the rung before "
+    "cannot do."
 )
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"
