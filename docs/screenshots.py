@@ -38,6 +38,11 @@ PAGES = (
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
     ("position", "/position", "[data-testid=stVegaLiteChart]"),
+    (
+        "attention_without_the_matrix",
+        "/attention-without-the-matrix",
+        "[data-testid=stVegaLiteChart]",
+    ),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),

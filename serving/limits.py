@@ -35,6 +35,7 @@ MAX_LESSON_TOKENS = 128  # of lessons that draw more than a map of each head
 MAX_ONE_PASS_TOKENS = 64  # of the picture of a whole pass: 1.5 MB
 MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
+MAX_TILED_TOKENS = 64  # of a matrix that is drawn tile by tile
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
 
 # ---- tokens of a prompt, and new ones behind it: each new one is a pass

@@ -262,6 +262,7 @@ PATHS = [
     "/masking",
     "/scaling",
     "/position",
+    "/attention-without-the-matrix",
     "/against-pytorch",
     "/block",
     "/tokens",

@@ -23,6 +23,7 @@ SECTIONS = {
         ("learn/masking", "Masking and dropout", "visibility_off"),
         ("learn/scaling", "Scaling", "square_foot"),
         ("learn/position", "Position", "pin_drop"),
+        ("learn/attention_without_the_matrix", "Attention without the matrix", "grid_view"),
         ("learn/against_pytorch", "Against PyTorch", "balance"),
         ("learn/block", "Block", "stacks"),
         ("learn/tokens", "Tokens", "match_word"),

@@ -61,6 +61,7 @@ LEARN = {
     "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
     "learn/scaling": "What dividing by the root of the head size does to the softmax.",
     "learn/position": "Why a model must be told the order, and how; longer texts.",
+    "learn/attention_without_the_matrix": "FlashAttention: the same output without T × T weights.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
     "learn/tokens": "How three models cut your text, byte by byte.",
