@@ -33,7 +33,8 @@ def _shape(tensor: object) -> str:
     from torch import Tensor
 
     assert isinstance(tensor, Tensor)
-    return f"{' × '.join(map(str, tensor.shape))} = {tensor.numel():,} numbers"
+    sizes = " × ".join(map(str, tensor.shape))
+    return f"{sizes} numbers" if tensor.dim() == 1 else f"{sizes} = {tensor.numel():,} numbers"
 
 
 def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:

@@ -9,11 +9,11 @@ import altair as alt
 import pandas as pd
 
 from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED, USED
-from ui.charts.style import ATTENTION, GREY, INK, PAPER, SERIES, WEIGHTS, decades, label_of_place
+from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
-HEIGHT = 380
-# How strongly each kind of tile is filled, and with what.
-_FILLS = {NOW: (PAPER, 1.0), USED: (ATTENTION, 0.35), LATER: (GREY, 0.25), SKIPPED: (GREY, 0.0)}
+HEIGHT = 400
+# What fills each kind of tile; the numbers of this tile are drawn over it.
+_FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
 
 
 def tiles_chart(
@@ -41,22 +41,22 @@ def tiles_chart(
         axis=alt.Axis(**axis),
     )
     place = [x, y, alt.X2("right"), alt.Y2("bottom")]
-    states = list(_FILLS)
-    legend = alt.Legend(orient="top", title=None, symbolType="square", columns=4)
     whole = (
         alt.Chart(tiles)
-        .mark_rect(stroke=GREY, strokeWidth=1)
+        .mark_rect(stroke=GREY, strokeWidth=1, fillOpacity=0.4)
         .encode(
             *place,
             alt.Color(
                 "state:N",
-                scale=alt.Scale(domain=states[1:], range=[ATTENTION, GREY, GREY]),
-                legend=None,
-            ),
-            alt.FillOpacity(
-                "state:N",
-                scale=alt.Scale(domain=states, range=[of for _, of in _FILLS.values()]),
-                legend=legend,
+                title=None,
+                scale=alt.Scale(domain=list(_FILLS), range=list(_FILLS.values())),
+                legend=alt.Legend(
+                    orient="top",
+                    values=[USED, LATER, SKIPPED],
+                    symbolType="square",
+                    symbolStrokeColor=GREY,
+                    symbolStrokeWidth=1,
+                ),
             ),
             tooltip=[alt.Tooltip("state:N", title="tile")],
         )
@@ -70,7 +70,7 @@ def tiles_chart(
                 "term:Q",
                 title="exp(score − m)",
                 scale=alt.Scale(domain=[0, 1], range=WEIGHTS),
-                legend=alt.Legend(orient="right", gradientLength=120),
+                legend=alt.Legend(orient="top", gradientLength=90),
             ),
             tooltip=[
                 alt.Tooltip("query:N"),
@@ -80,7 +80,7 @@ def tiles_chart(
             ],
         )
     )
-    return alt.layer(whole, numbers, height=HEIGHT).resolve_scale(color="independent")
+    return alt.layer(whole, numbers, height=HEIGHT)
 
 
 def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
@@ -90,6 +90,7 @@ def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
     """
     title, names = "tokens of the text", list(table["how"].unique())
     lengths = sorted(set(table["tokens"].tolist()))
+    of_bytes = decades(table["bytes"].tolist())
     x = alt.X(
         "tokens:Q",
         title=title,
@@ -101,7 +102,12 @@ def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
         .mark_line(point=True)
         .encode(
             x,
-            alt.Y("bytes:Q", title="bytes read and written", **decades(table["bytes"].tolist())),
+            alt.Y(
+                "bytes:Q",
+                title="bytes read and written",
+                scale=of_bytes["scale"],
+                axis={**of_bytes["axis"], "format": "~s"},
+            ),
             alt.Color(
                 "how:N",
                 title=None,
@@ -120,4 +126,4 @@ def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
         .mark_rule(strokeDash=[3, 3], color=INK, size=1.5)
         .encode(x)
     )
-    return alt.layer(rule, lines, data=table, height=320)
+    return alt.layer(rule, lines, data=table, height=300)

@@ -7,7 +7,7 @@ from pages.learn.attention_without_the_matrix.questions import questions
 from serving import models, visit
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
-from ui.export import source
+from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -18,7 +18,8 @@ from ui.widgets.stepper import stepper
 
 TILES = f"{sections.FOLDER}/tiles.py"
 STEP = "attention_without_the_matrix_step"
-FIRST_LAYER = {"decoder": 13, "encoder": 3}
+# The layer and head that are open at first: in them later tiles bring larger scores.
+FIRST = {"decoder": (11, 7), "encoder": (0, 2)}
 O_HEIGHT = 96  # pixels of all rows of the running output together
 
 st.title("Attention without the matrix")
@@ -37,15 +38,16 @@ with left:
 with right:
     entry = controls.model("attention_without_the_matrix_model", None, prefer="decoder")
 with right, settings():
+    first_layer, first_head = FIRST[entry.spec.role]
     layer = controls.number(
         "Layer",
         "attention_without_the_matrix_layer",
         entry.spec.n_layers,
-        FIRST_LAYER[entry.spec.role],
+        first_layer,
         part=visit.LAYER,
     )
     head = controls.number(
-        "Head", "attention_without_the_matrix_head", entry.spec.n_heads, 8, part=visit.HEAD
+        "Head", "attention_without_the_matrix_head", entry.spec.n_heads, first_head, part=visit.HEAD
     )
     n_queries = linked(
         st.select_slider,
@@ -76,7 +78,7 @@ n_steps, number = len(walk.steps), 0
 if st.session_state.get(STEP, 1) > n_steps:  # of a longer text or smaller tiles before
     st.session_state[STEP] = n_steps
 if n_steps > 1:
-    number = stepper("Tile", n_steps, min(3, n_steps), key=STEP) - 1
+    number = stepper("Tile", n_steps, walked.first_rescaling(walk), key=STEP) - 1
 step = walk.steps[number]
 picture, rows = st.columns([6, 5], gap="medium")
 with picture:
@@ -88,14 +90,15 @@ with picture:
         key="attention_without_the_matrix_tiles",
     )
 with rows:
-    plain_table(walked.rows_at(walk, step), "What is kept of every row", walked.FORMS, most=250)
+    changes = walked.changes_at(step, walk.labels)
+    plain_table(changes, "What this tile changes", most=210)
     output = step.rows.of(step.queries).o.numpy()
     labels = walk.labels[step.queries]
     heatmap(
         Map(
             output,
-            [str(column) for column in range(output.shape[1])],
-            f"{choice.title}: o of this tile's queries",
+            ["" if column % 8 else str(column) for column in range(output.shape[1])],
+            f"o of {choice.title}",
             causal=False,
             scale=DivergingScale(float(abs(walk.rows.o).max())),
             row_labels=labels,
@@ -107,7 +110,10 @@ with rows:
     )
 for sentence in walked.sentences(walk, number):
     st.text(sentence)
-with st.expander("The code"):
+with st.expander("Every row, the code"):
+    table = walked.rows_at(walk, step)
+    plain_table(table, "What is kept of every row", most=250)
+    tables.download("Download (CSV)", table, "rows.csv", key="attention_without_the_matrix_rows")
     source.step(TILES, "add_tile", "m = torch.maximum", "factor =", "terms =", "l =", "o =")
 
 shown = parts("attention_without_the_matrix_part", (sections.MOVED, sections.KEPT, sections.BACK))

@@ -57,8 +57,8 @@ def moved(head_size: int, causal: bool) -> None:
         st.text(traffic.notice(setting))
         st.markdown(
             ":small[The model of the memory: what one step hands to the next is written to the "
-            "large memory and read there; what fits into the fast memory costs nothing, and there is no "
-            "cache between. A tile of queries stays; keys and values pass by.]"
+            "large memory and read there; what fits into the fast memory costs nothing. A tile of "
+            "queries stays, and keys and values pass by.]"
         )
         with st.expander("Every tensor that is read or written, the code"):
             pieces = traffic.pieces(setting)
@@ -98,8 +98,7 @@ def way_back(walked: Walk) -> None:
     st.markdown(
         "Training needs gradients, and these need every weight once more. With tiles no weight was "
         "kept: each tile computes its weights again from q, k, m and l. That is one product more, "
-        "five instead of four, and far fewer bytes. As the gradient from above stands the output "
-        "itself."
+        "five instead of four. As the gradient from above stands the output itself."
     )
     table, said = again.gradients(walked)
     forms = {"largest difference from autograd": "{:.1e}"}

@@ -14,7 +14,8 @@ LENGTHS = tuple(2**power for power in range(7, 18))
 TILE_SIZES = (16, 32, 64, 128, 256)
 BYTES = {"16-bit numbers": 2, "float32": 4}
 # An NVIDIA A100 with 40 GB, by its data sheet: bytes a second of its large memory, fast memory of
-# one of its 108 processors, and operations a second of its matrix units with numbers of 2 and of 4 bytes (TF32).
+# one of its 108 processors, and operations a second of its matrix units with numbers of 2 bytes and
+# of 4 (TF32).
 BYTES_A_SECOND, FAST_BYTES = 1.555e12, 192 * 1024
 OPERATIONS_A_SECOND = {2: 312e12, 4: 156e12}
 
@@ -67,16 +68,15 @@ def curves(setting: Setting) -> pd.DataFrame:
 
 
 def summary(setting: Setting) -> pd.DataFrame:
-    """Four numbers of both ways."""
+    """What is moved and kept both ways, and how many operations there are for a byte moved."""
     rows = []
     for how, traffic in setting.both.items():
         n_bytes = setting.n_bytes * traffic.n_moved
         rows.append(
             {
                 "one head": how,
-                "moved": size(n_bytes),
-                "kept for the way back": size(setting.n_bytes * traffic.n_kept),
-                "operations": f"{traffic.n_operations:.3g}",
+                "bytes moved": size(n_bytes),
+                "kept": size(setting.n_bytes * traffic.n_kept),
                 "operations a byte": f"{traffic.n_operations / n_bytes:.3g}",
             }
         )

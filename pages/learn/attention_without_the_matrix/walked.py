@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ BY_ROWS, BY_COLUMNS, BACKWARDS = "row by row", "column by column", "backwards"
 ORDERS = (BY_ROWS, BY_COLUMNS, BACKWARDS)
 # What a tile is at a step.
 NOW, USED, LATER, SKIPPED = "this tile", "used, not kept", "not yet", "skipped"
-FORMS = {"m": "{:.3f}", "l": "{:.3f}"}
 
 
 @dataclass(frozen=True)
@@ -131,20 +131,49 @@ def cells_of(walked: Walk, step: Step) -> pd.DataFrame:
     )
 
 
+def changes_at(step: Step, labels: Sequence[str]) -> pd.DataFrame:
+    """What a tile does to the m and l of its rows; `factor`: what l and o are multiplied with."""
+    after, before = step.rows.of(step.queries), step.before
+    named = labels[step.queries]
+    rows = zip(named, before.m, after.m, before.l, after.l, step.factor, strict=True)
+    return pd.DataFrame(
+        [
+            {
+                "query": label,
+                "m": f"{_number(old_m)} → {_number(m)}",
+                "factor": "first tile" if old_m.isinf() else f"{float(factor):.3g}",
+                "l": f"{_number(old_l)} → {_number(new_l)}",
+            }
+            for label, old_m, m, old_l, new_l, factor in rows
+        ]
+    )
+
+
+def _number(value: Tensor) -> str:
+    return "−∞" if value.isinf() else f"{float(value):.3f}".replace("-", "−")
+
+
 def rows_at(walked: Walk, step: Step) -> pd.DataFrame:
-    """What is kept of every row after a step; `rescaled` for the queries of its tile."""
-    factors = [""] * len(walked.labels)
-    for row, factor in enumerate(step.factor.tolist(), start=step.queries.start):
-        is_first = bool(step.before.m[row - step.queries.start].isinf())
-        factors[row] = "first tile" if is_first else f"× {factor:.3g}"
+    """What is kept of every row after a step: `query`, `m`, `l`, and the output so far's length."""
+    rows = step.rows
     return pd.DataFrame(
         {
             "query": walked.labels,
-            "m": step.rows.m.tolist(),
-            "l": step.rows.l.tolist(),
-            "rescaled": factors,
+            "m": rows.m.tolist(),
+            "l": rows.l.tolist(),
+            "length of o / l": rows.output.norm(dim=-1).tolist(),
         }
     )
+
+
+def first_rescaling(walked: Walk) -> int:
+    """The number of the first step, from 1, that meets a larger score in a row; else 1."""
+    rises = (
+        number
+        for number, step in enumerate(walked.steps, start=1)
+        if bool(((step.factor > 0) & (step.factor < 1)).any())
+    )
+    return next(rises, 1)
 
 
 def sentences(walked: Walk, number: int) -> list[str]:
@@ -161,9 +190,9 @@ def sentences(walked: Walk, number: int) -> list[str]:
     )
     return [
         _rescaling(walked, step),
-        f"So far {n_cells:,} scores were computed, never more than {size} at once. {skipped}",
-        "After the last tile, o / l is the output of the head. It differs from the one with the "
-        f"whole matrix by at most {difference(walked):.1e}.",
+        f"So far {n_cells:,} scores were computed, never more than {size} at once. {skipped} "
+        "After the last tile, o / l is the output of the head; it differs from the one with "
+        f"the whole matrix by at most {difference(walked):.1e}.",
     ]
 
 
