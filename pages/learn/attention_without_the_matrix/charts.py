@@ -11,7 +11,7 @@ import pandas as pd
 from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED, USED
 from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
-HEIGHT = 400
+HEIGHT = 420
 # What fills each kind of tile; the numbers of this tile are drawn over it.
 _FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
 
@@ -70,7 +70,7 @@ def tiles_chart(
                 "term:Q",
                 title="exp(score − m)",
                 scale=alt.Scale(domain=[0, 1], range=WEIGHTS),
-                legend=alt.Legend(orient="top", gradientLength=90),
+                legend=alt.Legend(orient="bottom", gradientLength=160, titleOrient="left"),
             ),
             tooltip=[
                 alt.Tooltip("query:N"),
