@@ -39,6 +39,11 @@ PAGES = (
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
     ("position", "/position", "[data-testid=stVegaLiteChart]"),
+    (
+        "attention_without_the_matrix",
+        "/attention-without-the-matrix",
+        "[data-testid=stVegaLiteChart]",
+    ),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
     ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
     ("block", "/block", "figure.panel canvas"),

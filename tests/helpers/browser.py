@@ -263,6 +263,7 @@ PATHS = [
     "/masking",
     "/scaling",
     "/position",
+    "/attention-without-the-matrix",
     "/against-pytorch",
     "/who-sets-the-weights",
     "/block",

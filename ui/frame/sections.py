@@ -26,6 +26,7 @@ SECTIONS = {
         ("learn/shapes", "Shapes", "deployed_code"),
         ("learn/against_pytorch", "Against PyTorch", "balance"),
         ("learn/position", "Position", "pin_drop"),
+        ("learn/attention_without_the_matrix", "Attention without the matrix", "grid_view"),
         ("learn/block", "Block", "stacks"),
         ("learn/who_sets_the_weights", "Who sets the weights", "trending_down"),
     ],

@@ -67,6 +67,7 @@ LEARN = {
     "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
     "learn/position": "Why a model must be told the order, and how; longer texts.",
+    "learn/attention_without_the_matrix": "FlashAttention: the same output without T × T weights.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
     "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
 }
