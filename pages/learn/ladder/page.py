@@ -15,8 +15,8 @@ from ui.widgets.visit import waits
 
 st.title("Ladder")
 st.markdown(
-    "A token finds what it needs by dot products and six small ideas, each for what the rung "
-    "before it cannot do."
+    "Multi-head attention is dot products plus six small ideas, each for what the rung before it "
+    "cannot do."
 )
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"

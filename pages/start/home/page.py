@@ -111,10 +111,10 @@ with left:
     n_answered, n_questions = len(questions & set(quiz.answers())), len(questions)
     cards("Learn, in this order", LEARN, 2)
     st.markdown(f":small[{n_answered} of {n_questions} questions answered.]")
-    cards("Generate, and the weights", MORE, 2)
 with middle:
     cards("A whole model", WHOLE, 1)
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
+    cards("Text and weights", MORE, 1)
     quiz.keep()
