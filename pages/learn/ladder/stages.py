@@ -26,7 +26,8 @@ DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation ta
 # What the address calls the rungs; the names of attention_core.experiments.learn.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 NEW = {
-    "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is learned.",
+    "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is "
+    "learned.",
     "v1": "Three matrices make what a token asks with, is found by and hands over; training sets "
     "them. Scores are divided by √D, or long queries and keys let a single token win.",
     "v2": "The matrices become `nn.Linear` layers: they start small enough for their width, so "
