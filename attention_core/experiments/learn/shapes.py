@@ -184,7 +184,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     assert record.projected is not None  # every layer with this attention records them
     assert record.output is not None
     head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
-    widths = [heads * config.d_head for heads in head_counts]
+    widths = config.qkv_widths
 
     x = layer.attention_reads  # 1
     columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2

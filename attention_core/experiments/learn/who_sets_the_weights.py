@@ -237,8 +237,7 @@ def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Pa
     if words[-1] == "bias":
         return [((layer, BIASES), tensor)]
     if "qkv" in words:
-        kv_width = config.kv_heads * config.d_head
-        columns = tensor.split((config.n_heads * config.d_head, kv_width, kv_width), dim=-1)
+        columns = tensor.split(config.qkv_widths, dim=-1)
         return [
             ((layer, kind), numbers) for kind, numbers in zip((W_Q, W_K, W_V), columns, strict=True)
         ]
