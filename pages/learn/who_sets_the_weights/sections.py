@@ -120,10 +120,9 @@ def positions(trained: Trained) -> None:
     show(charts.positions_chart, table, key="who_sets_the_weights_positions")
     hardest = table.loc[table[numbers.BEFORE].idxmax()]
     st.text(
-        f"Hardest before the step: “{hardest['must say']}”. The model gave it "
-        f"{numbers.percent(hardest['p before'])}, and gives it "
-        f"{numbers.percent(hardest['p after'])} after the step. "
-        f"The loss is the mean over all {len(table)} places."
+        f"Hardest before the step: “{hardest['must say']}”. It got "
+        f"{numbers.percent(hardest['p before'])}, and after the step "
+        f"{numbers.percent(hardest['p after'])}. The loss is the mean over all {len(table)} places."
     )
     with st.expander("Every position in numbers"):
         forms = {"p before": "{:.3g}", "p after": "{:.3g}"}
