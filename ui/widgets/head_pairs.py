@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving.heads import strongest
+from serving.heads import HeadChoice, strongest
 from serving.runs import Run
 from serving.token_text import isolated
-from ui.widgets.controls import HeadChoice
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
 MANY_TOKENS = 49

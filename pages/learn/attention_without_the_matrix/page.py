@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.attention_without_the_matrix import charts, sections, walked
 from pages.learn.attention_without_the_matrix.questions import questions
-from serving import models, visit
+from serving import models
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
 from ui.export import source, tables
@@ -39,15 +39,8 @@ with right:
     entry = controls.model("attention_without_the_matrix_model", None, prefer="decoder")
 with right, settings():
     first_layer, first_head = FIRST[entry.spec.role]
-    layer = controls.number(
-        "Layer",
-        "attention_without_the_matrix_layer",
-        entry.spec.n_layers,
-        first_layer,
-        part=visit.LAYER,
-    )
-    head = controls.number(
-        "Head", "attention_without_the_matrix_head", entry.spec.n_heads, first_head, part=visit.HEAD
+    choice = controls.head_of(
+        entry, "attention_without_the_matrix", layer=first_layer, head=first_head
     )
     n_queries = linked(
         st.select_slider,
@@ -66,7 +59,6 @@ with right, settings():
     order = linked(
         st.radio, "Order of the tiles", walked.ORDERS, key="attention_without_the_matrix_order"
     )
-choice = controls.HeadChoice(entry, layer, head)
 try:
     with st.spinner("Loading the model …", show_time=True):
         walk = walked.walk(choice, text, (n_queries, n_keys), order)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from serving import runs
+from serving.heads import HeadChoice
 from serving.limits import MAX_TILED_TOKENS
 from serving.token_text import isolated
-from ui.widgets.controls import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.who_sets_the_weights import charts, numbers, run, sections
 from pages.learn.who_sets_the_weights.questions import questions
-from serving import models, visit
+from serving import models
 from serving.limits import MAX_TRAINING_STEPS
 from ui.charts.show import show
 from ui.export import source, tables
@@ -37,10 +37,7 @@ with right:
     entry = controls.model("who_sets_the_weights_model", "decoder", prefer="decoder")
 spec = entry.spec
 with right, settings():
-    layer = controls.number(
-        "Layer", "who_sets_the_weights_layer", spec.n_layers, 13, part=visit.LAYER
-    )
-    head = controls.number("Head", "who_sets_the_weights_head", spec.n_heads, 8, part=visit.HEAD)
+    choice = controls.head_of(entry, "who_sets_the_weights", layer=13, head=8)
 
 left, right = st.columns([5, 6], gap="medium")
 with left:
@@ -95,7 +92,7 @@ try:
     ):
         if name in shown:
             heading(name, shown)
-            draw(trained, layer, head)
+            draw(trained, choice.layer, choice.head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
 if sections.POSITIONS in shown:
@@ -103,7 +100,7 @@ if sections.POSITIONS in shown:
     sections.positions(trained)
 if sections.MEMORY in shown:
     heading(sections.MEMORY, shown)
-    sections.memory(trained, layer)
+    sections.memory(trained, choice.layer)
 
 with st.expander("How to read this"):
     st.markdown(

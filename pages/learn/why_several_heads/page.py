@@ -15,6 +15,7 @@ from pages.learn.why_several_heads.sections import (
     price,
 )
 from serving import models, runs, visit
+from serving.heads import HeadChoice
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
@@ -59,7 +60,7 @@ with right, settings():
         first_other if head != first_other else first_head,
     )
     of_token = st.container()
-choice = controls.HeadChoice(entry, layer, head)
+choice = HeadChoice(entry, layer, head)
 try:
     with st.spinner("Running the model …", show_time=True):
         run = runs.run(entry.spec.name, text, MAX_SEVERAL_HEADS_TOKENS, "this page")

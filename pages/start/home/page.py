@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.start.home import paths
-from serving import models, pass_picture, visit
+from serving import models, pass_picture
 from serving.one_pass import one_pass
 from ui.canvas import one_pass as canvas
 from ui.frame import sections
@@ -30,9 +30,8 @@ else:
         entry = controls.model("home_model", None, prefer="decoder")
     n_layers, name = entry.spec.n_layers, entry.spec.name
     with right, settings():
-        layer = controls.number("Layer", "home_layer", n_layers, n_layers // 2, part=visit.LAYER)
-        head = controls.number("Head", "home_head", entry.spec.n_heads, 0, part=visit.HEAD)
-    choice = controls.HeadChoice(entry, layer, head)
+        choice = controls.head_of(entry, "home", layer=n_layers // 2, head=0)
+    layer, head = choice.layer, choice.head
     picture = pass_picture.stored(name, text)
     if picture is None:
         try:
