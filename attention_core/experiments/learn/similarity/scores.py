@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, attend
+from attention_core.heads import columns_of_head
 from attention_core.masks import causal_mask
 from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
-from attention_core.model.config import TransformerConfig
 from attention_core.model.transformer import Transformer
 
 
@@ -46,18 +46,8 @@ def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
     attention = model.get_submodule(f"blocks.{layer}.attention")
     if not isinstance(attention, Attention):
         raise ValueError("latent attention has no W_q, W_k and W_v of a head")
-    columns = _of_head(attention.qkv.weight.detach(), config, head)
+    columns = columns_of_head(attention.qkv.weight.detach(), head, config.n_heads, config.kv_heads)
     return HeadMatrices(*(matrix.clone() for matrix in columns))
-
-
-def _of_head(side_by_side: Tensor, config: TransformerConfig, head: int) -> list[Tensor]:
-    """The columns of one head's query, key and value: (..., (H + 2 H_kv)*D) -> (..., D) each."""
-    kv_head = head // config.group_size
-    parts = side_by_side.split(config.qkv_widths, dim=-1)  # (..., H*D) and twice (..., H_kv*D)
-    return [
-        part.unflatten(-1, (-1, config.d_head))[..., number, :]
-        for part, number in zip(parts, (head, kv_head, kv_head), strict=True)
-    ]
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,9 @@ def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
     x, q = layer.attention_reads[0], record.q[0, head]
     k, v = record.k[0, kv_head], record.v[0, kv_head]
     mask = causal_mask(len(x), len(x), device=x.device) if config.causal else None
-    of_query, of_key, of_value = _of_head(record.projected[0], config, head)
+    of_query, of_key, of_value = columns_of_head(
+        record.projected[0], head, config.n_heads, config.kv_heads
+    )
     plain = attend(x, x, x, mask=mask, scale=1.0)
     scaled = attend(x, x, x, mask=mask, scale=1.0 / math.sqrt(x.shape[-1]))
     same = attend(k, k, v, mask=mask, scale=record.scale)
