@@ -22,3 +22,15 @@ def merge_heads(x: Tensor) -> Tensor:
     """Undo `split_heads`: (B, H, T, D) -> (B, T, H*D), in reading order in memory."""
     x = x.transpose(1, 2).contiguous()  # (B, H, T, D) -> (B, T, H, D)
     return x.flatten(-2)  # (B, T, H, D) -> (B, T, C)
+
+
+def columns_of_head(
+    side_by_side: Tensor, head: int, n_heads: int, n_kv_heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What belongs to one head's query, key and value: (..., (H + 2 H_kv)*D) -> (..., D) each.
+
+    side_by_side: all queries, then all keys, then all values, as `Attention` projects them.
+    """
+    by_head = side_by_side.unflatten(-1, (n_heads + 2 * n_kv_heads, -1))
+    key = n_heads + head // (n_heads // n_kv_heads)
+    return by_head[..., head, :], by_head[..., key, :], by_head[..., key + n_kv_heads, :]

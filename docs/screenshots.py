@@ -34,11 +34,18 @@ PAGES = (
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),
     ("ladder", "/ladder", "figure.panel canvas"),
+    ("why_several_heads", "/why-several-heads", "figure.heatmap canvas"),
     ("shapes", "/shapes", "figure.panel canvas"),
     ("masking", "/masking", "figure.panel canvas"),
     ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
     ("position", "/position", "[data-testid=stVegaLiteChart]"),
+    (
+        "attention_without_the_matrix",
+        "/attention-without-the-matrix",
+        "[data-testid=stVegaLiteChart]",
+    ),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
+    ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),
 )

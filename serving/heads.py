@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pretrained import Tokens
+from pretrained import CatalogEntry, Tokens
 from pretrained.tokenization.alignment import word_of
 
 if TYPE_CHECKING:
@@ -35,6 +35,20 @@ class HeadId:
         if match is None:
             raise ValueError(f"{name!r} is no head; write one as L3H1.")
         return cls(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """One head of one model."""
+
+    entry: CatalogEntry
+    layer: int
+    head: int
+
+    @property
+    def title(self) -> str:
+        """How the head is named on screen."""
+        return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
 
 def all_heads(n_layers: int, n_heads: int) -> list[str]:

@@ -13,6 +13,7 @@ MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's address
 MAX_TOKENIZER_CHARACTERS = 400  # of the page that shows every token three times
 MAX_WORDS = 64  # of a sentence that is differentiated live
 MAX_SWITCHED_CHARACTERS = 200  # names of heads and other parts of a model
+MAX_QR_CHARACTERS = 1_000  # of a link as a QR code: a phone reads it from a screen
 MAX_SEED = 99_999  # five digits are enough to choose from
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # of the table that a visitor fills: it fits a screen
 MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or a 1
@@ -33,8 +34,11 @@ SWITCH_SECONDS = 0.0001
 MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2
 MAX_LESSON_TOKENS = 128  # of lessons that draw more than a map of each head
 MAX_ONE_PASS_TOKENS = 64  # of the picture of a whole pass: 1.5 MB
+MAX_SEVERAL_HEADS_TOKENS = 64  # of a text that is run again with each head of a layer off
 MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copies
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
+MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS = 48, 5  # of gradient descent on a text: 1.5 s a step
+MAX_TILED_TOKENS = 64  # of a matrix that is drawn tile by tile
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
 
 # ---- tokens of a prompt, and new ones behind it: each new one is a pass
@@ -73,6 +77,8 @@ MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
 INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
 FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
+TRAINED_COPY_BYTES = 1 * GIB  # a copy of a model and its largest gradients, while it is trained
+TRAINING_CACHE_BYTES = 48 * MIB  # what such runs have shown: 9 MB for the longest text
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
 MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
 

@@ -11,14 +11,13 @@ Parameters = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Subject:
-    """What the story is about: a text, a model, one of its heads, and a pair of tokens."""
+    """What the story is about: a text, a model, one of its heads, and the token that looks."""
 
     text: str
     model: str
     layer: int
     head: int
     query: int
-    key: int
 
     def of_the_head(self) -> Parameters:
         """For the address of a page that shows one head."""
@@ -56,11 +55,8 @@ LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     "lens": ("learn/block", _block("Logit lens")),
     "next token": ("learn/block", _block("Next token")),
     "heads": (
-        "compare/heads",
-        lambda subject: {
-            **subject.of_the_head(),
-            **{"query": subject.query, "key": subject.key},
-        },
+        "learn/why_several_heads",
+        lambda subject: {**subject.of_the_head(), "token": subject.query},
     ),
     "scores": (
         "learn/ladder",

@@ -232,7 +232,6 @@ def opened(picture: str, told: Told) -> tuple[dict[str, Any], dict[str, np.ndarr
         layer.layer,
         head.head,
         query=told.query,
-        key=told.key,
     )
     header = {
         "says": SAYS_OF_A_HEAD,

@@ -145,6 +145,12 @@ class TransformerConfig:
         return self.n_kv_heads or self.n_heads
 
     @property
+    def qkv_widths(self) -> tuple[int, int, int]:
+        """Columns of queries, keys and values beside each other: H*D, H_kv*D and H_kv*D."""
+        kv_width = self.kv_heads * self.d_head
+        return self.n_heads * self.d_head, kv_width, kv_width
+
+    @property
     def group_size(self) -> int:
         """How many query heads share one key/value head."""
         return self.n_heads // self.kv_heads

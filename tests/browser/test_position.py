@@ -48,4 +48,4 @@ def test_the_main_path(page: Page, site: Site):
     expect_parameter(page, "position_distance", "4")
     expect(page.get_by_text(SCORE)).to_contain_text("at 204.")
     assert abs(score(page, 200) - before) > 1
-    expect(page.get_by_role("link", name="Next: Against PyTorch")).to_be_visible()
+    expect(page.get_by_role("link", name="Next: Attention without the matrix")).to_be_visible()

@@ -262,8 +262,8 @@ def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):
     open_page(page, site, "/ladder?embed=true&ladder_rung=v1", "Ladder")
     expect(page.get_by_role("heading", name="Rung 2 of 7: v1")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
-    click(page.get_by_role("link", name="Next: Shapes"))
-    expect(page.get_by_role("heading", name="Shapes", level=1)).to_be_visible()
+    click(page.get_by_role("link", name="Next: Scaling"))
+    expect(page.get_by_role("heading", name="Scaling", level=1)).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
 
 

@@ -9,11 +9,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
+from serving import qr
 from tests.helpers.browser import (
     choose_example,
     click,
     open_page,
     open_whole_page,
+    press,
     set_slider,
     unfold,
 )
@@ -81,6 +83,14 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, othe
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
     assert link(other, "heads_layer=5") == address
+    press(other.get_by_role("button", name="QR code"), "Enter")
+    dialog = other.get_by_role("dialog", name="Open this view on a phone")
+    source = dialog.get_by_role("img").get_attribute("src")
+    assert source is not None
+    shown = other.request.get(urllib.parse.urljoin(site.url, source)).body()
+    assert shown == qr.png(address)
+    other.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
 
 
 @pytest.mark.parametrize("allowed", [True, False])

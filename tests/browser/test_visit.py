@@ -142,7 +142,7 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
 
     # "it" looks at "animal": said, and framed in the picture
     visitor = at_home()
-    visitor.click(navigation.get_by_role("link", name="Heads"), "Heads")
+    visitor.click(navigation.get_by_role("link", name="Heads", exact=True), "Heads")
     weights, _ = attention(ENCODER, ANIMAL, 3, 1)
     said = f"“\u2068it\u2069” gives {weights[10, 2]:.3f} of its attention to “\u2068animal\u2069”"
     expect(page.get_by_text(said)).to_be_in_viewport()

@@ -57,15 +57,15 @@ MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.5, 5.0
 WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHeight"
 
 # How far what a page shows has jumped while the page appeared: the sum of the browser's layout
-# shifts (the share of the window that moved, times the share of the window it moved by). When the
-# navigation appears beside it, a page moves as a whole, an empty one too: that is Streamlit's own.
-# What the browser does not name is in a drawing.
+# shifts (the share of the window that moved, times the share of the window it moved by). Streamlit
+# makes a page wide and its navigation short while both are empty: these two are not counted. What
+# the browser does not name is in a drawing.
 MOST_SHIFTED = 0.05
 COUNT_SHIFTS = """
 window.shifted = 0;
 new PerformanceObserver((list) => {
   const page = document.querySelector(".stMainBlockContainer");
-  const isOurs = ({ node }) => !node || (node !== page && page?.contains(node));
+  const isOurs = ({ node }) => !node || (node !== page && !node.closest?.(".stSidebar"));
   for (const { value, sources } of list.getEntries()) {
     if (sources.some(isOurs)) window.shifted += value;
   }

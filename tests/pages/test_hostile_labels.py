@@ -19,6 +19,7 @@ from pages.kv_cache.inside_the_cache import full
 from pages.kv_cache.what_is_recomputed import charts as what_is_recomputed
 from pages.learn.similarity import charts as similarity
 from pages.learn.similarity.words import BY_DOT, IN_TEXT
+from pages.learn.why_several_heads import charts as why_several_heads
 from serving import chart_files
 from ui.charts.show import specification
 
@@ -78,7 +79,13 @@ def fan(label: str) -> alt.TopLevelMixin:
     return similarity.fan_chart(points, label, 1.25)
 
 
-DRAWN = [predictions, generated_bars, pair_grid, old_rows, fan]  # their pictures show the label
+def two_rows(label: str) -> alt.Chart:
+    table = pd.DataFrame({"token": [label, "b"] * 2, "map": ["L0H1"] * 2 + ["L0H2"] * 2})
+    return why_several_heads.row_chart(table.assign(weight=[0.7, 0.3, 0.2, 0.8]), (1, 2))
+
+
+# their pictures show the label
+DRAWN = [predictions, generated_bars, pair_grid, old_rows, fan, two_rows]
 CHARTS = [*DRAWN, full_cache]
 
 

@@ -33,6 +33,7 @@ from tests.helpers.apptest import (
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, weights
 from tests.helpers.charts import drawn_charts
+from tests.helpers.reading_ease import EASY, passages, reading_ease, syllables
 from tests.helpers.says import unnamed_axes
 from ui.export import source, tables
 from ui.widgets import controls
@@ -65,6 +66,24 @@ def test_every_picture_says_what_its_rows_and_columns_are(view: str):
     for element in site.get("bidi_component"):
         data = element.proto.bytes
         assert b'"says": "' in data or element.proto.WhichOneof("data") != "bytes"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_passage_reads_easily(view: str):
+    ease = {passage: reading_ease(passage) for passage in passages(opened(view))}
+    assert {passage: value for passage, value in ease.items() if value < EASY} == {}
+
+
+def test_long_sentences_of_long_words_do_not_read_easily():
+    easy = "The cat sat on the mat. It saw a dog, and the dog saw it. Then both ran home to eat."
+    hard = (
+        "Representational similarity of contextualised activations necessitates dimensionality "
+        "reduction, notwithstanding considerable computational expenditure during visualisation."
+    )
+    assert reading_ease(hard) < 0 < EASY < 100 < reading_ease(easy)
+    words = ("cat", "table", "walked", "wanted", "makes", "boxes", "sentence", "attention", "see")
+    assert [syllables(word) for word in words] == [1, 2, 1, 2, 1, 2, 2, 3, 1]
+    assert reading_ease(hard, {"dimensionality", "representational"}) > reading_ease(hard)
 
 
 def test_a_blank_row_is_found(blank_rows: list[list[str]]):

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from serving import chart_files
+from serving import chart_files, qr
+from serving.limits import OverLimit
 from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
-from ui.widgets import code_block
+from ui.widgets import code_block, messages
 from ui.widgets.linked import address
 
 # The charts of a page by the names of their files, each as a function of its data:
@@ -125,6 +126,16 @@ def link(prefix: str) -> None:
     """The address that restores the page as it is now."""
     st.markdown("A link to this view:")
     code_block.plain(url(prefix))
+    if st.button("QR code", icon=":material/qr_code_2:", key=f"{prefix}_qr"):
+        _scan(url(prefix))
+
+
+@st.dialog("Open this view on a phone")
+def _scan(address: str) -> None:
+    try:
+        st.image(qr.png(address), width="stretch", output_format="PNG")
+    except OverLimit as error:
+        messages.problem(error)
 
 
 def url(prefix: str) -> str:

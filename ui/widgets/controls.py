@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 import streamlit as st
@@ -11,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pretrained import CatalogEntry, ModelSpec
 from serving import models, visit
-from serving.heads import HeadId
+from serving.heads import HeadChoice
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from serving.visit import Part
 from ui.canvas.component import about
@@ -26,20 +25,6 @@ NEXT_DAY = "The next day is bright"
 SENTENCES = (ANIMAL, ARTIST, GOVERNMENT, NEXT_DAY)  # the lectures' own
 
 AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "linear, 0 to 1"
-
-
-@dataclass(frozen=True)
-class HeadChoice:
-    """One head of one model."""
-
-    entry: CatalogEntry
-    layer: int
-    head: int
-
-    @property
-    def title(self) -> str:
-        """How the head is named on screen."""
-        return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
 
 def row(*widths: int) -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -123,13 +108,28 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
 
 def head(key: str, *, prefer: str, layer: int, head: int, of_visit: bool = True) -> HeadChoice:
     """Choose a model, a layer and a head: widgets whose keys begin with `key`; see `model`."""
-    layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
-        spec = entry.spec
-        chosen_layer = number("Layer", f"{key}_layer", spec.n_layers, layer, part=layers, width=100)
-        chosen_head = number("Head", f"{key}_head", spec.n_heads, head, part=heads, width=100)
-    return HeadChoice(entry, chosen_layer, chosen_head)
+        return head_of(entry, key, layer=layer, head=head, of_visit=of_visit, width=100)
+
+
+def head_of(
+    entry: CatalogEntry,
+    key: str,
+    *,
+    layer: int,
+    head: int,
+    of_visit: bool = True,
+    width: int | Literal["stretch"] = "stretch",
+) -> HeadChoice:
+    """Choose a layer and a head of a model, the given ones at first; otherwise as `head`."""
+    layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
+    spec = entry.spec
+    return HeadChoice(
+        entry,
+        number("Layer", f"{key}_layer", spec.n_layers, layer, part=layers, width=width),
+        number("Head", f"{key}_head", spec.n_heads, head, part=heads, width=width),
+    )
 
 
 def colours(key: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from serving.heads import HeadId, TokenPair
+from serving.heads import HeadChoice, HeadId, TokenPair
 from ui.frame import sections
-from ui.widgets.controls import HeadChoice
 
 
 def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:

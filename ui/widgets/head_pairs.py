@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving.heads import strongest
+from serving.heads import HeadChoice, strongest
 from serving.runs import Run
 from serving.token_text import isolated
-from ui.widgets.controls import HeadChoice
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
 MANY_TOKENS = 49
@@ -40,9 +39,9 @@ def strongest_pair(run: Run, choice: HeadChoice) -> None:
     labels, special = run.tokens.labels, run.tokens.special
     if query == key or special[query] or special[key] or (run.causal and 0 in (query, key)):
         return  # the text has no such two
-    aside = "the first one aside" if run.causal else "special ones aside"
+    aside = "the first token" if run.causal else "special tokens"
     weight = run.weights[choice.layer, choice.head, query, key]
     st.text(
-        f"Strongest between two different tokens, {aside}: “{isolated(labels[query])}” gives "
-        f"{weight:.3f} of its attention to “{isolated(labels[key])}”."
+        f"The strongest pair of two tokens, with {aside} left out: “{isolated(labels[query])}” "
+        f"gives {weight:.3f} of its attention to “{isolated(labels[key])}”."
     )

@@ -2,62 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from zlib import crc32
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import streamlit as st
 
+from serving.quiz import Answers, Question, read
+
 QUESTIONS = 3  # on every page that asks
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question with its choices.
-
-    ask, because: Markdown of ours, the second with the computed numbers that settle it. right: the
-    choice that was computed to be true. wrong: the other choices.
-
-    Raises: ValueError if a choice is given twice, or there is no wrong choice.
-    """
-
-    ask: str
-    right: str
-    wrong: tuple[str, ...]
-    because: str
-
-    def __post_init__(self) -> None:
-        """Refuse a question with repeated choices, or with no wrong one."""
-        if not self.wrong or len({self.right, *self.wrong}) != 1 + len(self.wrong):
-            raise ValueError(f"the choices of {self.ask!r} are not distinct")
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """All choices, in an order that does not give the answer away and does not change."""
-        everything = [self.right, *self.wrong]
-        return tuple(sorted(everything, key=lambda choice: crc32((self.ask + choice).encode())))
-
-
-def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ...]]:
-    """The choice whose number is nearest to the value, and the others."""
-    right = min(choices, key=lambda name: abs(choices[name] - value))
-    return right, tuple(name for name in choices if name != right)
+_keep = st.components.v2.component(
+    "attention_answers", js=Path(__file__).with_name("kept_answers.js").read_text(encoding="utf-8")
+)
 
 
 def quiz(page: str, questions: Sequence[Question]) -> None:
     """Show the questions; an answer appears only after a choice was made and asked about."""
-    asked = {f"{page}_quiz_{number}": one for number, one in enumerate(questions, start=1)}
-    right = sum(answers().get(key) == (one.ask, one.right) for key, one in asked.items())
+    asked = {f"{page}_quiz_{number}": asking for number, asking in enumerate(questions, start=1)}
+    right = sum(answers().get(key) == (q.ask, q.right) for key, q in asked.items())
     with st.expander("Predict, then look"), st.container(key=f"{page}_quiz"):
         st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
         for number, (key, question) in enumerate(asked.items(), start=1):
             _show(key, f"**{number}.** {question.ask}", question)
+        keep()
 
 
-def answers() -> dict[str, tuple[str, str]]:
+def questions_of(pages: Iterable[str]) -> set[str]:
+    """The keys of all questions of these pages (names of their folders)."""
+    return {f"{page}_quiz_{number}" for page in pages for number in range(1, QUESTIONS + 1)}
+
+
+def answers() -> Answers:
     """What this visitor answered: the question and the choice, by the keys of the widgets."""
-    given: dict[str, tuple[str, str]] = st.session_state.setdefault("quiz_answers", {})
+    given: Answers = st.session_state.setdefault("quiz_answers", {})
     return given
+
+
+def keep() -> None:
+    """Have the browser keep the answers, and take those that it kept of earlier visits."""
+
+    def take() -> None:
+        kept = read(str(st.session_state["quiz_kept"].get("kept") or ""))
+        st.session_state["quiz_answers"] = kept | answers()
+        for key in kept:
+            if st.session_state.get(key, "") is None:  # asked on this page, nothing chosen yet
+                del st.session_state[key]
+
+    _keep(data=answers(), key="quiz_kept", on_kept_change=take)
 
 
 def _show(key: str, ask: str, question: Question) -> None:

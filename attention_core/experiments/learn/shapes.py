@@ -69,7 +69,7 @@ class ShapeStep:
     """One of the eleven steps.
 
     tensors: what it made, in this order. made_from: number and name of each tensor that it read.
-    width: the row width of the numbering in `cells` and `groups`. why: Markdown, one or two
+    width: the row width of the numbering in `cells` and `groups`. why: Markdown, one to three
     sentences with the sizes at hand.
     """
 
@@ -184,7 +184,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     assert record.projected is not None  # every layer with this attention records them
     assert record.output is not None
     head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
-    widths = [heads * config.d_head for heads in head_counts]
+    widths = config.qkv_widths
 
     x = layer.attention_reads  # 1
     columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2
@@ -409,9 +409,14 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
     few = f" There are only {kv_heads} key/value heads: {group} query heads share each."
     shared = few if group > 1 else ""
     moved = " Rotary positions then turn queries and keys." if turned else ""
-    hide = "Where a query may not look, put -inf. Then divide" if sizes.masked else "Divide"
+    hide = (
+        "Where a query may not look, put -inf: the mask is made once for the longest text and cut "
+        "to the tokens at hand. Then divide"
+        if sizes.masked
+        else "Divide"
+    )
     dropped = (
-        f". Dropout then makes each 0 with probability {sizes.dropout:.1f} and the rest larger"
+        f" Dropout then makes each 0 with probability {sizes.dropout:.1f} and the rest larger."
         if sizes.dropout
         else ""
     )
@@ -421,17 +426,26 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
         else "Three wide products serve all heads"
     )
     return (
-        f"Every token is a row of {sizes.d_in} numbers.",
-        f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each.{shared}",
-        f"One matrix holds the columns of all heads side by side, {head_dim} for each.{shared}",
-        f"{products}; heads on their own would make {heads + 2 * kv_heads}.",
+        f"Every token is a row of {sizes.d_in} numbers. The first axis is the batch: sentences "
+        "that are computed at once and never see each other.",
+        f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each. More heads of "
+        f"the same d_out are narrower heads.{shared}",
+        f"A row of {sizes.d_in} numbers goes in and a column makes one number, so W_query has "
+        f"{sizes.d_in} rows and {heads * head_dim} columns: those of all heads side by side, "
+        f"{head_dim} for each. The numbers begin at random, and training sets them.{shared}",
+        f"A token's row times a column of W_query is one number of its query. {products}; heads on "
+        f"their own would make {heads + 2 * kv_heads}.",
         f"`view` cuts each row into pieces of {head_dim}. No number moves in memory.",
-        "`transpose(1, 2)` swaps token and head: each head now holds a small matrix with one row "
-        f"for each token.{moved}",
-        f"Inside each head, every query meets every key.{shared}",
-        f"{hide} by √{head_dim} and take the softmax of each row{dropped}.",
-        f"Each token's weights mix the values of its head.{shared}",
+        "`transpose(1, 2)` swaps token and head, because a matrix product works on the last two "
+        "axes: each head now holds a small matrix with one row for each token, and one call "
+        f"multiplies all heads.{moved}",
+        "Every query meets every key of its head. A product adds up rows times columns, so "
+        f"`keys.transpose(2, 3)` stands the keys up as columns: {head_dim} numbers of a query meet "
+        f"{head_dim} of a key.{shared}",
+        f"{hide} by √{head_dim}, which keeps scores at one size for heads of any size. The "
+        f"softmax of each row makes positive numbers that sum to 1.{dropped}",
+        f"Each token gets the sum of all values of its head, each times its weight.{shared}",
         "The second `transpose(1, 2)` brings the heads of one token together again.",
-        "`contiguous` copies the numbers into reading order, `view` joins the heads, and the last "
-        "projection mixes what they found.",
+        "`view` joins only what lies in reading order, so `contiguous` copies the numbers into "
+        "that order first. The last projection mixes what the heads found.",
     )

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.compare.ablate import effect, pickers, runs, sections, take_away
 from serving import models
-from serving.heads import HeadId
+from serving.heads import HeadChoice, HeadId
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
@@ -49,7 +49,7 @@ effect.effect(question, changed)
 effect.honest(question, changed, heads, kind)
 if heads:
     place = HeadId.parse(heads[-1])
-    choice = controls.HeadChoice(entry, place.layer, place.head)
+    choice = HeadChoice(entry, place.layer, place.head)
     st.markdown(f":small[{place} on other pages:]")
     head_links(choice, text, here="compare/ablate")
 

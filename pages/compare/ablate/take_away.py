@@ -30,9 +30,9 @@ def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -
         ],
         snippet(question, heads, kind),
         prefix="ablate",
-        note="The NPZ holds the log-probabilities of the whole vocabulary before and after, or for "
-        "hidden states the change of each token, and the ranking once it is complete (layers × "
-        "heads), all float32.",
+        note="The NPZ file holds what changed: the log-probabilities of the whole vocabulary, "
+        "before and after, or how far each hidden state moved. The ranking of the heads (layers × "
+        "heads) is in it once it is complete. All numbers are float32.",
     )
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.compare.heads import choices, numbers, open_head, stages, statistics, take_away, values
 from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
-from serving import models, runs, visit
+from serving import models, runs
 from serving.heads import TokenPair
 from ui.export import source
 from ui.widgets import controls, head_pairs, messages
@@ -73,8 +73,7 @@ def pictures() -> None:
             "is exact.]"
         )
     with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
-        layer = controls.number("Layer", "heads_layer", entry.spec.n_layers, 3, part=visit.LAYER)
-        head = controls.number("Head", "heads_head", n_heads, 1, part=visit.HEAD)
+        choice = controls.head_of(entry, "heads", layer=3, head=1)
         if is_sheet:
             st.button(
                 "Close",
@@ -83,9 +82,8 @@ def pictures() -> None:
                 icon=":material/keyboard_arrow_down:",
                 on_click=lambda: st.session_state.pop("heads_sheet", None),
             )
-    choice = controls.HeadChoice(entry, layer, head)
     arrangement = Arrangement(
-        selected=layer * n_heads + head,
+        selected=choice.layer * n_heads + choice.head,
         order=order.heads,
         captions=order.captions,
         scale=float(values.values(run, reading).max()) if drawing.one_scale else None,

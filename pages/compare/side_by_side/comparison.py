@@ -18,12 +18,12 @@ from pretrained.tokenization.alignment import (
     aligned_words,
     group_labels,
 )
+from serving.heads import HeadChoice
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
 from ui.export import tables
 from ui.widgets import controls, head_pairs
-from ui.widgets.controls import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,10 +8,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pretrained.tokenization.alignment import aligned
-from serving.heads import HeadId
+from serving.heads import HeadChoice, HeadId
 from serving.runs import Run
 from serving.token_text import isolated
-from ui.widgets.controls import HeadChoice
 
 Cell = tuple[int, int]
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
-from serving.heads import HeadId, TokenPair
+from serving.heads import HeadChoice, HeadId, TokenPair
 from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source, tables
@@ -114,7 +114,7 @@ if result.sees and STRONGEST in shown:
                 "heads_key": str(first_tokens[1]),
             },
         )
-    best = controls.HeadChoice(entry, *result.best)
+    best = HeadChoice(entry, *result.best)
     st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
     head_links(best, text, here="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens))
 if AGAINST in shown:

@@ -13,8 +13,8 @@ import pandas as pd
 from serving import measure
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
-from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples

@@ -9,7 +9,7 @@ from pages.learn.block.prediction import PARIS, lens
 from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
-from ui.widgets.quiz import Question
+from serving.quiz import Question
 
 
 def questions() -> list[Question]:

@@ -21,8 +21,11 @@ READ = {
     "mixes them.\n"
     "- What a part computes is **added** to its input. **Post-norm** (2017, BERT) normalises the "
     "sum; **pre-norm** (GPT-2, Llama) normalises what a part reads, and the sum may grow.\n"
-    "- The feed-forward network widens each token alone, bends, and narrows again. The output has "
-    "the input's shape, so layers stack: six in 2017.",
+    "- The feed-forward network takes each token alone: it makes the vector wider, turns what is "
+    "below zero into nothing or little, and makes it narrow again. Without that step in the middle "
+    "its two matrix products could do no more than a single one.\n"
+    "- The output has the input's shape, so layers stack: six in 2017. Within a layer all tokens "
+    "are computed at once; the layers have to wait for each other.",
     ORDER: "- The feed-forward network has the **same weights at every position**: reordering "
     "before it or after it gives the same numbers, up to rounding.\n"
     "- So does attention, until a **mask** or **positions** tell tokens where they stand. Without "

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.learn.journey import charts, endings, layers, training
 from pages.learn.journey.questions import questions
-from serving import models, one_pass, pass_picture, pass_places, pass_story, visit
+from serving import models, one_pass, pass_picture, pass_places, pass_story
 from serving.heads import TokenPair
 from serving.token_text import isolated
 from ui.canvas import one_pass as canvas
@@ -59,11 +59,8 @@ with right:
 first_layer, first_head = FIRST[entry.spec.role]
 with right, settings():
     of_pair = st.container()
-    layer = controls.number(
-        "Layer", "journey_layer", entry.spec.n_layers, first_layer, part=visit.LAYER
-    )
-    head = controls.number("Head", "journey_head", entry.spec.n_heads, first_head, part=visit.HEAD)
-choice = controls.HeadChoice(entry, layer, head)
+    choice = controls.head_of(entry, "journey", layer=first_layer, head=first_head)
+    layer, head = choice.layer, choice.head
 try:
     with st.spinner("Running the model …", show_time=True):
         passed = one_pass.one_pass(entry.spec.name, text)

@@ -7,7 +7,7 @@ import numpy as np
 from pages.learn.journey.training import learned
 from serving import models
 from serving.one_pass import OnePass
-from ui.widgets.quiz import Question, nearest
+from serving.quiz import Question, nearest
 
 GROWTH = {"about as long": 1.0, "about 10 times": 10.0, "about 100 times": 100.0}
 

@@ -14,7 +14,10 @@ from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
 st.title("Ladder")
-st.markdown("Multi-head attention is dot products plus six small ideas. Climb them one by one.")
+st.markdown(
+    "Multi-head attention is dot products plus six small ideas, each for what the rung before it "
+    "cannot do."
+)
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"
 SOFTMAX, CODE = "From scores to weights", "The code"
@@ -84,6 +87,8 @@ if rung is not None and sentence is not None and place is not None:
         )
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
+        mixed = f"{matches['weight × first number'].sum():.4f}".replace("-", "−")
+        st.text(f"The last column adds up to {mixed}, the first number of the context vector.")
     if BY_HAND in shown:
         st.header(BY_HAND)
         table, total, cell = stages.by_hand(rung, head, i, j)
@@ -96,8 +101,8 @@ if rung is not None and sentence is not None and place is not None:
             there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
-                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without matrices "
-                "M is the identity, hence symmetric; here |M − Mᵀ| reaches "
+                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without these two matrices "
+                "both ways give the same score. Here M and its mirror image Mᵀ differ by at most "
                 f"**{pair.largest:.4f}**."
             )
             tensors([pair.matrix], key="ladder_between")
@@ -125,6 +130,9 @@ if rung is not None and sentence is not None and place is not None:
             "context mixes the values with them.\n"
             "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
             "them, and the sum stands below in digits.\n"
+            "- The **mask** is a buffer (`register_buffer`): it moves to the GPU with the layer, "
+            "and training does not change it. **No bias** is added to queries, keys and values "
+            "here: a score then comes from the words alone.\n"
             "- The framed cell is row i, column j. The lines that made them are in the part "
             "*The code*."
         )

@@ -12,9 +12,9 @@ import pandas as pd
 from serving import models
 from serving.limits import MAX_LESSON_TOKENS, check_text
 from serving.prompts import prepare
+from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
 from ui.canvas.tensors.computed import made
-from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
     import torch
@@ -26,13 +26,20 @@ DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation ta
 # What the address calls the rungs; the names of attention_core.experiments.learn.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 NEW = {
-    "simplified": "Every token is its own query, key and value. Nothing is learned or scaled.",
-    "v1": "Three trainable matrices make queries, keys and values; scores are divided by √D.",
-    "v2": "The matrices become `nn.Linear` layers: stored transposed, started near 0.",
-    "causal": "A token may not look ahead: forbidden scores become −∞ before the softmax.",
-    "dropout": "While training, weights are dropped at random and the kept ones scaled up.",
-    "wrapper": "Several heads, each with three matrices of its own; outputs lie side by side.",
-    "splits": "One wide matrix each for queries, keys and values, cut into heads; then `out_proj`.",
+    "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is "
+    "learned.",
+    "v1": "Three matrices make what a token asks with, is found by and hands over; training sets "
+    "them. Scores are divided by √D, or long queries and keys let a single token win.",
+    "v2": "The matrices become `nn.Linear` layers: they start small enough for their width, so "
+    "that no token wins before anything is learned. Each is stored transposed.",
+    "causal": "A token may not look ahead, because it is trained to guess what comes: forbidden "
+    "scores become −∞ before the softmax.",
+    "dropout": "While training, weights are dropped at random, so that no token is relied on "
+    "alone; the kept ones are scaled up.",
+    "wrapper": "One head has one map, so several heads run, each with three matrices of its own; "
+    "their outputs lie side by side.",
+    "splits": "The same in three products instead of three a head: one wide matrix each for "
+    "queries, keys and values, cut into heads; then `out_proj`.",
 }
 CHECKS = {
     "simplified": "plain Python loops",
@@ -240,7 +247,10 @@ def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float,
 
 
 def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame:
-    """What query i finds: every key with its score, its weight and its value, best match first."""
+    """What query i finds: every key with its score, weight and value, best match first.
+
+    In the last column the first number of the value, times the weight, as it goes into the sum.
+    """
     weights, scores, values = (
         rung.head(tensor, head)
         for tensor in (rung.record.weights, rung.record.scores, rung.record.v)
@@ -257,6 +267,7 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
                 "  ".join(f"{value:.3f}" for value in values[j, :DRAWN].tolist()) + more
                 for j in order
             ],
+            "weight × first number": (weights[i] * values[:, 0])[order].numpy(),
         }
     )
 

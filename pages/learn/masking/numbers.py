@@ -12,8 +12,8 @@ import pandas as pd
 from serving import runs
 from serving.cache import kept
 from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.quiz import Question
 from ui.canvas.tensors import Panel
-from ui.widgets.quiz import Question
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.masking.dropout_draws import Dropped

@@ -145,6 +145,10 @@ def another_number(scores: numbers.Scores) -> None:
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     """Show dropout on the masked weights, or on the article's matrix."""
     st.subheader(DROPOUT)
+    st.markdown(
+        "A network in training comes to rely on a few strong weights, as a team relies on its one "
+        "expert. Dropout sends some home at every step, at random, so that the others learn too."
+    )
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:
         matrix = linked(

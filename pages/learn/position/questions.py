@@ -5,7 +5,7 @@ from __future__ import annotations
 from pages.learn.position.distances import sinusoids
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from ui.widgets.quiz import Question, nearest
+from serving.quiz import Question, nearest
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda: "questions")

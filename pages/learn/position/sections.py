@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.learn.position import charts, distances, longer, turned
 from pretrained import CatalogEntry
-from serving import models, runs, visit
+from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
@@ -135,16 +135,14 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.markdown(f"A query and a key of **{spec.title}** on this text:")
         with settings():
-            layer = controls.number("Layer", "position_layer", spec.n_layers, 16, part=visit.LAYER)
-            head = controls.number("Head", "position_head", spec.n_heads, 0, part=visit.HEAD)
+            choice = controls.head_of(entry, "position", layer=16, head=0)
             of_pair = st.container()
-    choice = controls.HeadChoice(entry, layer, head)
     try:
         with st.spinner("Running the model …", show_time=True):
             run = runs.run(spec.name, text, MAX_LESSON_TOKENS, "this page")
         with of_pair:
             query, key = choose_pair(run, choice, "position", ("Query token", "Key token"))
-        return turned.vectors(run, layer, head, query, key)
+        return turned.vectors(run, choice.layer, choice.head, query, key)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
         return None

@@ -6,7 +6,7 @@ import math
 
 from pages.learn.scaling.experiment import GRADIENT, MEDIAN, N_TOKENS, at, measured
 from pages.learn.scaling.softmax import ARTICLE, parse, softmaxes
-from ui.widgets.quiz import Question, nearest
+from serving.quiz import Question, nearest
 
 
 def questions() -> list[Question]:

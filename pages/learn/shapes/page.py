@@ -14,6 +14,7 @@ from pages.learn.shapes.choices import (
     picture,
 )
 from pages.learn.shapes.questions import questions
+from pages.learn.shapes.sentences import in_words
 from pages.learn.shapes.walk import LAST
 from serving import models
 from ui.export import source, tables
@@ -26,8 +27,9 @@ from ui.widgets.visit import waits
 
 st.title("Shapes")
 st.markdown(
-    "Multi-head attention in eleven steps, without a loop over heads. Point at a number: see what "
-    "made it."
+    "96 heads, one after the other, take 288 products to make their queries, keys and values. "
+    "Three are enough if numbers are **moved about** cleverly. Point at a number to see what made "
+    "it."
 )
 
 
@@ -60,6 +62,8 @@ if walk is not None:
             st.markdown(f"**Made now: {number}. {step.title}**")
             picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
     st.markdown(step.why)
+    if said := in_words(walk, number):
+        st.text(said)
     if walk.window():
         st.text(walk.window())
     overview, code = st.columns([6, 5], gap="medium")

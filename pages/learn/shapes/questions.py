@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ui.widgets.quiz import Question
+from serving.quiz import Question
 
 
 @cache

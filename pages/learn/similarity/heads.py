@@ -11,10 +11,9 @@ import pandas as pd
 from pages.learn.similarity.words import PURPOSE
 from serving import models, runs
 from serving.cache import kept
-from serving.heads import HeadId
+from serving.heads import HeadChoice, HeadId
 from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
 from serving.token_text import isolated
-from ui.widgets.controls import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

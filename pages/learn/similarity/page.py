@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.similarity import charts, heads, sections, words
 from pages.learn.similarity.questions import questions
-from serving import models, visit
+from serving import models
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source, tables
@@ -36,10 +36,7 @@ with right:
 spec = entry.spec
 with right, settings():
     first_layer, first_head = FIRST[spec.role]
-    layer = controls.number(
-        "Layer", "similarity_layer", spec.n_layers, first_layer, part=visit.LAYER
-    )
-    head = controls.number("Head", "similarity_head", spec.n_heads, first_head, part=visit.HEAD)
+    choice = controls.head_of(entry, "similarity", layer=first_layer, head=first_head)
 name = spec.name
 try:
     with st.spinner("Loading the model …", show_time=True):
@@ -85,7 +82,6 @@ with st.expander("The numbers, the code"):
 shown = parts(
     "similarity_part", (sections.REASONS, sections.MATRICES, sections.TEXTS, sections.DIM)
 )
-choice = controls.HeadChoice(entry, layer, head)
 try:
     opened = heads.head(choice, text)
 except models.LOAD_ERRORS as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.widgets.quiz import Question
+from serving.quiz import Question
 
 
 def questions() -> list[Question]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pages.learn.tokens.tokenizers import Readings
-from ui.widgets.quiz import Question
+from serving.quiz import Question
 
 if TYPE_CHECKING:
     from pretrained.tokenization.bpe import FastBpe

@@ -16,7 +16,7 @@ from pages.learn.why_attention.influence import (
     reach,
 )
 from pages.learn.why_attention.reading import reading, recovered
-from ui.widgets.quiz import Question, nearest
+from serving.quiz import Question, nearest
 
 
 def questions() -> list[Question]:

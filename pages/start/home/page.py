@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from serving import models, pass_picture, visit
+from pages.start.home import paths
+from serving import models, pass_picture
 from serving.one_pass import one_pass
 from ui.canvas import one_pass as canvas
 from ui.frame import sections
@@ -29,9 +30,8 @@ else:
         entry = controls.model("home_model", None, prefer="decoder")
     n_layers, name = entry.spec.n_layers, entry.spec.name
     with right, settings():
-        layer = controls.number("Layer", "home_layer", n_layers, n_layers // 2, part=visit.LAYER)
-        head = controls.number("Head", "home_head", entry.spec.n_heads, 0, part=visit.HEAD)
-    choice = controls.HeadChoice(entry, layer, head)
+        choice = controls.head_of(entry, "home", layer=n_layers // 2, head=0)
+    layer, head = choice.layer, choice.head
     picture = pass_picture.stored(name, text)
     if picture is None:
         try:
@@ -51,19 +51,24 @@ if choice is not None:
     st.markdown(f"Layer {choice.layer}, head {choice.head} of this text on other pages:")
     head_links(choice, text, here="start/home")
 
+paths.show()
+
 WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
     "learn/journey": "One token from the text to the next word, stop by stop.",
+    "learn/tokens": "How three models cut your text, byte by byte.",
     "learn/why_attention": "What a recurrent network forgets, and how attention does not.",
     "learn/similarity": "What a dot product finds alike; why attention learns matrices.",
     "learn/ladder": "From dot products to multi-head attention, rung by rung.",
-    "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
-    "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
     "learn/scaling": "What dividing by the root of the head size does to the softmax.",
-    "learn/position": "Why a model must be told the order, and how; longer texts.",
+    "learn/masking": "Why the future is masked with minus infinity; what dropout keeps.",
+    "learn/why_several_heads": "What two maps keep and their average loses, and who does what.",
+    "learn/shapes": "The eleven shapes of multi-head attention, cell by cell.",
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
+    "learn/position": "Why a model must be told the order, and how; longer texts.",
+    "learn/attention_without_the_matrix": "FlashAttention: the same output without T × T weights.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
-    "learn/tokens": "How three models cut your text, byte by byte.",
+    "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
 }
 COMPARE = {
     "compare/heads": "Every layer and head of a model at once; open one and look inside.",
@@ -91,20 +96,24 @@ def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
     for first in range(0, len(pages), n_columns):
         row = list(pages.items())[first : first + n_columns]
         for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
-            key = f"home_card_{page.rpartition('/')[2]}"
-            with column, st.container(height="stretch", gap=None, key=key):
+            name = page.rpartition("/")[2]
+            with column, st.container(height="stretch", gap=None, key=f"home_card_{name}"):
                 st.page_link(sections.script(page))
-                st.markdown(f":small[{description}]")
+                answered = len(quiz.questions_of([name]) & set(quiz.answers()))
+                progress = f" **{answered} of {quiz.QUESTIONS} answered.**" if answered else ""
+                st.markdown(f":small[{description}{progress}]")
 
 
 left, middle, right = st.columns([2, 1, 1], gap="large")
 with left:
-    n_answered, n_questions = len(quiz.answers()), len(LEARN) * quiz.QUESTIONS
+    questions = quiz.questions_of(page.rpartition("/")[2] for page in LEARN)
+    n_answered, n_questions = len(questions & set(quiz.answers())), len(questions)
     cards("Learn, in this order", LEARN, 2)
-    st.markdown(f":small[{n_answered} of {n_questions} questions answered in this visit.]")
-    cards("Generate, and the weights", MORE, 2)
+    st.markdown(f":small[{n_answered} of {n_questions} questions answered.]")
 with middle:
     cards("A whole model", WHOLE, 1)
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
+    cards("Text and weights", MORE, 1)
+    quiz.keep()

@@ -15,13 +15,12 @@ from typing import Any
 import streamlit as st
 
 from serving import html_file, pass_picture, pass_story
-from serving.heads import strongest
+from serving.heads import HeadChoice, strongest
 from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
 from serving.pass_places import Place
 from serving.pass_story import Told
 from ui.canvas import one_pass
 from ui.canvas.component import described
-from ui.widgets.controls import HeadChoice
 
 MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
 # Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import streamlit as st
 
 from pages.start.one_pass import answers, tables, take_away, writing
-from serving import models, one_pass, pass_picture, pass_story, visit
+from serving import models, one_pass, pass_picture, pass_story
 from serving.heads import strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
 from serving.pass_places import led, open_there
@@ -38,10 +38,8 @@ with left:
 with right:
     entry = controls.model("one_pass_model", None, prefer="decoder")
 with right, settings():
-    layer = controls.number(
-        "Layer", "one_pass_layer", entry.spec.n_layers, entry.spec.n_layers // 2, part=visit.LAYER
-    )
-    head = controls.number("Head", "one_pass_head", entry.spec.n_heads, 0, part=visit.HEAD)
+    choice = controls.head_of(entry, "one_pass", layer=entry.spec.n_layers // 2, head=0)
+    layer, head = choice.layer, choice.head
     switched = linked(
         st.text_input,
         "Switched off",
@@ -97,7 +95,6 @@ canvas.one_pass(
     key=PICTURE,
     **answers.of(PICTURE, passed),
 )
-choice = controls.HeadChoice(entry, layer, head)
 query, key = strongest(passed.run, layer, head)
 told = pass_story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
 canvas.opened(*pass_story.opened(PICTURE, told), key=f"{PICTURE}_opened")

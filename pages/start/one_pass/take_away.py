@@ -11,6 +11,7 @@ import streamlit as st
 
 from pages.start.one_pass import offline
 from pages.start.one_pass.offline import Walk
+from serving.heads import HeadChoice
 from serving.one_pass import OnePass, OpenHead
 from serving.pass_places import Place, written
 from serving.pass_story import STEPS
@@ -18,7 +19,6 @@ from ui.canvas.component import about
 from ui.export import take_away
 from ui.export.take_away import File
 from ui.widgets import code_block
-from ui.widgets.controls import HeadChoice
 
 _VISITED = "one_pass_heads_visited"  # in the session: the pass, and its heads that were opened
 

@@ -122,7 +122,7 @@ def test_a_score_by_hand(site: AppTest):
     np.testing.assert_allclose(shown["M"], shown["W_query"] @ shown["W_key"].T, atol=1e-6)
     assert described(site)["scores"]["mark"] == [[5, 2]]
     largest = float(np.abs(shown["M"] - shown["M"].T).max())
-    assert f"reaches **{largest:.4f}**" in text
+    assert f"at most **{largest:.4f}**" in text
 
 
 @pytest.mark.parametrize("rung", ["simplified", "causal", "wrapper"])

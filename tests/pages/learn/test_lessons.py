@@ -3,6 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from serving.quiz import Question
 from tests.helpers.apptest import (
     HOME,
     MAX_WORDS,
@@ -12,7 +13,7 @@ from tests.helpers.apptest import (
     questions,
     words,
 )
-from ui.widgets.quiz import QUESTIONS, Question
+from ui.widgets.quiz import QUESTIONS
 
 LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]
 
@@ -76,6 +77,7 @@ def test_answers_stay_for_the_visit_and_are_counted(site: AppTest):
     assert says(f"Answered right: 0 of {QUESTIONS}.")
     open_page(site, HOME)
     assert says(f"2 of {len(LESSONS) * QUESTIONS} questions answered")
+    assert sum("**1 of 3 answered.**" in element.value for element in site.markdown) == 2
     open_page(site, masking)
     assert site.radio("masking_quiz_2").value == right
     assert site.radio("masking_quiz_1").value is None

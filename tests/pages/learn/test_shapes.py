@@ -140,6 +140,35 @@ def test_a_computed_number_names_what_it_read(site: AppTest):
                 assert len(axes) == len(identities[identity].panel["shape"])
 
 
+@pytest.mark.parametrize(
+    "query", [{}, {"shapes_dropout": "0.5"}, {"shapes_of": DECODER}, {"shapes_of": ENCODER}]
+)
+@pytest.mark.parametrize("number", [6, 7, 8, 9])
+def test_what_the_last_token_drawn_does_is_said_in_words(
+    site: AppTest, number: int, query: dict[str, str]
+):
+    shown = open_step(site, number, **query)
+    marks = str.maketrans("−", "-", "\u2068\u2069")
+    said = " ".join(text.value for text in site.text).translate(marks)
+    whole = "shapes_of" not in query  # a real layer has tokens beside those that are drawn
+    if number == 6:
+        assert "“" not in said
+    elif number == 9:
+        assert f"= {shown['step 9: context'].values[0, 0, -1, 0]:.2f}." in said
+    else:
+        tensor = shown["step 7: scores" if number == 7 else "step 8: weights"]
+        row, names = tensor.values[0, 0, -1], tensor.panel["columns"][0]
+        largest = names[row.argmax()]
+        if number == 7:
+            assert not whole or f"is {row.max():.2f}, for “{largest}”." in said
+            return
+        given = re.findall(r"(\d+)% to “([^”]+)”", said)
+        assert len(given) == 2
+        assert not whole or given[0][1] == largest
+        for percent, name in given:
+            assert name not in names or f"{row[names.index(name)]:.0%}" == f"{percent}%"
+
+
 def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):
     open_step(site, 8)
     lines = code(site)[0].splitlines()

@@ -8,6 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
+from pages.start.home.paths import PATHS
 from serving import models
 from serving.one_pass import one_pass
 from serving.pass_picture import STORED_TEXT
@@ -15,6 +16,7 @@ from tests.helpers.apptest import HOME, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.packed_arrays import Arrays, unpacked
 from ui.canvas import one_pass as canvas
+from ui.frame.sections import ICONS
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -94,3 +96,11 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     assert happened[:2] == ["drawn", f"{DECODER} is loaded"]
     assert happened[-1] == "drawn"
     assert happened.count("drawn") == 2
+
+
+def test_each_path_takes_pages_of_the_site_once():
+    for path in PATHS:
+        folders = [folder for folder, _ in path.steps]
+        assert set(folders) <= set(ICONS)
+        assert len(set(folders)) == len(folders)
+        assert all(what.endswith(".") for _, what in path.steps)

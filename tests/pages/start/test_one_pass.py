@@ -122,7 +122,7 @@ OF_A_DECODER = {"lens", "next token", "cache"}
     + [(ENCODER, lesson) for lesson in sorted(lessons.LESSONS.keys() - OF_A_DECODER)],
 )
 def test_a_lesson_takes_all_that_its_address_gives_it(site: AppTest, lesson: str, model: str):
-    subject = lessons.Subject(TEXT, model, LAYER - 3, HEAD, query=3, key=1)
+    subject = lessons.Subject(TEXT, model, LAYER - 3, HEAD, query=3)
     address = urlsplit(lessons.address(lesson, subject))
     name = address.path[1:].replace("-", "_")
     [view] = [view for view in VIEWS if view.endswith(f"/{name}/page.py")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_core.heads import columns_of_head
 from attention_core.model.block import LayerRecord
 from attention_core.model.config import TransformerConfig
 from attention_core.positions.rotary import rotary_angles, rotate
@@ -26,8 +27,8 @@ def before_turning(
     projected = layer.attention.projected  # (B, T, (H + 2 H_kv) * D)
     if projected is None:
         raise ValueError("latent attention has no queries and keys without a position to show")
-    by_head = projected[0].unflatten(-1, (-1, config.d_head))  # (T, H + 2 H_kv, D)
-    return by_head[:, head], by_head[:, config.n_heads + head // config.group_size]
+    query, key, _ = columns_of_head(projected[0], head, config.n_heads, config.kv_heads)
+    return query, key
 
 
 def turned(

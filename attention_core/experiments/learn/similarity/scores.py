@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, attend
+from attention_core.heads import columns_of_head
 from attention_core.masks import causal_mask
 from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
@@ -45,15 +46,8 @@ def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
     attention = model.get_submodule(f"blocks.{layer}.attention")
     if not isinstance(attention, Attention):
         raise ValueError("latent attention has no W_q, W_k and W_v of a head")
-    kv_head = head * config.kv_heads // config.n_heads
-    widths = (attention.q_width, attention.kv_width, attention.kv_width)
-    parts = attention.qkv.weight.detach().split(widths, dim=1)  # (C, H*D) and twice (C, H_kv*D)
-    return HeadMatrices(
-        *(
-            part.unflatten(1, (-1, config.d_head))[:, number].clone()  # (C, H*D) -> (C, D)
-            for part, number in zip(parts, (head, kv_head, kv_head), strict=True)
-        )
-    )
+    columns = columns_of_head(attention.qkv.weight.detach(), head, config.n_heads, config.kv_heads)
+    return HeadMatrices(*(matrix.clone() for matrix in columns))
 
 
 @dataclass(frozen=True)
@@ -83,15 +77,12 @@ def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
         raise ValueError(f"head {head} is none of {record.q.shape[1]} heads")
     if record.projected is None:
         raise ValueError("latent attention makes no queries, keys and values of a head from x")
-    kv_head = head * record.k.shape[1] // record.q.shape[1]
+    kv_head = head // config.group_size
     x, q = layer.attention_reads[0], record.q[0, head]
     k, v = record.k[0, kv_head], record.v[0, kv_head]
     mask = causal_mask(len(x), len(x), device=x.device) if config.causal else None
-    widths = [heads * config.d_head for heads in (config.n_heads, config.kv_heads, config.kv_heads)]
-    parts = record.projected[0].split(widths, dim=-1)
-    of_query, of_key, of_value = (
-        part.unflatten(-1, (-1, config.d_head))[:, number]  # (T, H*D) -> (T, D)
-        for part, number in zip(parts, (head, kv_head, kv_head), strict=True)
+    of_query, of_key, of_value = columns_of_head(
+        record.projected[0], head, config.n_heads, config.kv_heads
     )
     plain = attend(x, x, x, mask=mask, scale=1.0)
     scaled = attend(x, x, x, mask=mask, scale=1.0 / math.sqrt(x.shape[-1]))

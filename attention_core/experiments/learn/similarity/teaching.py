@@ -16,7 +16,7 @@ from attention_core.attend import attention_scores
 from attention_core.experiments.learn.similarity.scores import HeadMatrices, Ways
 from attention_core.experiments.learn.similarity.word_vectors import cosines_between
 from attention_core.model.config import TransformerConfig
-from attention_core.model.rotary import rotary_angles, rotate
+from attention_core.positions.rotary import rotary_angles, rotate
 
 GOAL = 0.5
 STEP, MOST_STEPS = 0.002, 500  # a step moves by this share of the length of what is moved

@@ -1,0 +1,1 @@
+"""What the page "Attention without the matrix" computes: tiles, bytes, the way back."""

@@ -1,0 +1,92 @@
+"""Bytes that one head reads from large memory and writes there, by formula.
+
+The model of the memory: a graphics processor has a large memory (tens of gigabytes) and a small,
+fast one beside its arithmetic. Every matrix that one step hands to the next is written to the large
+memory and read there again; what fits into the fast memory costs nothing. This is the count of Dao
+et al. (2022, https://arxiv.org/abs/2205.14135, section 3), with every factor kept.
+Dimension letters: T queries, S keys (here T = S), D head size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attention_core.checks import require_int
+
+WHOLE, TILES = "whole matrix", "tiles"
+READ, WRITTEN = "read", "written"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Numbers (not bytes) that one head moves: one entry a step, what it is, and which way.
+
+    moved: (step, tensor, READ or WRITTEN, how many numbers). n_kept: numbers that are kept for the
+    way back beside q, k, v and the output. n_operations: multiplications and
+    additions of both products.
+    """
+
+    moved: tuple[tuple[str, str, str, int], ...]
+    n_kept: int
+    n_operations: int
+
+    @property
+    def n_moved(self) -> int:
+        """All numbers that are read or written."""
+        return sum(count for *_, count in self.moved)
+
+
+def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
+    """Three steps that hand (T, T) matrices to each other through the large memory.
+
+    A causal mask saves nothing: the forbidden half of the matrix is made and moved too.
+    Raises: ValueError for sizes below 1.
+    """
+    require_int("n_tokens", n_tokens)
+    require_int("head_size", head_size)
+    vectors, matrix = n_tokens * head_size, n_tokens**2
+    moved = (
+        ("scores = q·kᵀ", "q", READ, vectors),
+        ("scores = q·kᵀ", "k", READ, vectors),
+        ("scores = q·kᵀ", "scores", WRITTEN, matrix),
+        ("softmax", "scores", READ, matrix),
+        ("softmax", "weights", WRITTEN, matrix),
+        ("weights·v", "weights", READ, matrix),
+        ("weights·v", "v", READ, vectors),
+        ("weights·v", "output", WRITTEN, vectors),
+    )
+    return Traffic(moved, matrix, 4 * matrix * head_size)
+
+
+def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bool) -> Traffic:
+    """One step: a tile of queries stays, and the keys and values pass by it, tile by tile.
+
+    tile: how many queries and keys. A causal mask saves the tiles in which no query may look.
+    Raises: ValueError for sizes below 1.
+    """
+    require_int("n_tokens", n_tokens)
+    require_int("head_size", head_size)
+    require_int("queries of a tile", tile[0])
+    require_int("keys of a tile", tile[1])
+    passing = n_cells = 0
+    for start in range(0, n_tokens, tile[0]):
+        stop = min(start + tile[0], n_tokens)
+        # the last query of the tile sees `stop` keys: so many tiles of keys, the last one whole
+        seen = min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens
+        passing += seen
+        n_cells += (stop - start) * seen
+    step, vectors = "one step, tile by tile", n_tokens * head_size
+    moved = (
+        (step, "q", READ, vectors),
+        (step, "k", READ, passing * head_size),
+        (step, "v", READ, passing * head_size),
+        (step, "output", WRITTEN, vectors),
+        (step, "m and l", WRITTEN, 2 * n_tokens),
+    )
+    return Traffic(moved, 2 * n_tokens, 4 * n_cells * head_size)
+
+
+def fast_numbers(head_size: int, tile: tuple[int, int]) -> int:
+    """Numbers that the fast memory must hold: a tile of q, k, v, scores and output, m and l."""
+    n_queries, n_keys = tile
+    return 2 * n_queries * head_size + 2 * n_keys * head_size + n_queries * n_keys + 2 * n_queries

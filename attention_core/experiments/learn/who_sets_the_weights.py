@@ -1,0 +1,339 @@
+"""Steps of gradient descent on one text, and how the loss reaches the matrices of one head.
+
+A `Training` changes a copy of a model's weights, never the model's own. Each matrix is changed as
+soon as its gradient is known, and the gradient is then forgotten: beside the copy there is at no
+time more than the gradients of one part of the model.
+
+Dimension letters: T tokens, L layers, H query heads, H_kv key/value heads, D head size, C width,
+V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.checks import require_positive
+from attention_core.model.block import LayerRecord
+from attention_core.model.config import TransformerConfig
+from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.output import TransformerOutput
+from attention_core.model.reshape import with_weights
+from attention_core.model.transformer import Transformer
+from attention_core.positions.rotary import Rotation, rotate
+
+W_Q, W_K, W_V, W_O, FEED_FORWARD = "W_q", "W_k", "W_v", "W_o", "feed-forward"
+EMBEDDINGS, NORMS, BIASES = "embeddings", "norms", "biases"
+KINDS = (W_Q, W_K, W_V, W_O, FEED_FORWARD, NORMS, BIASES, EMBEDDINGS)
+
+Part = tuple[int | None, str]  # the layer (None: in no layer) and the kind of some weights
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one pass over a text shows of a model.
+
+    losses: -log of the probability of each next token, (T - 1). weights: (L, H, T, T). keys:
+    (L, H_kv, T, D), as attention reads them.
+    """
+
+    losses: Tensor
+    weights: Tensor
+    keys: Tensor
+
+    @property
+    def loss(self) -> float:
+        """The mean of the losses: the number that a step makes smaller, or larger."""
+        return float(self.losses.mean())
+
+
+@dataclass(frozen=True)
+class Signal:
+    """How long the gradient of the loss is at every tensor between the loss and W_q.
+
+    Lengths (square roots of sums of squares): of the logits (T, V) and the last states (T, C); by
+    layer (L,) of what leaves it and of what attention adds to it, (T, C) each; by layer and head
+    (L, H) of the context (T, D), the weights (T, T), the scaled scores (T, T), the query behind
+    its rotation (T, D), and the columns of W_q that belong to the head (C, D).
+    score_gradients: the gradients of the scaled scores themselves, (L, H, T, T).
+    """
+
+    logits: float
+    hidden: float
+    leaving: Tensor
+    attention: Tensor
+    context: Tensor
+    weights: Tensor
+    scores: Tensor
+    queries: Tensor
+    w_q: Tensor
+    score_gradients: Tensor
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what was read before it, the gradient of every part, what the pass kept.
+
+    gradients: the length of the gradient of each part. n_kept_bytes: bytes of the tensors that
+    autograd kept of the forward pass for the backward pass, without the weights, each memory once.
+    seconds: of both passes and the change of the weights.
+    """
+
+    before: Reading
+    gradients: dict[Part, float]
+    signal: Signal
+    n_kept_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far a part has moved: the numbers in it, its length before, the length of the change."""
+
+    n_numbers: int
+    length: float
+    change: float
+
+    @property
+    def share(self) -> float:
+        """The change relative to the length; 0 for a part that was and is 0."""
+        return self.change / self.length if self.length else math.inf if self.change else 0.0
+
+
+class Training:
+    """Gradient descent on one text, on a copy of a model in float32.
+
+    ids: (1, T), on the model's device. What is returned lies on the CPU.
+    Raises: ValueError, with the numbers, for a model that says no next token (no output matrix, or
+    not causal), one with latent attention, fewer than 2 tokens, or a learning rate that is not
+    positive and finite.
+    """
+
+    def __init__(self, model: Transformer, ids: Tensor, learning_rate: float) -> None:
+        config = model.config
+        if config.output == "none" or not config.causal or config.latent is not None:
+            raise ValueError(
+                "a next-token loss needs a causal model with an output matrix and heads of their "
+                f"own, got output={config.output!r}, causal={config.causal}, latent={config.latent}"
+            )
+        if ids.dim() != 2 or len(ids) != 1 or ids.shape[1] < 2:
+            raise ValueError(
+                f"ids must be (1, tokens) with at least 2 tokens, got {tuple(ids.shape)}"
+            )
+        require_positive("learning_rate", learning_rate)
+        self.ids, self.learning_rate = ids, learning_rate
+        self._original, self.n_bytes = model, training_bytes(model)
+        self.model = _copied(model).requires_grad_(True)
+
+    @torch.enable_grad()
+    def step(self, hooks: Hooks = NO_HOOKS) -> Step:
+        """Read the text, send the loss back, and move every matrix against its gradient.
+
+        new = old - learning_rate * gradient, which is torch's SGD without momentum.
+        """
+        begin = time.perf_counter()
+        gradients: dict[Part, float] = {}
+        columns: dict[int, Tensor] = {}  # layer -> the length of W_q's gradient by head, (H,)
+        config = self.model.config
+
+        def move(name: str, parameter: Tensor) -> None:
+            gradient = parameter.grad
+            assert gradient is not None
+            for part, numbers in parts(name, gradient, config):
+                gradients[part] = math.hypot(gradients.get(part, 0.0), float(numbers.norm()))
+                if part[1] == W_Q and part[0] is not None:
+                    of_heads = numbers.unflatten(1, (config.n_heads, -1))
+                    columns[part[0]] = of_heads.norm(dim=(0, 2)).cpu()
+            parameter.data.add_(gradient, alpha=-self.learning_rate)
+            parameter.grad = None
+
+        with ExitStack() as stack:
+            for name, parameter in self.model.named_parameters():
+                handle = parameter.register_post_accumulate_grad_hook(
+                    lambda changed, name=name: move(name, changed)
+                )
+                stack.callback(handle.remove)
+            with _counted(self.model) as kept:
+                output = self.model(self.ids, record=True, hooks=hooks)
+                losses = next_token_losses(output, self.ids)
+                loss = losses.mean()
+            watched = _Watched(output)
+            n_kept_bytes = sum(kept.values())
+            loss.backward()
+        w_q = torch.stack([columns[layer] for layer in range(config.n_layers)])
+        signal, seconds = watched.signal(w_q), time.perf_counter() - begin
+        return Step(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)
+
+    @torch.no_grad()
+    def read(self, hooks: Hooks = NO_HOOKS) -> Reading:
+        """What the copy makes of the text now."""
+        output = self.model(self.ids, record=True, hooks=hooks)
+        return _reading(output, next_token_losses(output, self.ids))
+
+    @torch.no_grad()
+    def moved(self) -> dict[Part, Moved]:
+        """How far every part of the copy is from the model's own weights now."""
+        sums: dict[Part, list[float]] = {}
+        changed = dict(self.model.named_parameters())
+        for name, original in self._original.named_parameters():
+            now = parts(name, changed[name], self.model.config)
+            for (part, before), (_, after) in zip(
+                parts(name, original, self.model.config), now, strict=True
+            ):
+                total = sums.setdefault(part, [0.0, 0.0, 0.0])
+                total[0] += before.numel()
+                total[1] = math.hypot(total[1], float(before.float().norm()))
+                total[2] = math.hypot(total[2], float((after - before).norm()))
+        return {part: Moved(int(n), length, change) for part, (n, length, change) in sums.items()}
+
+
+def training_bytes(model: Transformer) -> int:
+    """Bytes of a copy in float32, and of the largest gradient that is held beside it.
+
+    The largest is that of the token table. Where it is the output matrix too, both uses have a
+    gradient, and they are added up: three of that size at once.
+    """
+    sizes = [parameter.numel() for parameter in model.parameters()]
+    return torch.float32.itemsize * (sum(sizes) + 3 * max(sizes))
+
+
+def _copied(model: Transformer) -> Transformer:
+    """The same weights in float32 in one piece of memory, which goes back to the system at once.
+
+    Many small pieces would stay with the process when they are freed.
+    """
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    device = next(model.parameters()).device
+    pieces = torch.empty(sum(sizes.values()), device=device).split([*sizes.values()])
+    weights = {}
+    for piece, (name, parameter) in zip(pieces, model.named_parameters(), strict=True):
+        weights[name] = piece.view(parameter.shape).copy_(parameter.detach())
+    return with_weights(model.config, weights, like=model)
+
+
+def next_token_losses(output: TransformerOutput, ids: Tensor) -> Tensor:
+    """-log of the probability that each position gives to the token after it: (1, T) -> (T - 1)."""
+    assert output.logits is not None
+    return nn.functional.cross_entropy(output.logits[0, :-1], ids[0, 1:], reduction="none")
+
+
+def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Part, Tensor]]:
+    """Which numbers of a parameter belong to which part; `tensor` is it, or its gradient.
+
+    Queries, keys and values have one matrix, whose columns are split: (C, (H + 2 H_kv) D).
+    """
+    words = name.split(".")
+    layer = int(words[1]) if words[0] == "blocks" else None
+    if "norm" in name:
+        return [((layer, NORMS), tensor)]
+    if layer is None:
+        return [((None, EMBEDDINGS), tensor)]
+    if words[-1] == "bias":
+        return [((layer, BIASES), tensor)]
+    if "qkv" in words:
+        columns = tensor.split(config.qkv_widths, dim=-1)
+        return [
+            ((layer, kind), numbers) for kind, numbers in zip((W_Q, W_K, W_V), columns, strict=True)
+        ]
+    return [((layer, W_O if "attention" in words else FEED_FORWARD), tensor)]
+
+
+def query_gradient(score_gradient: Tensor, keys: Tensor, scale: float) -> Tensor:
+    """From the scaled scores to a head's query: (T, T) and keys (T, D) -> (T, D)."""
+    return scale * score_gradient @ keys
+
+
+def w_q_gradient(x: Tensor, of_queries: Tensor, rotation: Rotation | None) -> Tensor:
+    """From a head's query to its columns of W_q: x (T, C) and (T, D) -> (C, D).
+
+    x: what attention reads. A turned query's gradient is turned back first.
+    """
+    if rotation is not None:
+        cos, sin = rotation
+        of_queries = rotate(of_queries, (cos, -sin))
+    return x.T @ of_queries
+
+
+class _Watched:
+    """Keeps the gradients of the recorded tensors of a pass, once it is sent back."""
+
+    def __init__(self, output: TransformerOutput) -> None:
+        assert output.logits is not None
+        self._layers: tuple[LayerRecord, ...] = output.layers
+        self._ends = (output.logits, output.hidden)
+        for tensor in self._ends:
+            tensor.retain_grad()
+        for layer in self._layers:
+            for tensor in self._of(layer):
+                tensor.retain_grad()
+
+    @staticmethod
+    def _of(layer: LayerRecord) -> tuple[Tensor, ...]:
+        record = layer.attention
+        assert record.output is not None
+        return (
+            layer.output,
+            record.output,
+            record.context,
+            record.weights,
+            record.scaled_scores,
+            record.q,
+        )
+
+    def signal(self, w_q: Tensor) -> Signal:
+        """The lengths of what was kept; `w_q` those of the matrices, (L, H)."""
+        leaving, attention, context, weights, scores, queries = (
+            torch.stack([_gradient(tensor)[0].cpu() for tensor in of_layers])
+            for of_layers in zip(*map(self._of, self._layers), strict=True)
+        )
+        logits, hidden = (float(_gradient(tensor).norm()) for tensor in self._ends)
+        return Signal(
+            logits=logits,
+            hidden=hidden,
+            leaving=leaving.norm(dim=(1, 2)),
+            attention=attention.norm(dim=(1, 2)),
+            context=context.norm(dim=(2, 3)),
+            weights=weights.norm(dim=(2, 3)),
+            scores=scores.norm(dim=(2, 3)),
+            queries=queries.norm(dim=(2, 3)),
+            w_q=w_q,
+            score_gradients=scores,
+        )
+
+
+def _gradient(tensor: Tensor) -> Tensor:
+    assert tensor.grad is not None
+    return tensor.grad
+
+
+@contextmanager
+def _counted(model: nn.Module) -> Iterator[dict[int, int]]:
+    """Inside, the bytes of each memory that autograd keeps, by its address; weights left out."""
+    kept: dict[int, int] = {}
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+
+    def keep(tensor: Tensor) -> Tensor:
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in own:
+            kept[memory.data_ptr()] = memory.nbytes()
+        return tensor.detach()  # the tensor itself would keep its own graph alive
+
+    def hand_back(tensor: Tensor) -> Tensor:
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, hand_back):
+        yield kept
+
+
+def _reading(output: TransformerOutput, losses: Tensor) -> Reading:
+    return Reading(
+        losses.detach().cpu(),
+        torch.stack([record.weights[0].detach() for record in output.records]).cpu(),
+        torch.stack([record.k[0].detach() for record in output.records]).cpu(),
+    )

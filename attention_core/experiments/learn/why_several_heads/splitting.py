@@ -1,0 +1,50 @@
+"""One product for all heads, then a view and a transpose: the same as a product for each head.
+
+Dimension letters: H heads, T tokens, D head size, C width of a token.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attention_core.heads import split_heads
+from attention_core.model.attention import Attention
+from attention_core.model.block import Block
+from attention_core.model.layers import project
+from attention_core.model.transformer import Transformer
+
+
+def query_matrix(model: Transformer, layer: int) -> tuple[Tensor, Tensor | None]:
+    """W_q of all heads of a layer, side by side, and its bias: (C, H*D) and (H*D) or None.
+
+    Raises: ValueError for a layer whose queries come from latents.
+    """
+    block = model.blocks[layer]
+    assert isinstance(block, Block)
+    if not isinstance(block.attention, Attention):
+        raise ValueError(f"layer {layer} makes its queries in more than one product")
+    width, linear = block.attention.q_width, block.attention.qkv
+    return linear.weight[:, :width], None if linear.bias is None else linear.bias[:width]
+
+
+def one_product(x: Tensor, weight: Tensor, bias: Tensor | None, n_heads: int) -> Tensor:
+    """The queries of all heads from one product: x (T, C), weight (C, H*D) -> (H, T, D)."""
+    return split_heads(project(x, weight, bias)[None], n_heads)[0]
+
+
+def product_for_each_head(x: Tensor, weight: Tensor, bias: Tensor | None, n_heads: int) -> Tensor:
+    """The same, each head multiplied with columns of its own: (T, C), (C, H*D) -> (H, T, D)."""
+    columns = weight.chunk(n_heads, dim=-1)
+    biases = [None] * n_heads if bias is None else bias.chunk(n_heads)
+    return torch.stack(
+        [project(x, own, of_head) for own, of_head in zip(columns, biases, strict=True)]
+    )
+
+
+def misplaced(n_tokens: int, n_heads: int, head_size: int) -> float:
+    """The share of numbers in a wrong place if (T, H*D) were viewed as (H, T, D) at once."""
+    numbers = torch.arange(n_tokens * n_heads * head_size).view(n_tokens, n_heads * head_size)
+    right = split_heads(numbers[None], n_heads)[0]  # (H, T, D)
+    wrong = numbers.view(n_heads, n_tokens, head_size)
+    return float((right != wrong).float().mean())

@@ -1,0 +1,105 @@
+"""What is kept of a head, its weights made again from it, and its gradients without the matrix."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pages.learn.attention_without_the_matrix.walked import Walk
+from serving.token_text import isolated
+
+
+def kept_tensors(walked: Walk) -> pd.DataFrame:
+    """What the forward pass leaves in memory beside q, k and v, both ways."""
+    record, rows = walked.record, walked.rows
+    named = {
+        "output": (record.context, rows.output),
+        "weights": (record.weights, None),
+        "m": (None, rows.m),
+        "l": (None, rows.l),
+    }
+    return pd.DataFrame(
+        [
+            {
+                "tensor": name,
+                "whole matrix": "" if whole is None else _shape(whole),
+                "tiles": "" if tiled is None else _shape(tiled),
+            }
+            for name, (whole, tiled) in named.items()
+        ]
+    )
+
+
+def _shape(tensor: object) -> str:
+    from torch import Tensor
+
+    assert isinstance(tensor, Tensor)
+    sizes = " × ".join(map(str, tensor.shape))
+    return f"{sizes} numbers" if tensor.dim() == 1 else f"{sizes} = {tensor.numel():,} numbers"
+
+
+def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
+    """The weights of a query made again from its q, m and l, beside those of the model's pass."""
+    from attention_core.experiments.learn.attention_without_the_matrix.backward import weights_again
+
+    record = walked.record
+    q, k = record.q.float().cpu(), record.k.float().cpu()
+    one = slice(query, query + 1)
+    mask = None if walked.mask is None else walked.mask[one]
+    weights = weights_again(q[one], k, walked.rows.of(one), record.scale, mask)[0]
+    recorded = record.weights[query].float().cpu()
+    table = pd.DataFrame(
+        {
+            "key": walked.labels,
+            "score": record.scaled_scores[query].float().cpu().tolist(),
+            "exp(score − m) / l": weights.tolist(),
+            "weight with the whole matrix": recorded.tolist(),
+        }
+    )
+    rows = walked.rows
+    said = (
+        f"Of “{isolated(walked.labels[query])}” are kept m = {float(rows.m[query]):.4f} and l = "
+        f"{float(rows.l[query]):.4f}. They make its {len(recorded)} weights again; the largest "
+        f"difference is {float((weights - recorded).abs().max()):.1e}."
+    )
+    return table, said
+
+
+def gradients(walked: Walk) -> tuple[pd.DataFrame, str]:
+    """The gradients of q, k and v, tile by tile, beside those of autograd with the whole matrix.
+
+    What stands in for the gradient from the layers above is the output itself: the gradient of half
+    the sum of its squares.
+    """
+    import torch
+
+    from attention_core import attend
+    from attention_core.experiments.learn.attention_without_the_matrix import backward
+
+    record, mask = walked.record, walked.mask
+    with torch.enable_grad():
+        q, k, v = (
+            of.float().cpu().clone().requires_grad_() for of in (record.q, record.k, record.v)
+        )
+        output = attend(q, k, v, mask=mask, scale=record.scale).context
+        expected = torch.autograd.grad(output.square().sum() / 2, (q, k, v))
+    with torch.inference_mode():
+        rows = walked.rows
+        found = backward.gradients(
+            q, k, v, rows, rows.output, walked.tile, scale=record.scale, mask=mask
+        )
+    tiled = (found.q, found.k, found.v)
+    table = [
+        {
+            "gradient of": name,
+            "shape": " × ".join(map(str, own.shape)),
+            "largest number": float(own.abs().max()),
+            "largest difference from autograd": float((own - other).abs().max()),
+        }
+        for name, own, other in zip(("q", "k", "v"), tiled, expected, strict=True)
+    ]
+    n_whole = record.scores.numel()
+    said = (
+        f"{found.n_weights:,} weights were computed a second time, at most {found.n_at_once:,} at "
+        f"once. With the whole matrix {n_whole:,} wait in memory from the forward pass on."
+    )
+    return pd.DataFrame(table), said

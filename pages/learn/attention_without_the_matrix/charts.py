@@ -1,0 +1,129 @@
+"""The charts of the page "Attention without the matrix"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED, USED
+from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
+
+HEIGHT = 420
+# What fills each kind of tile; the numbers of this tile are drawn over it.
+_FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
+
+
+def tiles_chart(
+    tiles: pd.DataFrame, cells: pd.DataFrame, labels: Sequence[str]
+) -> alt.TopLevelMixin:
+    """The matrix cut into tiles; the numbers of one of them are there.
+
+    tiles: as `walked.tiles_at`. cells: as `walked.cells_of`.
+    """
+    count = len(labels)
+    scale = alt.Scale(domain=[-0.5, count - 0.5], nice=False)
+    axis: dict[str, Any] = {
+        "values": list(range(count)),
+        "labelExpr": label_of_place(labels),
+        "labelLimit": 90,
+        "labelOverlap": True,
+        "grid": False,
+        "ticks": False,
+    }
+    x = alt.X("left:Q", title="key", scale=scale, axis=alt.Axis(labelAngle=-60, **axis))
+    y = alt.Y(
+        "top:Q",
+        title="query",
+        scale=alt.Scale(domain=[count - 0.5, -0.5], nice=False),
+        axis=alt.Axis(**axis),
+    )
+    place = [x, y, alt.X2("right"), alt.Y2("bottom")]
+    whole = (
+        alt.Chart(tiles)
+        .mark_rect(stroke=GREY, strokeWidth=1, fillOpacity=0.4)
+        .encode(
+            *place,
+            alt.Color(
+                "state:N",
+                title=None,
+                scale=alt.Scale(domain=list(_FILLS), range=list(_FILLS.values())),
+                legend=alt.Legend(
+                    orient="top",
+                    values=[USED, LATER, SKIPPED],
+                    symbolType="square",
+                    symbolStrokeColor=GREY,
+                    symbolStrokeWidth=1,
+                ),
+            ),
+            tooltip=[alt.Tooltip("state:N", title="tile")],
+        )
+    )
+    numbers = (
+        alt.Chart(cells)
+        .mark_rect(stroke=INK, strokeWidth=0.5)
+        .encode(
+            *place,
+            alt.Fill(
+                "term:Q",
+                title="exp(score − m)",
+                scale=alt.Scale(domain=[0, 1], range=WEIGHTS),
+                legend=alt.Legend(orient="bottom", gradientLength=160, titleOrient="left"),
+            ),
+            tooltip=[
+                alt.Tooltip("query:N"),
+                alt.Tooltip("key:N"),
+                alt.Tooltip("score:Q", format=".4f"),
+                alt.Tooltip("term:Q", title="exp(score − m)", format=".4f"),
+            ],
+        )
+    )
+    return alt.layer(whole, numbers, height=HEIGHT)
+
+
+def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
+    """Bytes that one head moves over the length of the text; the chosen length is marked.
+
+    table: columns `how`, `tokens`, `bytes`.
+    """
+    title, names = "tokens of the text", list(table["how"].unique())
+    lengths = sorted(set(table["tokens"].tolist()))
+    of_bytes = decades(table["bytes"].tolist())
+    x = alt.X(
+        "tokens:Q",
+        title=title,
+        scale=alt.Scale(type="log", base=2, domain=[lengths[0], lengths[-1]], nice=False),
+        axis=alt.Axis(values=lengths[::2], format=",d"),
+    )
+    lines = (
+        alt.Chart()
+        .mark_line(point=True)
+        .encode(
+            x,
+            alt.Y(
+                "bytes:Q",
+                title="bytes read and written",
+                scale=of_bytes["scale"],
+                axis={**of_bytes["axis"], "format": "~s"},
+            ),
+            alt.Color(
+                "how:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=SERIES[: len(names)]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=[
+                alt.Tooltip("how:N"),
+                alt.Tooltip("tokens:Q", format=","),
+                alt.Tooltip("bytes:Q", format=","),
+            ],
+        )
+    )
+    rule = (
+        alt.Chart(pd.DataFrame({"tokens": [n_tokens]}))
+        .mark_rule(strokeDash=[3, 3], color=INK, size=1.5)
+        .encode(x)
+    )
+    return alt.layer(rule, lines, data=table, height=300)

@@ -1,0 +1,75 @@
+"""The questions of the page "Attention without the matrix", answered by the core."""
+
+from __future__ import annotations
+
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.quiz import Question, nearest
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda: "attention_without_the_matrix")
+def questions() -> list[Question]:
+    """Three questions; what is right is computed by the functions of the page."""
+    return [_factor(), _tiles(), _kept()]
+
+
+def _factor() -> Question:
+    import torch
+
+    from attention_core.experiments.learn.attention_without_the_matrix.tiles import (
+        add_tile,
+        empty_rows,
+    )
+
+    v = torch.ones(1, 1)
+    rows, _ = add_tile(empty_rows(v, v), torch.tensor([[1.0]]), v)
+    _, factor = add_tile(rows, torch.tensor([[3.0]]), v)
+    choices = {"exp(−2) = 0.135": 0.135, "exp(2) = 7.39": 7.39, "1/3 = 0.333": 0.333}
+    right, wrong = nearest(float(factor), choices)
+    return Question(
+        ask="The largest score of a row was 1; the next tile brings a 3. What are the row's l and "
+        "o multiplied by?",
+        right=right,
+        wrong=wrong,
+        because=f"Every old term was exp(score − 1) and has to be exp(score − 3): {factor[0]:.3f} "
+        "of it. No old score is needed for that.",
+    )
+
+
+def _tiles() -> Question:
+    import torch
+
+    from attention_core.experiments.learn.attention_without_the_matrix.tiles import steps, tiles
+    from attention_core.masks import causal_mask
+
+    vectors = torch.zeros(16, 2)
+    n_all = len(tiles(16, 16, (4, 4)))
+    n_steps = len(list(steps(vectors, vectors, vectors, (4, 4), mask=causal_mask(16, 16))))
+    right, wrong = nearest(n_steps, {"8 of 16": 8, "10 of 16": 10, "16 of 16": 16})
+    return Question(
+        ask="16 tokens, tiles of 4 × 4, a causal mask. How many of the tiles are computed?",
+        right=right,
+        wrong=wrong,
+        because=f"{n_steps} of {n_all}: the half below the diagonal, and the 4 on it, in which "
+        "some pairs are allowed.",
+    )
+
+
+def _kept() -> Question:
+    from attention_core.experiments.learn.attention_without_the_matrix.memory import (
+        in_tiles,
+        whole_matrix,
+    )
+
+    tiled = [in_tiles(length, 64, (64, 64), causal=True).n_kept for length in (4096, 8192)]
+    whole = [whole_matrix(length, 64).n_kept for length in (4096, 8192)]
+    right, wrong = nearest(tiled[1] / tiled[0], {"1 time": 1, "2 times": 2, "4 times": 4})
+    return Question(
+        ask="A text gets twice as long. How many times as many numbers does attention in tiles "
+        "keep for the way back, beside q, k, v and the output?",
+        right=right,
+        wrong=wrong,
+        because=f"From 4,096 to 8,192 tokens: {tiled[0]:,} to {tiled[1]:,} numbers, m and l of "
+        f"every row. The matrix grows from {whole[0]:,} to {whole[1]:,}, "
+        f"{whole[1] / whole[0]:.0f} times.",
+    )

@@ -1,0 +1,69 @@
+"""What scores, weights and contexts say of one token, in words."""
+
+from __future__ import annotations
+
+from pages.learn.shapes.walk import Walk
+from serving.token_text import isolated
+
+
+def in_words(walk: Walk, number: int) -> str:
+    """What a step made for the last token that is drawn, in the first head that is drawn.
+
+    Steps 7 to 9 have such a sentence. Empty for the others, and for a text of a single token.
+    """
+    query = len(walk.labels[0]) - 1 if walk.indices is None else walk.indices["token"][-1]
+    says = {7: _scores, 8: _weights, 9: _context}.get(number)
+    if says is None or query == 0:
+        return ""
+    head = 0 if walk.indices is None else walk.indices["head"][0]
+    return says(walk, head, query)
+
+
+def _scores(walk: Walk, head: int, query: int) -> str:
+    asking = isolated(walk.labels[0][query])
+    masked = walk.steps[7].tensors[0]  # what it may look at; the scores themselves without a mask
+    best = int(masked.tensor[0, head, query].argmax())
+    score = float(walk.steps[6]["scores"].tensor[0, head, query, best])
+    return (
+        f"The row “{asking}” of head {head} says how much “{asking}” should look at each token. "
+        f"The largest score of those it may look at is {_written(score)}, for "
+        f"“{isolated(walk.labels[0][best])}”."
+    )
+
+
+def _weights(walk: Walk, head: int, query: int) -> str:
+    weights = walk.steps[7]["weights"].tensor[0, head, query]
+    given = [
+        f"{float(weights[key]):.0%} to “{isolated(walk.labels[0][key])}”"
+        for key in weights.argsort(descending=True, stable=True)[:2].tolist()
+    ]
+    asking = isolated(walk.labels[0][query])
+    return f"In head {head} “{asking}” gives {given[0]} and {given[1]}."
+
+
+def _context(walk: Walk, head: int, query: int) -> str:
+    column = 0 if walk.indices is None else walk.indices["column"][0]
+    values = walk.steps[5]["values"].tensor
+    n_heads = walk.steps[1].tensors[0].shape[0]
+    handed = values[0, head * values.shape[1] // n_heads, :, column]
+    weights = walk.steps[7].tensors[-1].tensor[0, head, query]  # after dropout, if there is any
+    largest = sorted(weights.argsort(descending=True, stable=True)[:2].tolist())
+    products = " + ".join(
+        f"{float(weights[key]):.2f} × {_factor(float(handed[key]))}" for key in largest
+    )
+    rest = " + …" if query > 1 else ""
+    total = float(walk.steps[8]["context"].tensor[0, head, query, column])
+    return (
+        f"For “{isolated(walk.labels[0][query])}” in head {head}, column {column}: "
+        f"{products}{rest} = {_written(total)}."
+    )
+
+
+def _written(number: float) -> str:
+    """Two decimals, and a real minus sign."""
+    return f"{number:.2f}".replace("-", "−")
+
+
+def _factor(number: float) -> str:
+    """The same; a negative number in brackets."""
+    return f"({_written(number)})" if number < 0 else _written(number)

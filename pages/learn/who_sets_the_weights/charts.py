@@ -1,0 +1,106 @@
+"""The charts of the page "Who sets the weights"."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from pages.learn.who_sets_the_weights.numbers import AFTER, BEFORE, MOVED
+from ui.charts import style
+
+COLOURS = {
+    "W_q": style.QUERIES,
+    "W_k": style.KEYS,
+    "W_v": style.VALUES,
+    "W_o": style.ATTENTION,
+    "feed-forward": style.FEED_FORWARD,
+    "norms": style.STREAM,
+    "biases": style.POSITIONS,
+}
+HEIGHT = 300
+
+
+def loss_chart(table: pd.DataFrame) -> alt.Chart:
+    """The loss before the first step and after each: `numbers.losses`."""
+    return (
+        alt.Chart(table, height=150)
+        .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=60))
+        .encode(
+            alt.X("step:O", title="after step", axis=alt.Axis(labelAngle=0)),
+            alt.Y("loss:Q", title="loss", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4)),
+            tooltip=[alt.Tooltip("step:O"), alt.Tooltip("loss:Q", format=".4f")],
+        )
+    )
+
+
+def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
+    """How far each kind of matrix moved in each layer, relative to its length: `numbers.parts`."""
+    in_layers = table[(table["layer"] >= 0) & (table[MOVED] > 0) & np.isfinite(table[MOVED])]
+    kinds = [kind for kind in COLOURS if kind in set(in_layers["kind"])]
+    return (
+        alt.Chart(in_layers.rename(columns={MOVED: "moved"}), height=HEIGHT)
+        .mark_line(point=alt.OverlayMarkDef(size=25))
+        .encode(
+            alt.X(
+                "layer:Q",
+                title="layer",
+                axis=alt.Axis(tickMinStep=1),
+                scale=alt.Scale(nice=False),
+            ),
+            alt.Y(
+                "moved:Q",
+                title=MOVED,
+                **style.decades(in_layers[MOVED].tolist()),
+            ),
+            alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=kinds, range=[COLOURS[kind] for kind in kinds]),
+                legend=alt.Legend(
+                    orient="top", columns=3, symbolType="stroke", symbolStrokeWidth=3
+                ),
+            ),
+            tooltip=[
+                alt.Tooltip("kind:N", title="matrix"),
+                alt.Tooltip("layer:Q"),
+                alt.Tooltip("moved:Q", title="change ÷ length", format=".3g"),
+                alt.Tooltip("gradient:Q", title="length of the gradient", format=".3g"),
+            ],
+        )
+    )
+
+
+def positions_chart(table: pd.DataFrame) -> alt.Chart:
+    """The loss of every position, before the steps and after them: `numbers.positions`."""
+    long = table.melt(["position", "must say"], [BEFORE, AFTER], "when", "loss")
+    return (
+        alt.Chart(long, height=300)
+        .mark_bar()
+        .encode(
+            alt.X(
+                "position:O",
+                title="the next token",
+                axis=alt.Axis(
+                    labelExpr=style.label_of_place(list(table["must say"])),
+                    labelAngle=-60,
+                    labelLimit=90,
+                    labelOverlap=True,
+                ),
+            ),
+            alt.XOffset("when:N", sort=[BEFORE, AFTER]),
+            alt.Y("loss:Q", title="loss"),
+            alt.Color(
+                "when:N",
+                title=None,
+                scale=alt.Scale(domain=[BEFORE, AFTER], range=[style.GREY, style.BLUE]),
+                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
+            ),
+            tooltip=[
+                alt.Tooltip("position:O"),
+                alt.Tooltip("must say:N", title="next token"),
+                alt.Tooltip("when:N"),
+                alt.Tooltip("loss:Q", format=".4f"),
+            ],
+        )
+    )

@@ -1,0 +1,116 @@
+"""Who sets the weights: one step of gradient descent on the visitor's text, and what it moves."""
+
+import streamlit as st
+
+from pages.learn.who_sets_the_weights import charts, numbers, run, sections
+from pages.learn.who_sets_the_weights.questions import questions
+from serving import models
+from serving.limits import MAX_TRAINING_STEPS
+from ui.charts.show import show
+from ui.export import source, tables
+from ui.widgets import controls, messages
+from ui.widgets.linked import linked
+from ui.widgets.parts import heading, parts
+from ui.widgets.plain_table import plain_table
+from ui.widgets.progress import watched
+from ui.widgets.quiz import quiz
+from ui.widgets.run_form import run_form
+from ui.widgets.settings import settings
+
+STEPS = "attention_core/experiments/learn/who_sets_the_weights.py"
+RUN = "who_sets_the_weights_run"
+TRAIN = "Train"
+
+st.title("Who sets the weights")
+st.markdown(
+    "Nobody tells a head where to look. A model is told one thing only, how badly it guessed the "
+    "next token: the **loss**. A **step** moves every matrix a little to make it fall."
+)
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = controls.row()
+with left:
+    text = controls.text("Text", "who_sets_the_weights_text", controls.ANIMAL)
+with right:
+    entry = controls.model("who_sets_the_weights_model", "decoder", prefer="decoder")
+spec = entry.spec
+with right, settings():
+    choice = controls.head_of(entry, "who_sets_the_weights", layer=13, head=8)
+
+left, right = st.columns([5, 6], gap="medium")
+with left:
+    with run_form(RUN, "who_sets_the_weights_rate", "who_sets_the_weights_steps", verb=TRAIN):
+        rate = linked(
+            st.select_slider,
+            "Learning rate",
+            run.RATES,
+            0.001,
+            key="who_sets_the_weights_rate",
+            width=140,
+        )
+        n_steps = linked(
+            st.slider, "Steps", 1, MAX_TRAINING_STEPS, 1, key="who_sets_the_weights_steps", width=70
+        )
+    chosen = run.Settings(spec.name, text, rate, n_steps)
+    try:
+        with st.spinner("Loading the model …", show_time=True):
+            models.get(spec.name)
+        trained = watched(
+            RUN,
+            chosen,
+            lambda report: run.run(chosen, report),
+            kept=run.run.is_kept(chosen),
+            total=n_steps + 1,
+            unit="passes",
+            done=lambda result: f"Steps: {n_steps}, in {result.seconds:.2f} s.",
+            verb=TRAIN,
+        )
+    except models.LOAD_ERRORS as error:
+        messages.problem(error)
+        st.stop()
+    if trained is None:
+        st.stop()
+    show(charts.loss_chart, numbers.losses(trained), key="who_sets_the_weights_loss")
+with right:
+    sections.what_moved(trained)
+st.markdown(sections.notice(trained))
+with st.expander("Every part in numbers, and the code"):
+    table = numbers.parts(trained)
+    forms = dict.fromkeys(("length", "gradient", "change", numbers.MOVED), "{:.3g}")
+    plain_table(table, "Every part of the model", forms, most=300)
+    tables.download("Download (CSV)", table, "weights.csv", key="who_sets_the_weights_csv")
+    source.step(STEPS, "Training.step", "losses =", "loss = ", "loss.backward", "parameter.data")
+    source.show(STEPS, "next_token_losses")
+
+shown = parts("who_sets_the_weights_part", sections.PARTS)
+try:
+    for name, draw in (
+        (sections.MAPS, sections.maps),
+        (sections.CHAIN, sections.chain),
+    ):
+        if name in shown:
+            heading(name, shown)
+            draw(trained, choice.layer, choice.head)
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+if sections.POSITIONS in shown:
+    heading(sections.POSITIONS, shown)
+    sections.positions(trained)
+if sections.MEMORY in shown:
+    heading(sections.MEMORY, shown)
+    sections.memory(trained, choice.layer)
+
+with st.expander("How to read this"):
+    st.markdown(
+        "- **Length**: the square root of the sum of the squared numbers.\n"
+        "- **Embeddings**: the token table, learned positions, the output matrix.\n"
+        "- A **step**: new weights = old weights − learning rate × gradient. Real training uses "
+        "Adam and millions of texts; loss and gradient are the same.\n"
+        "- The steps change a **copy**, which is thrown away. The model of all other pages stays "
+        "as it is.\n"
+        "- **MiniLM** has no loss here: without an output matrix it guesses no token. It was "
+        "trained to give sentences of like meaning similar vectors."
+    )
+quiz("who_sets_the_weights", questions())

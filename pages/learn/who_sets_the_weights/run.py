@@ -1,0 +1,162 @@
+"""Gradient descent on a visitor's text, while the page runs, on a copy of the chosen model.
+
+The copy is counted with everything that is kept, there is one at a time in the whole process, and
+it is forgotten when the run ends. The model of all visitors is only read.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pretrained import Pretrained, Tokens
+from serving import models, turns
+from serving.cache import bound_of, kept
+from serving.limits import (
+    MAX_TRAINED_TOKENS,
+    MAX_TRAINING_STEPS,
+    TRAINED_COPY_BYTES,
+    TRAINING_CACHE_BYTES,
+    OverLimit,
+)
+from serving.prompts import prepare
+from ui.widgets.progress import Report, Reporter
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.who_sets_the_weights import (
+        Moved,
+        Part,
+        Reading,
+        Step,
+        Training,
+    )
+
+RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+PURPOSE = "this page"
+
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The model, the text, and how it is changed."""
+
+    model: str
+    text: str
+    learning_rate: float
+    n_steps: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run.
+
+    losses: before the first step and after every step. first: the first step, with what was read
+    before it. after: what the changed model makes of the text. moved: how far each part of the
+    model has moved in all steps. n_numbers: the learned numbers. n_cache_bytes: of a KV cache for
+    the text. seconds: of the steps alone.
+    """
+
+    settings: Settings
+    tokens: Tokens
+    losses: tuple[float, ...]
+    first: Step
+    after: Reading
+    moved: dict[Part, Moved]
+    n_numbers: int
+    n_cache_bytes: int
+    seconds: float
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A label for every token."""
+        return self.tokens.labels
+
+
+def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+    return (*models.key(settings.model), settings)
+
+
+@kept(TRAINING_CACHE_BYTES, key=_key)
+def run(settings: Settings, report: Report | None = None) -> Trained:
+    """The run for these settings, kept for all visitors.
+
+    report: gets the number of finished passes, one a step and one at the end; it may abandon the
+    run by raising an error.
+    Raises: OverLimit for too many tokens or steps, or a model whose copy is too large; ValueError
+    for fewer than two tokens or a learning rate that is not among `RATES`; what loading raises.
+    """
+    if not 1 <= settings.n_steps <= MAX_TRAINING_STEPS:
+        raise OverLimit(f"Choose 1 to {MAX_TRAINING_STEPS} steps, not {settings.n_steps}.")
+    if settings.learning_rate not in RATES:
+        raise ValueError(f"the learning rate must be one of {RATES}, got {settings.learning_rate}")
+    model = models.get(settings.model)
+    tokens = prepare(model, settings.text, MAX_TRAINED_TOKENS, PURPOSE).tokens
+    if len(tokens.ids) < 2:
+        raise ValueError("One token has no next token to learn from: type another word.")
+    reporter = Reporter(report)
+    while not _one_at_a_time.acquire(timeout=0.2):
+        reporter.layer(0)  # who waits may stop, too
+    try:
+        return _train(settings, model, tokens, reporter)
+    finally:
+        _copy.clear()
+        _one_at_a_time.release()
+
+
+def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Reporter) -> Trained:
+    from attention_core import Hooks
+    from attention_core.experiments.learn.who_sets_the_weights import training_bytes
+
+    hooks = Hooks(before_layer=reporter.layer)
+    n_bytes, room = training_bytes(model.core), bound_of(TRAINED_COPY_BYTES)
+    if n_bytes > room:
+        raise OverLimit(
+            f"A copy of {model.spec.title} to train, with its largest gradients, takes "
+            f"{n_bytes / 1e6:,.0f} MB, and this page may take {room / 1e6:,.0f} MB. Choose a "
+            "smaller model."
+        )
+    training = _copy(settings, model, tokens)
+    losses, seconds, first = [], 0.0, None
+    for step in turns.each(training.step(hooks) for _ in range(settings.n_steps)):
+        first = first or step
+        losses.append(step.before.loss)
+        seconds += step.seconds
+        reporter.unit()
+    assert first is not None
+    with turns.turn():
+        after = training.read(hooks)
+        moved = training.moved()
+    losses.append(after.loss)
+    if not all(map(math.isfinite, losses)):
+        raise ValueError(
+            "The steps were too large: the loss is no number any more. Make them smaller."
+        )
+    return Trained(
+        settings=settings,
+        tokens=tokens,
+        losses=tuple(losses),
+        first=first,
+        after=after,
+        moved=moved,
+        n_numbers=sum(part.n_numbers for part in moved.values()),
+        n_cache_bytes=model.core.new_cache(1, len(tokens.ids)).nbytes,
+        seconds=seconds,
+    )
+
+
+@kept(
+    TRAINED_COPY_BYTES,
+    key=lambda settings, *_: settings,
+    size=lambda training: training.n_bytes,
+)
+def _copy(settings: Settings, model: Pretrained, tokens: Tokens) -> Training:
+    """A copy to change. It is kept so that its bytes count, until the run ends."""
+    import torch
+
+    from attention_core.experiments.learn.who_sets_the_weights import Training
+
+    ids = torch.tensor([tokens.ids], device=model.device)
+    return Training(model.core, ids, settings.learning_rate)

@@ -1,0 +1,106 @@
+"""Why several heads: two maps that one head would have to average, and what a second head costs."""
+
+import streamlit as st
+
+from pages.learn.why_several_heads.questions import questions
+from pages.learn.why_several_heads.readings import two_heads
+from pages.learn.why_several_heads.sections import (
+    chosen_layer,
+    chosen_token,
+    division,
+    in_code,
+    left_with_one,
+    maps,
+    one_token,
+    price,
+)
+from serving import models, runs, visit
+from serving.heads import HeadChoice
+from serving.limits import MAX_SEVERAL_HEADS_TOKENS
+from ui.widgets import controls, messages
+from ui.widgets.head_links import head_links
+from ui.widgets.parts import heading, parts
+from ui.widgets.quiz import quiz
+from ui.widgets.settings import settings
+
+COST, LABOUR = "What a head costs", "Division of labour"
+ALONE, CODE = "Left with one head", "The split in code"
+# The layer and the heads that are open at first: on the lecture's sentence the first of them leads
+# from “brush” to “painted”, the second to “woman”.
+FIRST = {"decoder": (9, 4, 1), "encoder": (3, 7, 11)}
+
+st.title("Why several heads")
+st.markdown(
+    "“The artist painted the portrait of a woman with a brush”: who has the brush? One head gives "
+    "each token **one row of weights that sum to 1**, so it can only mix the two readings. Two "
+    "heads keep both."
+)
+if not models.ready():
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = controls.row()
+with left:
+    text = controls.text("Text", "why_several_heads_text", controls.ARTIST)
+with right:
+    entry = controls.model("why_several_heads_model", None, prefer="decoder")
+n_heads = entry.spec.n_heads
+first_layer, first_head, first_other = FIRST[entry.spec.role]
+with right, settings():
+    layer = controls.number(
+        "Layer", "why_several_heads_layer", entry.spec.n_layers, first_layer, part=visit.LAYER
+    )
+    head = controls.number(
+        "First head", "why_several_heads_head", n_heads, first_head, part=visit.HEAD
+    )
+    other = controls.number(
+        "Second head",
+        "why_several_heads_other",
+        n_heads,
+        first_other if head != first_other else first_head,
+    )
+    of_token = st.container()
+choice = HeadChoice(entry, layer, head)
+try:
+    with st.spinner("Running the model …", show_time=True):
+        run = runs.run(entry.spec.name, text, MAX_SEVERAL_HEADS_TOKENS, "this page")
+        heads = two_heads(run, layer, (head, other))
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+with of_token:
+    token = chosen_token(run)
+
+maps(heads, token)
+one_token(heads, (head, other), token)
+
+shown = parts("why_several_heads_part", (COST, LABOUR, ALONE, CODE))
+if COST in shown:
+    heading(COST, shown)
+    price(run, layer)
+if LABOUR in shown or ALONE in shown:
+    compared = chosen_layer(run)
+if LABOUR in shown:
+    heading(LABOUR, shown)
+    division(run, compared)
+if ALONE in shown:
+    heading(ALONE, shown)
+    left_with_one(run, compared)
+if CODE in shown:
+    heading(CODE, shown)
+    in_code(run, choice, text)
+
+head_links(choice, text, here="learn/why_several_heads")
+with st.expander("How to read this"):
+    st.markdown(
+        "- A **row** is a token that looks; click one to read it. A decoder's first token and "
+        "special tokens are no *other words*: heads with nothing to say rest there.\n"
+        "- Two heads hand on A·U + B·V, with maps A, B and values U, V (through W_O). The average "
+        "misses (A − B)(U − V) / 2: nothing only if the maps or the values are the same. The "
+        "**best single map** is the one that misses least.\n"
+        "- How **far apart** two maps are: the share of its attention that one head would have to "
+        "move to look as the other does.\n"
+        "- A layer divides labour like a workshop, or like the filters of an image network. No "
+        "signal tells a head its **job**; only the loss shapes it.\n"
+    )
+quiz("why_several_heads", questions(run, layer, heads))

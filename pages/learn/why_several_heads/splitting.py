@@ -1,0 +1,67 @@
+"""How one product becomes the queries of all heads, on a layer of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from serving import models
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.runs import Run
+
+
+@dataclass(frozen=True)
+class Split:
+    """The steps with their shapes, and the largest difference to one product for each head."""
+
+    table: pd.DataFrame
+    difference: float
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
+def split(run: Run, layer: int) -> Split:
+    """The queries of a layer, from one product for all heads and from one for each head."""
+    import torch
+
+    from attention_core.experiments.learn.why_several_heads import splitting
+
+    core = models.get(run.model).core
+    n_heads, head_size = core.config.n_heads, core.config.d_head
+    n_tokens, wide = len(run.tokens), n_heads * head_size
+    with torch.inference_mode():
+        x = run.layer(layer).attention_reads[0]
+        weight, bias = splitting.query_matrix(core, layer)
+        together = splitting.one_product(x, weight, bias, n_heads)
+        apart = splitting.product_for_each_head(x, weight, bias, n_heads)
+        difference = float((together - apart).abs().max())
+    wrong = splitting.misplaced(n_tokens, n_heads, head_size)
+    table = pd.DataFrame(
+        [
+            {
+                "statement": "q = x @ W_q",
+                "shape": f"({n_tokens}, {x.shape[-1]}) → ({n_tokens}, {wide})",
+                "reason": f"One product makes the queries of all {n_heads} heads, side by side.",
+            },
+            {
+                "statement": f"q.view({n_tokens}, {n_heads}, {head_size})",
+                "shape": f"({n_tokens}, {n_heads}, {head_size})",
+                "reason": f"Each token's {wide} numbers are cut into {n_heads} heads of "
+                f"{head_size}. Nothing is moved in memory.",
+            },
+            {
+                "statement": "q.transpose(0, 1)",
+                "shape": tuple_of(together.shape),
+                "reason": "A matrix product takes the last two axes. With the heads in front, each "
+                f"head compares its own tokens. Viewed so at once, {wrong:.0%} of the numbers "
+                "would stand in a wrong place.",
+            },
+        ]
+    )
+    return Split(table, difference)
+
+
+def tuple_of(shape: tuple[int, ...]) -> str:
+    """A shape as it is written: "(9, 11, 64)"."""
+    return f"({', '.join(map(str, shape))})"

@@ -1,0 +1,36 @@
+"""Answers to the questions at the end of a lesson stay in the browser."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import click, open_page, unfold
+from tests.helpers.visitors import settled
+
+
+def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
+    open_page(page, site, "/masking", "Masking and dropout")
+    unfold(page, "Predict, then look")
+    question = page.locator(".st-key-masking_quiz").get_by_role("radiogroup").first
+    choice = question.get_by_role("radio").first
+    choice.focus()
+    page.keyboard.press("Space")
+    click(page.get_by_role("button", name="Reveal").first)
+    outcome = page.locator(".st-key-masking_quiz").get_by_test_id("stAlert")
+    expect(outcome).to_have_text(re.compile("Yes|No"))
+    said = outcome.text_content() or ""
+    settled(page)
+
+    open_page(page, site, "/", "Attention Lab")  # a new session of the server
+    expect(page.get_by_text(re.compile(r"^1 of \d+ questions answered"))).to_be_visible()
+    open_page(page, site, "/masking", "Masking and dropout")
+    expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_have_count(1)
+    unfold(page, "Predict, then look")
+    expect(outcome).to_have_text(said)
+    expect(choice).to_be_checked()
+
+    page.evaluate("localStorage.setItem('attention-lab-answers', '[[[')")
+    open_page(page, site, "/", "Attention Lab")
+    settled(page)
+    expect(page.get_by_text(re.compile(r"^0 of \d+ questions answered"))).to_be_visible()

@@ -1,0 +1,44 @@
+"""Who sets the weights in a real browser: another learning rate, a part, the way on."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import (
+    expect_parameter,
+    heatmap,
+    last_number,
+    open_page,
+    press,
+    read_cell,
+    set_slider,
+    written,
+)
+from tests.helpers.bundled_models import DECODER, weights
+from ui.widgets import controls
+
+
+def test_the_main_path(page: Page, site: Site):
+    open_page(page, site, "/who-sets-the-weights", "Who sets the weights")
+    notice = page.get_by_text(re.compile("^The loss (fell|rose) from"))
+    expect(notice).to_contain_text("fell")
+    expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(2)
+    before = weights(DECODER, controls.ANIMAL, 13, 8)[8, 1]  # “it” looks at “animal”
+    read = [read_cell(heatmap(page, f"L13H8 {when}"), 8, 1) for when in ("before", "after")]
+    assert last_number(read[0]) == pytest.approx(before, abs=1e-4)
+    assert last_number(read[1]) != last_number(read[0])
+
+    # a rate a hundred times as large: nothing runs before the button is pressed
+    set_slider(page, "Learning rate", 0, 4)
+    expect(notice).to_contain_text("fell")
+    press(page.get_by_role("button", name="Train"), "Enter")
+    expect(notice).to_contain_text("rose")
+    expect_parameter(page, "who_sets_the_weights_rate", "0.1")
+
+    press(page.get_by_role("radio", name="From the loss to one head"), "Space")
+    paragraph = page.get_by_text("The last two factors, multiplied here")
+    product, found = re.findall(r"\d\.\d+", paragraph.text_content() or "")
+    assert written(product) == pytest.approx(written(found), rel=1e-3)
+    expect(page.get_by_role("link", name="Next: Heads")).to_be_visible()

@@ -1,0 +1,245 @@
+"""Attention without the matrix: what is shown against tensors made without the page's code."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.nn.functional import scaled_dot_product_attention
+
+from pages.learn.attention_without_the_matrix import sections, walked
+from serving.limits import MAX_TILED_TOKENS
+from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
+from ui.widgets import controls
+
+VIEW = "pages/learn/attention_without_the_matrix/page.py"
+HOSTILE = "<b>**a**</b> ![i](http://example.invalid/) [x](javascript:1)"
+PREFIX = "attention_without_the_matrix"
+
+
+def settings(**values: object) -> dict[str, str]:
+    return {f"{PREFIX}_{name}": str(value) for name, value in values.items()}
+
+
+def says(site: AppTest) -> str:
+    """All sentences of the page, without the marks that keep right-to-left text in its place."""
+    return re.sub("[\u2068\u2069]", "", "\n".join(text.value for text in site.text))
+
+
+def table_of(site: AppTest, column: str) -> pd.DataFrame:
+    (found,) = [table for table in plain_tables(site) if column in table]
+    return found
+
+
+class Head:
+    """A head of a bundled model on a text, without the site's code."""
+
+    def __init__(self, name: str, layer: int, head: int, text: str = controls.ANIMAL) -> None:
+        model = bundled(name)
+        ids = torch.tensor([list(model.tokenizer.encode(text).ids)])
+        with torch.inference_mode():
+            record = model.core(ids, record=True).layers[layer].attention
+        kv_head = head // (record.q.shape[1] // record.k.shape[1])
+        self.q, self.k, self.v = record.q[0, head], record.k[0, kv_head], record.v[0, kv_head]
+        self.weights = record.weights[0, head]
+        self.causal = name == DECODER
+        scores = self.q @ self.k.T / math.sqrt(self.q.shape[1])
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        self.scores = scores.masked_fill(future, -torch.inf) if self.causal else scores
+
+
+CASES = [(DECODER, 13, 8), (ENCODER, 3, 1)]
+
+
+@pytest.mark.parametrize(("name", "layer", "head"), CASES)
+def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int):
+    """Row by row in tiles of 4 × 8: m, l and o of a step from all scores up to it."""
+    real = Head(name, layer, head)
+    size = len(real.q)
+    view = settings(model=name, layer=layer, head=head, queries=4, keys=8, step=1)
+    open_page(site, VIEW, **view)
+    places = [
+        (row, column)
+        for row in range(0, size, 4)
+        for column in range(0, size, 8)
+        if not real.causal or column <= row + 3
+    ]
+    assert site.slider(f"{PREFIX}_step").max == len(places)
+    for number in (1, 2, len(places)):
+        site.slider(f"{PREFIX}_step").set_value(number).run()
+        row, column = places[number - 1]
+        queries, seen = slice(row, row + 4), slice(0, column + 8)
+        scores = real.scores[queries, seen]
+        m = scores.amax(-1)
+        terms = torch.exp(scores - m[:, None])
+        shown = table_of(site, "factor")
+        for line, (new_m, new_l) in enumerate(zip(m, terms.sum(-1), strict=True)):
+            for cell, value in ((shown["m"][line], new_m), (shown["l"][line], new_l)):
+                after = float(cell.rpartition("→ ")[2].replace("−", "-"))
+                assert after == pytest.approx(float(value), abs=6e-4)
+        (header, output), *_ = maps(site)
+        np.testing.assert_allclose(output, terms @ real.v[seen], atol=1e-4)
+        cells = drawn_charts(site)[0].layers[1]
+        in_tile = terms[:, column:]
+        np.testing.assert_allclose(cells["term"], in_tile[scores[:, column:].isfinite()], atol=1e-5)
+        assert f"Queries {row} to {min(row + 4, size) - 1}, keys {column} to" in says(site)
+
+
+@pytest.mark.parametrize("order", walked.ORDERS)
+def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
+    real = Head(DECODER, 5, 2)
+    view = settings(layer=5, head=2, order=order, queries=8, keys=2)
+    open_page(site, VIEW, **view)
+    last = int(site.slider(f"{PREFIX}_step").max)
+    site.slider(f"{PREFIX}_step").set_value(last).run()
+    expected = scaled_dot_product_attention(
+        real.q[None], real.k[None], real.v[None], is_causal=True
+    )[0]
+    table = table_of(site, "length of o / l")
+    np.testing.assert_allclose(table["length of o / l"], expected.norm(dim=-1), atol=1e-4)
+    assert float(re.search(r"at most (\S+)\.$", says(site), re.MULTILINE).group(1)) < 1e-5
+    states = drawn_charts(site)[0].layers[0]["state"].value_counts()
+    assert states[walked.NOW] == 1
+    assert states[walked.USED] == last - 1
+    assert states[walked.SKIPPED] == 12 - last
+    assert f"{12 - last} of 12 tiles are skipped" in says(site)
+
+
+def test_the_page_opens_at_a_tile_that_rescales(site: AppTest):
+    open_page(site, VIEW)
+    factors = [text for text in table_of(site, "factor")["factor"] if text != "first tile"]
+    assert any(0 < float(factor) < 1 for factor in factors)
+    old, new, factor = map(
+        float, re.search(r"exp\((\S+) − (\S+)\) = (\S+) before", says(site)).groups()
+    )
+    assert factor == pytest.approx(math.exp(old - new), abs=6e-3)
+
+
+def test_an_encoder_skips_no_tile(site: AppTest):
+    open_page(site, VIEW, **settings(model=ENCODER))
+    assert "no tile is skipped" in says(site)
+    assert walked.SKIPPED not in set(drawn_charts(site)[0].layers[0]["state"])
+
+
+def test_one_tile_holds_a_short_text(site: AppTest):
+    open_page(site, VIEW, **settings(text="Two cats sat", queries=32, keys=32))
+    assert not site.exception
+    assert [slider for slider in site.slider if slider.key == f"{PREFIX}_step"] == []
+    assert "whole matrix" in says(site)
+
+
+def test_smaller_tiles_and_back(site: AppTest):
+    """A step that a coarser cut does not have becomes its last one."""
+    open_page(site, VIEW, **settings(queries=2, keys=2, step=20))
+    assert site.slider(f"{PREFIX}_step").value == 20
+    site.select_slider(f"{PREFIX}_queries").set_value(8).run()
+    assert not site.exception
+    slider = site.slider(f"{PREFIX}_step")
+    assert slider.value <= slider.max
+
+
+@pytest.mark.parametrize(("kind", "n_bytes"), [("float32", 4), ("16-bit numbers", 2)])
+def test_bytes_moved(site: AppTest, kind: str, n_bytes: int):
+    view = settings(tokens=4096, many_queries=32, many_keys=256, numbers=kind)
+    open_page(site, VIEW, **view)
+    size, head_size = 4096, bundled(DECODER).core.config.d_head
+    whole = n_bytes * (4 * size**2 + 4 * size * head_size)
+    keys = sum(math.ceil((start + 32) / 256) * 256 for start in range(0, size, 32))
+    tiled = n_bytes * (2 * size * head_size + 2 * keys * head_size + 2 * size)
+    table = drawn_charts(site)[-1].rows
+    shown = table[table["tokens"] == size].set_index("how")["bytes"]
+    assert shown.to_dict() == {"whole matrix": whole, "tiles": tiled}
+    assert f"Tiles move {whole / tiled:,.1f} times fewer bytes" in says(site)
+    pieces = table_of(site, "numbers")
+    counted = pieces.groupby("how")["numbers"].sum() * n_bytes
+    assert counted.to_dict() == {"whole matrix": whole, "tiles": tiled}
+
+
+def test_a_matrix_of_8192_tokens_is_what_the_page_says(site: AppTest):
+    open_page(site, VIEW)
+    assert 4 * 8192**2 == 268_435_456
+    assert any("268 MB" in element.value for element in site.markdown)
+    assert table_of(site, "kept")["kept"].tolist() == ["268 MB", "65.5 kB"]
+
+
+@pytest.mark.parametrize(("name", "layer", "head"), CASES)
+def test_weights_are_made_again(site: AppTest, name: str, layer: int, head: int):
+    view = settings(model=name, layer=layer, head=head, part=sections.KEPT, query=5)
+    open_page(site, VIEW, **view)
+    real = Head(name, layer, head)
+    table = table_of(site, "exp(score − m) / l")
+    for column in ("exp(score − m) / l", "weight with the whole matrix"):
+        np.testing.assert_allclose(table[column], real.weights[5], atol=2e-6)
+
+
+@pytest.mark.parametrize(("name", "layer", "head"), CASES)
+def test_the_way_back(site: AppTest, name: str, layer: int, head: int):
+    view = settings(model=name, layer=layer, head=head, part=sections.BACK)
+    open_page(site, VIEW, **view)
+    real = Head(name, layer, head)
+    inputs = [of.clone().requires_grad_() for of in (real.q, real.k, real.v)]
+    q, k, v = (of[None] for of in inputs)
+    output = scaled_dot_product_attention(q, k, v, is_causal=real.causal)
+    expected = torch.autograd.grad(output.square().sum() / 2, inputs)
+    table = table_of(site, "gradient of")
+    np.testing.assert_allclose(
+        table["largest number"], [float(of.abs().max()) for of in expected], rtol=1e-4, atol=1e-4
+    )
+    assert (table["largest difference from autograd"] < 1e-4).all()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "word " * (MAX_TILED_TOKENS + 1), "x", "naïve 日本語 \u202e rtl", HOSTILE]
+)
+def test_texts_of_all_kinds(site: AppTest, text: str):
+    open_whole_page(site, VIEW, **settings(text=text))
+    assert not site.exception
+    assert maps(site) or messages(site)
+    assert site.text_input(f"{PREFIX}_text").value == text
+    for element in site.markdown:
+        assert "example.invalid" not in element.value
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    view = {
+        "model": ENCODER,
+        "layer": 4,
+        "head": 7,
+        "queries": 2,
+        "keys": 8,
+        "order": walked.BY_COLUMNS,
+        "step": 3,
+        "tokens": 512,
+        "many_queries": 16,
+        "many_keys": 256,
+        "numbers": "16-bit numbers",
+        "query": 2,
+    }
+    open_whole_page(site, VIEW, **settings(**view))
+    assert not site.exception
+    assert not site.toast
+    for name, value in view.items():
+        assert site.session_state[f"{PREFIX}_{name}"] == value
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "layer", "queries", "keys", "order", "step", "tokens", "numbers", "query"]
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, name: str, value: str):
+    open_whole_page(site, VIEW, **settings(**{name: value}))
+    assert not site.exception
+    assert site.toast
+    assert maps(site)
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights_the_page_says_how_to_get_some(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))

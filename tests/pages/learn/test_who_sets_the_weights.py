@@ -1,0 +1,362 @@
+"""Who sets the weights: what the page shows against steps made with torch.func."""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from pages.learn.who_sets_the_weights import numbers, run, sections
+from serving import models
+from serving.limits import OverLimit
+from tests.helpers.apptest import (
+    MAX_WORDS,
+    maps,
+    messages,
+    open_page,
+    open_whole_page,
+    plain_tables,
+    words,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import DrawnChart, drawn_charts
+
+VIEW = "pages/learn/who_sets_the_weights/page.py"
+TEXT = "Nine bells rang over the harbour"
+RATE, LAYER, HEAD = 0.001, 16, 4
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Two steps on TEXT: before, between and after them what the model reads; how it moved.
+
+    losses: of every position. weights: of all heads. keys, gradients: of LAYER, the gradients
+    before the first step. shares: change relative to length of a few matrices.
+    """
+
+    labels: tuple[str, ...]
+    losses: list[torch.Tensor]
+    weights: list[torch.Tensor]
+    keys: list[torch.Tensor]
+    gradients: dict[str, torch.Tensor]
+    shares: dict[str, float]
+
+
+def length(tensor: torch.Tensor) -> float:
+    return float(tensor.norm())
+
+
+@pytest.fixture(scope="module")
+def expected() -> Expected:
+    """The steps as pure functions of the weights, which nothing changes in place."""
+    model = bundled(DECODER)
+    tokens = model.tokenizer.encode(TEXT)
+    ids = torch.tensor([tokens.ids])
+    own = {name: parameter.detach() for name, parameter in model.core.named_parameters()}
+    now, losses, weights, keys, first = own, [], [], [], {}
+    for step in range(3):
+        with torch.set_grad_enabled(step < 2):
+            leaves = {
+                name: tensor.detach().requires_grad_(step < 2) for name, tensor in now.items()
+            }
+            output = functional_call(model.core, leaves, (ids,), {"record": True})
+            each = cross_entropy(output.logits[0, :-1], ids[0, 1:], reduction="none")
+        losses.append(each.detach())
+        weights.append(torch.stack([record.weights[0].detach() for record in output.records]))
+        keys.append(output.records[LAYER].k.detach())
+        if step < 2:
+            gradients = torch.autograd.grad(each.mean(), list(leaves.values()))
+            named = dict(zip(leaves, gradients, strict=True))
+            first = first or {name: g for name, g in named.items() if f"blocks.{LAYER}." in name}
+            now = {name: tensor - RATE * named[name] for name, tensor in now.items()}
+    shares = {
+        name: length(now[name] - own[name]) / length(own[name])
+        for name in (
+            "unembedding",
+            "blocks.0.attention.out.weight",
+            "blocks.29.attention.out.weight",
+        )
+    }
+    return Expected(tokens.labels, losses, weights, keys, first, shares)
+
+
+def open_it(site: AppTest, part: str, steps: int = 2) -> None:
+    open_page(
+        site,
+        VIEW,
+        who_sets_the_weights_text=TEXT,
+        who_sets_the_weights_rate=str(RATE),
+        who_sets_the_weights_steps=str(steps),
+        who_sets_the_weights_layer=str(LAYER),
+        who_sets_the_weights_head=str(HEAD),
+        who_sets_the_weights_part=part,
+    )
+    assert not site.exception
+    assert not site.toast
+
+
+def chart(site: AppTest, *columns: str) -> DrawnChart:
+    """The chart whose rows have these columns."""
+    (found,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    return found
+
+
+def said(site: AppTest, begin: str) -> str:
+    (text,) = [e.value for e in (*site.markdown, *site.text) if e.value.startswith(begin)]
+    return str(text)
+
+
+def said_numbers(text: str) -> list[float]:
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def parts_table(site: AppTest) -> pd.DataFrame:
+    return plain_tables(site)[0]
+
+
+def test_losses_and_what_moved(site: AppTest, expected: Expected):
+    open_it(site, sections.MAPS)
+    means = [float(losses.mean()) for losses in expected.losses]
+    np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
+    table = parts_table(site)
+    assert set(table["kind"]) == {"W_q", "W_k", "W_v", "W_o", "feed-forward", "norms", "embeddings"}
+    assert table["numbers"].sum() == sum(p.numel() for p in bundled(DECODER).core.parameters())
+    drawn = chart(site, "moved", "kind").rows
+    for layer in (0, 29):
+        row = drawn[(drawn["layer"] == layer) & (drawn["kind"] == "W_o")]
+        share = expected.shares[f"blocks.{layer}.attention.out.weight"]
+        assert float(row["moved"].iloc[0]) == pytest.approx(share, rel=2e-3)
+    of_layer = table[table["layer"] == LAYER].set_index("kind")["gradient"]
+    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"]
+    for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split((576, 192, 192), 1), strict=True):
+        assert of_layer[kind] == pytest.approx(length(gradient), rel=6e-3)
+    text = said(site, "The loss")
+    first, last, after, before = said_numbers(text)[:4]
+    assert (first, last) == pytest.approx((means[0], means[2]), abs=6e-4)
+    assert ("**fell**" in text) == (means[2] < means[0])
+    assert (before, after) == pytest.approx(
+        (100 * math.exp(-means[0]), 100 * math.exp(-means[2])), rel=0.06
+    )
+    shown = drawn.loc[[drawn["moved"].idxmax(), drawn["moved"].idxmin()]]
+    most, least = (f"{row.kind} of layer {row.layer}" for row in shown.itertuples())
+    assert most in text.split("moved most")[0]
+    assert least in text.split("moved most")[1]
+    embeddings = table[table["kind"] == "embeddings"]["change ÷ length"].iloc[0]
+    assert embeddings == pytest.approx(expected.shares["unembedding"], rel=6e-3)
+
+
+def test_a_head_before_and_after(site: AppTest, expected: Expected):
+    open_it(site, sections.MAPS)
+    before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
+    shown = maps(site)
+    assert [header["title"] for header, _ in shown] == [
+        "L16H4 before",
+        "L16H4 after",
+        "after − before",
+    ]
+    for (header, values), tensor in zip(shown, (before, after, after - before), strict=True):
+        np.testing.assert_allclose(values, tensor, atol=1e-4)
+        assert header["labels"] == list(expected.labels)
+    change = (after - before).abs()
+    query, key = divmod(int(change.argmax()), len(change))
+    sentence = said(site, "The largest change in L16H4")
+    for place in (query, key):
+        assert expected.labels[place] in sentence
+    assert f"{before[query, key]:.3f} before and {after[query, key]:.3f} after" in sentence
+
+
+def test_the_chain_to_one_head(site: AppTest, expected: Expected):
+    open_it(site, sections.CHAIN)
+    n_tokens = len(expected.labels)
+    columns = slice(HEAD * 64, (HEAD + 1) * 64)
+    w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, columns]
+    product, found = said_numbers(said(site, "The last two factors"))
+    assert product == pytest.approx(length(w_q), rel=2e-3)
+    assert found == pytest.approx(length(w_q), rel=2e-3)
+    table = plain_tables(site)[1]
+    assert table["length"].iloc[-1] == pytest.approx(length(w_q), rel=6e-3)
+    shapes = list(table["shape"])
+    assert shapes[1] == f"({n_tokens}, 49,152)"
+    assert shapes[-5:] == [
+        f"({n_tokens}, 64)", f"({n_tokens}, {n_tokens})", f"({n_tokens}, {n_tokens})",
+        f"({n_tokens}, 64)", "(576, 64)",
+    ]  # fmt: skip
+    # softmax minus the right token, divided by the number of guesses
+    model, ids = bundled(DECODER), bundled(DECODER).tokenizer.encode(TEXT).ids
+    with torch.no_grad():
+        chances = model.core(torch.tensor([ids])).logits[0, :-1].softmax(-1)
+    chances[torch.arange(n_tokens - 1), torch.tensor(ids[1:])] -= 1
+    assert table["length"].iloc[1] == pytest.approx(length(chances) / (n_tokens - 1), rel=6e-3)
+    ((_, scores),) = maps(site)
+    np.testing.assert_allclose(scores.sum(1), 0, atol=1e-5)
+    np.testing.assert_allclose(scores[0], 0, atol=1e-6)
+    query, key = np.unravel_index(np.abs(scores).argmax(), scores.shape)
+    sentence = said(site, "Strongest: the score of")
+    assert expected.labels[query] in sentence
+    assert expected.labels[key] in sentence
+    assert ("makes it smaller" in sentence) == (scores[query, key] > 0)
+    by_head = chart(site, "label", "value").rows
+    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, :576]
+    of_heads = qkv.unflatten(1, (9, 64)).norm(dim=(0, 2))
+    np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
+
+
+def test_all_positions_at_once(site: AppTest, expected: Expected):
+    open_it(site, sections.POSITIONS)
+    rows = chart(site, "when", "loss").rows
+    for when, losses in (("before", expected.losses[0]), ("after", expected.losses[2])):
+        np.testing.assert_allclose(rows[rows["when"] == when]["loss"], losses, atol=1e-3)
+    table = plain_tables(site)[1]
+    assert list(table["must say"]) == list(expected.labels[1:])
+    assert f"guesses {len(expected.labels) - 1} times" in said(site, "One pass guesses")
+    hardest = int(expected.losses[0].argmax())
+    assert expected.labels[hardest + 1] in said(site, "Hardest before the step")
+
+
+def test_what_training_keeps(site: AppTest, expected: Expected):
+    open_it(site, sections.MEMORY)
+    table = plain_tables(site)[1].set_index("")
+    core, n_tokens = bundled(DECODER).core, len(expected.labels)
+    n_numbers = sum(parameter.numel() for parameter in core.parameters())
+    assert table["training"]["gradients, one a weight"] == f"{4 * n_numbers / 1e6:,.0f} MB"
+    assert (
+        table["writing with a cache"]["KV cache"]
+        == f"{2 * 30 * 3 * 64 * 4 * n_tokens / 1e6:.2f} MB"
+    )
+    assert table["training"]["positions that a pass answers"] == str(n_tokens - 1)
+    kept = said_numbers(table["training"]["tensors kept for the way back"])[0]
+    # at least the hidden values of the feed-forward networks, in three tensors of every layer
+    assert kept > 3 * 30 * 1536 * 4 * n_tokens / 1e6
+    change, largest = said_numbers(said(site, "**Why training has no KV cache**"))[1:3]
+    before, after = expected.keys[0], expected.keys[2]
+    assert change == pytest.approx(float((after - before).abs().max()), rel=6e-3)
+    assert largest == pytest.approx(float(before.abs().max()), rel=6e-3)
+
+
+def test_a_rate_that_is_too_large(site: AppTest):
+    open_page(site, VIEW, who_sets_the_weights_text=TEXT, who_sets_the_weights_rate="0.1")
+    assert "**rose**" in said(site, "The loss")
+    losses = chart(site, "step", "loss").rows["loss"]
+    assert losses.iloc[1] > losses.iloc[0]
+
+
+def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
+    own = {name: tensor.clone() for name, tensor in bundled(DECODER).core.state_dict().items()}
+    run.run(run.Settings(DECODER, "It never changes", 0.1, 2))
+    core = models.get(DECODER).core
+    assert all(torch.equal(tensor, own[name]) for name, tensor in core.state_dict().items())
+    assert all(not p.requires_grad and p.grad is None for p in core.parameters())
+    assert run._copy.n_kept == 0
+
+
+def test_one_run_at_a_time_and_who_waits_may_stop():
+    class Left(Exception):
+        pass
+
+    def leave(_: int) -> None:
+        raise Left
+
+    with run._one_at_a_time, pytest.raises(Left):
+        run.run(run.Settings(DECODER, "Somebody else is training", 0.001, 1), leave)
+    # a run that is stopped leaves nothing behind: the next may begin
+    with pytest.raises(Left):
+        run.run(run.Settings(DECODER, "Stopped in its middle", 0.001, 1), leave)
+    assert run._one_at_a_time.acquire(blocking=False)
+    run._one_at_a_time.release()
+    assert run._copy.n_kept == 0
+
+
+def test_limits(monkeypatch: pytest.MonkeyPatch):
+    for steps in (0, 6):
+        with pytest.raises(OverLimit, match=f"not {steps}"):
+            run.run(run.Settings(DECODER, TEXT, 0.001, steps))
+    with pytest.raises(ValueError, match=r"got 0\.5"):
+        run.run(run.Settings(DECODER, TEXT, 0.5, 1))
+    monkeypatch.setattr(run, "TRAINED_COPY_BYTES", 600_000_000)
+    with pytest.raises(OverLimit, match=r"takes 878 MB.*may take 600 MB"):
+        run.run(run.Settings(DECODER, "A model that is too large", 0.001, 1))
+
+
+def test_stopped_stays_stopped(site: AppTest):
+    settings = run.Settings(DECODER, TEXT + " again", RATE, 1)
+    site.session_state["who_sets_the_weights_run_stopped"] = settings
+    open_page(
+        site,
+        VIEW,
+        who_sets_the_weights_text=settings.text,
+        who_sets_the_weights_rate=str(RATE),
+    )
+    assert not drawn_charts(site)
+    assert not run.run.is_kept(settings)
+    site.button("who_sets_the_weights_run_go").click().run()
+    assert len(drawn_charts(site)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "word " * 140, "naïve 日本語 \u202e rtl", "<b>**a**</b> ![i](http://e.invalid)"],
+)
+def test_texts_of_all_kinds(site: AppTest, text: str):
+    open_whole_page(site, VIEW, who_sets_the_weights_text=text)
+    assert not site.exception
+    assert drawn_charts(site) or messages(site)
+    for element in [*site.markdown, *site.warning]:
+        assert not re.search(r"(?<!\\)<b>|(?<!\\)!\[", element.value)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("who_sets_the_weights_rate", "Learning rate"),
+        ("who_sets_the_weights_steps", "Steps"),
+        ("who_sets_the_weights_layer", "Layer"),
+        ("who_sets_the_weights_head", "Head"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_page(site, VIEW, **{parameter: value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert drawn_charts(site)
+
+
+def test_an_encoder_has_no_loss(site: AppTest):
+    """The model of the visit is MiniLM: SmolLM2 runs, and the page says so and why."""
+    open_page(site, VIEW, who_sets_the_weights_model=ENCODER)
+    assert site.selectbox("who_sets_the_weights_model").value == DECODER
+    assert any("**MiniLM** has no loss here" in element.value for element in site.markdown)
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_without_weights(site: AppTest):
+    open_page(site, VIEW)
+    assert not site.exception
+    assert any("make run" in message for message in messages(site))
+
+
+@pytest.mark.usefixtures("only_a_small_model")
+def test_a_gpt2(site: AppTest):
+    """It has biases, and no rotation of its queries."""
+    open_whole_page(site, VIEW, who_sets_the_weights_text="Nine bells")
+    assert not site.exception
+    assert not messages(site)
+    assert "biases" in set(parts_table(site)["kind"])
+    product, found = said_numbers(said(site, "The last two factors"))
+    assert product == pytest.approx(found, rel=1e-3)
+
+
+def test_the_whole_page_is_short(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert words(site) < MAX_WORDS
+
+
+def test_percent():
+    shares = {0.00000040: "0.000040 %", 0.0144: "1.4 %", 1.49: "149 %", 0.0: "0 %"}
+    assert {share: numbers.percent(share) for share in shares} == shares

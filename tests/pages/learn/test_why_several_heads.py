@@ -1,0 +1,399 @@
+"""Why several heads: the page's numbers against tensors made without its code, and its controls."""
+
+import copy
+import itertools
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.learn.why_several_heads import cost, labour, readings
+from serving import runs
+from serving.limits import MAX_SEVERAL_HEADS_TOKENS
+from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
+from ui.widgets import controls
+
+VIEW = "pages/learn/why_several_heads/page.py"
+TEXT = "Nine bells rang over the old harbour"
+COST, LABOUR = "What a head costs", "Division of labour"
+ALONE, CODE = "Left with one head", "The split in code"
+HEADS = {DECODER: (11, 6, 1), ENCODER: (4, 2, 7)}  # layer, first head, second head
+
+
+def opened(site: AppTest, model: str, part: str, **query: str) -> AppTest:
+    layer, first, second = HEADS[model]
+    parameters = {"text": TEXT, "model": model, "layer": layer, "head": first, "other": second}
+    named = {f"why_several_heads_{name}": str(value) for name, value in parameters.items()}
+    return open_page(site, VIEW, **named | {"why_several_heads_part": part} | query)
+
+
+def recorded(model: str, text: str = TEXT):
+    """Ids and every layer's record, without any of the site's code."""
+    loaded = bundled(model)
+    ids = torch.tensor([loaded.tokenizer.encode(text).ids])
+    with torch.inference_mode():
+        return loaded, ids, loaded.core(ids, record=True)
+
+
+def contexts(model: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The maps of both heads, and for each what it writes for every key."""
+    layer, *heads = HEADS[model]
+    loaded, _, output = recorded(model)
+    record, out = output.records[layer], loaded.core.out_weight(layer)
+    size, group = record.q.shape[-1], record.q.shape[1] // record.k.shape[1]
+    values = [record.v[0, head // group] @ out[head * size : (head + 1) * size] for head in heads]
+    return record.weights[0, heads], values
+
+
+def percents(table: pd.DataFrame) -> list[list[int]]:
+    return [[int(cell.rstrip("%")) for cell in row[1:]] for row in table.itertuples(index=False)]
+
+
+@pytest.mark.parametrize("model", HEADS)
+def test_two_maps_and_their_average(site: AppTest, model: str):
+    opened(site, model, COST)
+    assert not site.exception
+    weights, _ = contexts(model)
+    layer, first, second = HEADS[model]
+    drawn = maps(site)
+    for (header, values), expected in zip(drawn, [*weights, weights.mean(dim=0)], strict=True):
+        np.testing.assert_allclose(values, expected, atol=1e-5)
+        assert header["largest"] == pytest.approx(float(weights.max()), rel=1e-5)
+        assert header["causal"] == (model == DECODER)
+    titles = [header["title"] for header, _ in drawn]
+    assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", "average of both"]
+    # the last word is read at first
+    labels = drawn[0][0]["rowLabels"]
+    (framed,) = drawn[0][0]["framedRows"]
+    assert labels[framed].strip("␣") == "harbour"
+    rows = drawn_charts(site)[0].rows
+    for name, values in zip(titles, [*weights, weights.mean(dim=0)], strict=True):
+        shown = rows[rows["map"] == name.replace("average of both", readings.AVERAGE)]
+        places = [labels.index(key) for key in shown["token"]]
+        assert places == sorted(places)
+        np.testing.assert_allclose(shown["weight"], values[framed][places], atol=1e-5)
+
+
+@pytest.mark.parametrize("model", HEADS)
+def test_what_one_head_misses(site: AppTest, model: str):
+    opened(site, model, COST, why_several_heads_token="4")
+    (a, b), (u, v) = contexts(model)
+    both = a @ u + b @ v
+    average = (a + b) / 2 @ (u + v)
+    lengths = both.norm(dim=-1)
+    expected = ((both - average).norm(dim=-1) / lengths).numpy()
+    small, every = plain_tables(site)[:2]
+    np.testing.assert_allclose(every["the average map misses"], expected, atol=6e-5)
+    np.testing.assert_allclose(every["rows differ by"], (a - b).abs().sum(-1) / 2, atol=6e-5)
+    best = every["the best single map misses"]
+    assert (best <= expected + 6e-5).all()
+    whole = float((both - average).norm() / both.norm())
+    here, in_all = zip(*percents(small), strict=True)
+    assert here == (round(100 * expected[4]), round(100 * best[4]))
+    assert in_all[0] == round(100 * whole)
+    assert in_all[1] <= in_all[0]
+
+
+def test_the_sentence_names_where_both_heads_look(site: AppTest):
+    open_page(site, VIEW)
+    weights = recorded(DECODER, controls.ARTIST)[2].records[9].weights[0]
+    shown = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    painted, woman = float(weights[4, 10, 2]), float(weights[1, 10, 7])
+    assert f"Of the other words, “␣brush” looks most at “␣painted” in L9H4 ({painted:.3f})" in shown
+    assert f"at “␣woman” in L9H1 ({woman:.3f})" in shown
+    means = [float((weights[4, 10, key] + weights[1, 10, key]) / 2) for key in (2, 7)]
+    assert f"gives them {means[0]:.3f} and {means[1]:.3f}" in shown
+
+
+def test_the_encoder_reads_the_sentence_in_two_ways_too(site: AppTest):
+    open_page(site, VIEW, why_several_heads_model=ENCODER)
+    shown = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    assert "“brush” looks most at “painted” in L3H7" in shown
+    assert "and at “woman” in L3H11" in shown
+
+
+@pytest.mark.parametrize("model", HEADS)
+@pytest.mark.parametrize("count", [1, 6])
+def test_what_heads_cost(site: AppTest, model: str, count: int):
+    opened(site, model, COST, why_several_heads_count=str(count))
+    layer, loaded = HEADS[model][0], bundled(model)
+    width, n = loaded.core.config.d_model, len(loaded.tokenizer.encode(TEXT).ids)
+    prices = plain_tables(site)[2]
+    of_count = prices.iloc[:, -1].tolist()
+    assert of_count[0] == str(width // count)
+    assert of_count[1] == f"{4 * width**2:,}"
+    assert of_count[2] == f"{count * n**2:,}"
+    rows = drawn_charts(site)[1].rows.set_index("heads")
+    x = torch.nn.functional.normalize(recorded(model)[2].hidden_states[layer][0], dim=-1)
+    cosines = torch.stack([x[i] @ x[j] for i, j in itertools.combinations(range(n), 2)])
+    theory = ((1 + cosines**2) * count / width).mean().sqrt()
+    assert rows.loc[count, "theory"] == pytest.approx(float(theory), rel=1e-4)
+    assert of_count[4] == f"{rows.loc[count, 'theory']:.3f}"
+    assert of_count[3] == f"{rows.loc[count, 'measured']:.3f}"
+    assert (rows["low"] < rows["measured"]).all()
+    assert (rows["measured"] < rows["high"]).all()
+    # the mean of 48 draws, of which the largest heads have one score each
+    assert (rows["measured"] / rows["theory"]).between(0.75, 1.25).all()
+    assert rows.index[0] == 1
+    assert all(width % heads == 0 for heads in rows.index)
+
+
+@pytest.mark.parametrize("model", HEADS)
+def test_the_division_of_labour(site: AppTest, model: str):
+    layer = 2
+    opened(site, model, LABOUR, why_several_heads_compared=str(layer))
+    weights = recorded(model)[2].records[layer].weights[0]
+    n_heads, n = weights.shape[:2]
+    causal = model == DECODER
+    rows = weights[:, int(causal) :]  # the first query of a decoder has no choice
+    expected = [[float((a - b).abs().sum(-1).mean() / 2) for a in rows] for b in rows]
+    header, distances = maps(site)[3]
+    np.testing.assert_allclose(distances, expected, atol=1e-5)
+    assert header["axes"][0][0] == header["axes"][1][0] == "head"
+    shares = drawn_charts(site)[1].rows.pivot(index="job", columns="head", values="share")
+    diagonal = rows.diagonal(int(causal), -2, -1).mean(-1)
+    np.testing.assert_allclose(shares.loc["itself"], diagonal, atol=1e-5)
+    previous = weights.diagonal(-1, -2, -1).mean(-1)
+    np.testing.assert_allclose(shares.loc["the token before"], previous, atol=1e-5)
+    np.testing.assert_allclose(shares.loc["the first token"], rows[..., 0].mean(-1), atol=1e-5)
+    assert ("the token after" in shares.index) == (not causal)
+    said = next(text.value for text in site.text if "differ most" in text.value)
+    assert f"H{int(previous.argmax())} {float(previous.max()):.0%} to the token before" in said
+    pairs = {pair: expected[pair[0]][pair[1]] for pair in itertools.combinations(range(n_heads), 2)}
+    far = max(pairs, key=lambda pair: pairs[pair])
+    assert f"H{far[0]} and H{far[1]} differ most ({pairs[far]:.2f})" in said
+    assert f"The mean is {np.mean(list(pairs.values())):.2f} here" in said
+
+
+def test_the_layer_that_is_compared_first_has_the_most_different_heads(site: AppTest):
+    open_page(site, VIEW, why_several_heads_part=LABOUR)
+    means = []
+    for record in recorded(DECODER, controls.ARTIST)[2].records:
+        rows = record.weights[0, :, 1:]
+        apart = [(a - b).abs().sum(-1).mean() / 2 for a, b in itertools.combinations(rows, 2)]
+        means.append(float(torch.stack(apart).mean()))
+    assert site.selectbox("why_several_heads_compared").value == str(int(np.argmax(means)))
+
+
+def test_a_layer_that_is_left_with_one_head(site: AppTest):
+    layer = 2
+    opened(site, ENCODER, ALONE, why_several_heads_compared=str(layer))
+    loaded, ids, output = recorded(ENCODER)
+    n_heads, size = loaded.core.config.n_heads, loaded.core.config.d_head
+    rows = drawn_charts(site)[1].rows
+
+    def lost(*off: int) -> float:
+        changed = copy.deepcopy(loaded.core)
+        with torch.inference_mode():
+            for head in off:
+                columns = slice(head * size, (head + 1) * size)
+                changed.blocks[layer].attention.out.weight[columns] = 0.0
+            hidden = changed(ids).hidden[0]
+        return float(1 - torch.cosine_similarity(hidden, output.hidden[0], dim=-1).mean())
+
+    for name, sets in (
+        (labour.ALONE, [[h for h in range(n_heads) if h != kept] for kept in range(n_heads)]),
+        (labour.OFF, [[head] for head in range(n_heads)]),
+    ):
+        shown = rows[rows["heads"] == name].set_index("head")["lost"]
+        for head in (0, 5, n_heads - 1):
+            assert shown[head] == pytest.approx(lost(*sets[head]), rel=1e-3, abs=1e-6)
+    line = drawn_charts(site)[1].layers[0]["lost"]
+    assert line.tolist() == [pytest.approx(lost(*range(n_heads)), rel=1e-3)]
+    assert f"{2 * n_heads + 1} runs of the text" in str(site.get("progress")[0].proto)
+
+
+def test_a_decoder_loses_its_predictions():
+    layer = 20
+    run = runs.run(DECODER, TEXT)
+    losses = labour.losses(run, layer)
+    loaded, ids, output = recorded(DECODER)
+    size = loaded.core.config.d_head
+    changed = copy.deepcopy(loaded.core)
+    with torch.inference_mode():
+        changed.blocks[layer].attention.out.weight[: 8 * size] = 0.0  # all but the last of nine
+        after = changed(ids).logits[0].double().log_softmax(-1)
+    before = output.logits[0].double().log_softmax(-1)
+    expected = torch.nn.functional.kl_div(after, before, log_target=True, reduction="batchmean")
+    assert losses.alone[8] == pytest.approx(float(expected), rel=1e-3)
+    assert losses.unit == labour.NATS
+    assert losses.seconds > 0
+
+
+@pytest.mark.parametrize("model", HEADS)
+def test_the_split_in_code(site: AppTest, model: str):
+    opened(site, model, CODE)
+    config, layer = bundled(model).core.config, HEADS[model][0]
+    n, heads, size = len(bundled(model).tokenizer.encode(TEXT).ids), config.n_heads, config.d_head
+    table = plain_tables(site)[2]
+    assert table["shape"].tolist() == [
+        f"({n}, {config.d_model}) → ({n}, {heads * size})",
+        f"({n}, {heads}, {size})",
+        f"({heads}, {n}, {size})",
+    ]
+    said = next(text.value for text in site.text if "largest difference" in text.value)
+    assert float(said.rstrip(".").rsplit(" ", 1)[1]) < 1e-5
+    links = [
+        element.proto.query_string
+        for element in site.get("page_link")
+        if element.proto.label.endswith("Shapes") and element.proto.query_string
+    ]
+    assert [f"shapes_of={model}" in link for link in links] == [True]
+    assert f"shapes_layer={layer}" in links[0]
+
+
+def test_one_head_twice_misses_nothing(site: AppTest):
+    layer, first, _ = HEADS[DECODER]
+    open_whole_page(
+        site,
+        VIEW,
+        why_several_heads_layer=str(layer),
+        why_several_heads_head=str(first),
+        why_several_heads_other=str(first),
+    )
+    assert not site.exception
+    assert percents(plain_tables(site)[0]) == [[0, 0], [0, 0]]
+    assert "in both heads" in site.text[0].value
+    assert set(drawn_charts(site)[0].rows["map"]) == {f"L{layer}H{first}", readings.AVERAGE}
+
+
+def test_a_visit_with_the_second_head_gets_another_one(site: AppTest):
+    open_page(site, VIEW, why_several_heads_head="1")
+    assert [header["title"] for header, _ in maps(site)][:2] == ["L9H1", "L9H4"]
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (ENCODER, "<b>**a**</b> ![i](http://example.invalid/x)"),
+        (ENCODER, "naïve 日本語 \u202e rtl"),
+        (DECODER, "$x$ :red[y] ![i](http://example.invalid/x) <|im_end|>"),
+    ],
+)
+def test_texts_of_all_kinds(site: AppTest, model: str, text: str):
+    open_whole_page(site, VIEW, why_several_heads_model=model, why_several_heads_text=text)
+    assert not site.exception
+    assert len(maps(site)) == 4
+    for element in site.markdown:
+        assert "example.invalid" not in element.value
+        assert "im_end" not in element.value
+
+
+def test_a_text_of_one_token_says_what_it_lacks(site: AppTest):
+    open_whole_page(site, VIEW, why_several_heads_text="x")
+    assert not site.exception
+    assert len(maps(site)) == 3
+    assert any("compares two tokens" in message for message in messages(site))
+    assert any("no head has a choice" in message for message in messages(site))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "no token"), ("word " * (MAX_SEVERAL_HEADS_TOKENS + 5), "over the limit of 64")],
+)
+def test_texts_that_are_refused(site: AppTest, text: str, message: str):
+    open_page(site, VIEW)
+    site.text_input("why_several_heads_text").set_value(text).run()
+    assert not site.exception
+    assert any(message in shown for shown in messages(site))
+    assert site.text_input("why_several_heads_text").value == text
+    assert not maps(site)
+
+
+def test_another_text_is_read_from_its_last_word(site: AppTest):
+    opened(site, DECODER, LABOUR, why_several_heads_token="6", why_several_heads_compared="29")
+    site.text_input("why_several_heads_text").set_value("Two words").run()
+    assert not site.exception
+    last = site.select_slider("why_several_heads_token").value
+    assert maps(site)[0][0]["framedRows"] == [last]
+    assert last == len(maps(site)[0][0]["rowLabels"]) - 1
+    site.selectbox("why_several_heads_model").set_value(ENCODER).run()  # with six layers
+    assert not site.exception
+    header = maps(site)[0][0]
+    assert header["rowLabels"][header["framedRows"][0]] == "words"  # and not [SEP] behind it
+    assert site.selectbox("why_several_heads_compared").value == "5"
+
+
+def test_a_link_restores_the_view(site: AppTest):
+    opened(
+        site,
+        DECODER,
+        COST,
+        why_several_heads_token="3",
+        why_several_heads_count="48",
+    )
+    assert not site.exception
+    assert not site.toast
+    assert site.select_slider("why_several_heads_token").value == 3
+    assert site.select_slider("why_several_heads_count").value == 48
+    assert [header["title"] for header, _ in maps(site)][:2] == ["L11H6", "L11H1"]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("layer", "Layer"),
+        ("head", "First head"),
+        ("other", "Second head"),
+        ("token", "Token that looks"),
+        ("count", "Heads H that share"),
+        ("compared", "Layer whose heads are compared"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_whole_page(site, VIEW, **{f"why_several_heads_{parameter}": value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert len(maps(site)) == 4
+
+
+def test_a_number_of_heads_that_another_width_does_not_have(site: AppTest):
+    opened(site, DECODER, COST)
+    site.select_slider("why_several_heads_count").set_value(18).run()  # 576 / 18 = 32
+    site.selectbox("why_several_heads_model").set_value(ENCODER).run()
+    assert not site.exception
+    assert site.select_slider("why_several_heads_count").value == 12  # its own number
+
+
+def test_a_short_text_has_no_words_far_away(site: AppTest):
+    opened(site, DECODER, LABOUR, why_several_heads_text="Two words")
+    said = next(text.value for text in site.text if "differ most" in text.value)
+    assert "to the token before" in said
+    assert "far away" not in said
+
+
+@pytest.mark.usefixtures("only_a_small_model")
+def test_a_small_model(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert not messages(site)
+    header, distances = maps(site)[3]
+    assert distances.shape == (3, 3)
+    assert [row["heads"] for row in drawn_charts(site)[1].rows.to_dict("records")] == [1, 2, 3]
+
+
+def test_what_was_stopped_stays_stopped(site: AppTest):
+    opened(site, ENCODER, ALONE, why_several_heads_compared="1")
+    shown = len(drawn_charts(site))
+    run = runs.run(ENCODER, TEXT)
+    labour.losses.clear()
+    site.session_state["why_several_heads_off_stopped"] = (*run.key, 1)
+    site.run()
+    assert not site.exception
+    assert len(drawn_charts(site)) == shown - 1
+    assert not labour.losses.is_kept(run, 1)
+
+
+def test_the_ratio_of_the_noise_is_near_the_root():
+    run = runs.run(DECODER, TEXT)
+    said = cost.trade(cost.noise(run, 3), 16)
+    ratio = float(re.search(r"are ([\d.]+) times", said)[1])
+    assert ratio == pytest.approx(math.sqrt(16), rel=0.2)
+    assert "√16 = 4.0" in said

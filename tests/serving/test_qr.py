@@ -1,0 +1,34 @@
+"""QR codes of links: what is drawn is the code of that link, with the margin that readers need."""
+
+import io
+
+import numpy as np
+import pytest
+import segno
+from PIL import Image
+
+from serving import qr
+from serving.limits import MAX_QR_CHARACTERS, OverLimit
+
+LINK = "https://lab.example.org/heads?heads_text=The+animal+didn%27t&heads_layer=3"
+
+
+@pytest.mark.parametrize("link", [LINK, "https://lab.example.org/?" + "a" * 900])
+def test_the_modules_are_those_of_the_link(link: str):
+    with Image.open(io.BytesIO(qr.png(link))) as picture:
+        dark = np.asarray(picture.convert("L")) < 128
+    modules = dark[:: qr.PIXELS_OF_A_MODULE, :: qr.PIXELS_OF_A_MODULE]
+    assert np.array_equal(dark, np.kron(modules, np.ones((qr.PIXELS_OF_A_MODULE,) * 2, bool)))
+    inside = modules[qr.MARGIN : -qr.MARGIN, qr.MARGIN : -qr.MARGIN]
+    assert modules.sum() == inside.sum() > 0  # nothing in the margin
+    assert inside.tolist() == [
+        [bool(module) for module in row] for row in segno.make_qr(link, error="l").matrix
+    ]
+    assert inside.tolist() != [
+        [bool(module) for module in row] for row in segno.make_qr(link[:-1] + "4", error="l").matrix
+    ]
+
+
+def test_a_link_that_no_phone_would_read_is_refused():
+    with pytest.raises(OverLimit, match=r"1,001 characters.*1,000. Shorten"):
+        qr.png("h" * (MAX_QR_CHARACTERS + 1))

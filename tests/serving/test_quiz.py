@@ -1,0 +1,42 @@
+"""Answers that a browser kept: taken if they are pairs of texts, and nothing else is."""
+
+import json
+
+import pytest
+
+from serving.quiz import MOST_ANSWERS, MOST_CHARACTERS, Question, nearest, read
+
+KEPT = {"masking_quiz_1": ("How many?", "three"), "scaling_quiz_3": ("Why?", "<b>so</b>")}
+
+
+def test_what_was_kept_is_read():
+    assert read(json.dumps(KEPT)) == KEPT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        '"text"',
+        "[" * 50_000,
+        json.dumps({f"{number}": ["a", "b"] for number in range(MOST_ANSWERS + 1)}),
+        json.dumps({"a": ["b", "c" * MOST_CHARACTERS]}),
+        json.dumps({"a": "bc", "d": ["e"], "f": ["g", 1], "h": [["i"], "j"], "k": {"l": "m"}}),
+    ],
+)
+def test_anything_else_is_no_answer(text: str):
+    assert read(text) == {}
+
+
+def test_a_question_needs_a_wrong_choice_and_no_choice_twice():
+    for wrong in ((), ("yes",), ("no", "no")):
+        with pytest.raises(ValueError, match="not distinct"):
+            Question("Is it?", "yes", wrong, "It is.")
+
+
+def test_the_nearest_choice_is_right():
+    assert nearest(0.4, {"none": 0.0, "half": 0.5, "all": 1.0}) == ("half", ("none", "all"))
