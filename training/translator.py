@@ -36,7 +36,7 @@ def train(steps: int = STEPS) -> Translator:
         logits = model(batch(list(texts)), written).logits
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import random
+import re
 from datetime import date
 
 from torch import Tensor, tensor
@@ -70,6 +71,22 @@ def write(day: date, form: str) -> str:
     return form.format(
         ordinal=f"{day.day}{ending}", day=day.day, month=month, short=month[:3], year=day.year
     )
+
+
+def read(text: str) -> date | None:
+    """The date that a text names in one of `FORMS`, from 1900 to 2099; None for any other text."""
+    words = re.findall("[a-z]+|[0-9]+", text.lower())
+    numbers = [int(word) for word in words if word.isdigit()]
+    months = [
+        number for number, name in enumerate(MONTHS, 1) if {name, name[:3]}.intersection(words)
+    ]
+    if len(numbers) != 2 or len(months) != 1 or not FIRST_YEAR <= numbers[1] <= LAST_YEAR:
+        return None
+    try:
+        day = date(numbers[1], months[0], numbers[0])
+    except ValueError:  # no such day in this month
+        return None
+    return day if text.lower() in {write(day, form) for form in FORMS} else None
 
 
 def pairs(count: int, seed: int, *, held_out: bool) -> list[tuple[str, str]]:

@@ -104,24 +104,41 @@ class Translator(nn.Module):
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.unembed = Projection(width, VOCABULARY)
 
-    def forward(self, text: Tensor, written: Tensor) -> Translation:
-        """Logits for the symbol after each written one: text (B, S), written (B, T).
+    def read(self, text: Tensor) -> tuple[Tensor, list[AttentionRecord]]:
+        """What the encoder hands over, a state for each symbol of a text (B, S) -> (B, S, C).
 
-        Raises: ValueError for a text beyond 32 symbols or an answer beyond 10.
+        Also returns the self-attention of each of its layers.
+        Raises: ValueError for a text beyond 32 symbols.
         """
-        n_text, n_written = text.shape[1], written.shape[1]
-        if not 1 <= n_text <= MAX_TEXT or not 1 <= n_written <= ANSWER:
-            raise ValueError(
-                f"a text has 1 to {MAX_TEXT} symbols and an answer 1 to {ANSWER}, "
-                f"got {n_text} and {n_written}"
-            )
+        n_text = text.shape[1]
+        if not 1 <= n_text <= MAX_TEXT:
+            raise ValueError(f"a text has 1 to {MAX_TEXT} symbols, got {n_text}")
         mask = padding_mask(text != PAD)  # (B, 1, 1, S)
-        encoder, decoder, cross = [], [], []
+        records = []
         x = self.symbols(text) + self.text_positions.weight[:n_text]  # (B, S, C)
         for layer in self.encoder:
             x, (record,) = layer(x, mask)
-            encoder.append(record)
-        memory = self.encoder_norm(x)
+            records.append(record)
+        return self.encoder_norm(x), records
+
+    def forward(self, text: Tensor, written: Tensor, *, one_vector: bool = False) -> Translation:
+        """Logits for the symbol after each written one: text (B, S), written (B, T).
+
+        one_vector: the decoder gets the mean of the encoder's states only, so that `cross` has one
+        key; no weights were trained for that.
+        Raises: ValueError for a text beyond 32 symbols or an answer beyond 10.
+        """
+        n_written = written.shape[1]
+        if not 1 <= n_written <= ANSWER:
+            raise ValueError(f"an answer has 1 to {ANSWER} symbols, got {n_written}")
+        memory, encoder = self.read(text)
+        is_text = text != PAD
+        mask = padding_mask(is_text)  # (B, 1, 1, S)
+        if one_vector:
+            memory = (memory * is_text[..., None]).sum(1, keepdim=True)  # (B, 1, C)
+            memory = memory / is_text.sum(1)[:, None, None]
+            mask = mask.any(-1, keepdim=True)
+        decoder, cross = [], []
         y = self.symbols(written) + self.answer_positions.weight[:n_written]  # (B, T, C)
         causal = causal_mask(n_written, n_written, device=text.device)
         for layer in self.decoder:
@@ -131,11 +148,11 @@ class Translator(nn.Module):
         return Translation(self.unembed(self.decoder_norm(y)), encoder, decoder, cross)
 
     @torch.no_grad()
-    def translate(self, text: Tensor) -> tuple[Tensor, Translation]:
+    def translate(self, text: Tensor, *, one_vector: bool = False) -> tuple[Tensor, Translation]:
         """Write the most probable symbols: text (B, S) -> answers (B, 10), and the last pass."""
         written = torch.full((text.shape[0], 1), START, device=text.device)
         while True:
-            result = self(text, written)
+            result = self(text, written, one_vector=one_vector)
             chosen = result.logits[:, -1].argmax(-1, keepdim=True)
             written = torch.cat((written, chosen), dim=1)
             if written.shape[1] > ANSWER:
@@ -146,6 +163,7 @@ def trained_translator() -> Translator:
     """The translator with the weights that `python -m training.translator` wrote."""
     from safetensors.torch import load_file
 
-    model = Translator()
-    model.load_state_dict(load_file(WEIGHTS))
+    with torch.device("meta"):  # no random weights are drawn first
+        model = Translator()
+    model.load_state_dict(load_file(WEIGHTS), assign=True)
     return model.eval().requires_grad_(False)

@@ -16,6 +16,7 @@ from attention_core.translation.dates import (
     encode,
     is_held_out,
     pairs,
+    read,
     write,
 )
 from attention_core.translation.model import (
@@ -104,7 +105,7 @@ def test_texts_that_the_translator_cannot_read_are_refused(text):
 def test_wrong_sizes_are_refused():
     with pytest.raises(ValueError, match="5 heads"):
         AttentionBetween(C, 5)
-    with pytest.raises(ValueError, match="got 33 and 1"):
+    with pytest.raises(ValueError, match="got 33"):
         Translator()(torch.full((1, 33), 2), torch.full((1, 1), START))
     with pytest.raises(ValueError, match="got 0"):
         pairs(0, 0, held_out=True)
@@ -112,3 +113,21 @@ def test_wrong_sizes_are_refused():
         train(0)
     with pytest.raises(ValueError, match="between 0"):
         decode([-1])
+
+
+def test_a_date_is_read_in_every_form_and_nothing_else_is():
+    day = date(1955, 7, 12)
+    for form in FORMS:
+        assert read(write(day, form).upper()) == day
+    for text in ("12 july", "31 june 1955", "12 july 1655", "12 july july 1955", "12  july 1955"):
+        assert read(text) is None
+
+
+def test_one_vector_has_one_key_and_ignores_padding():
+    model = trained_translator()
+    texts = ["3rd of may 1998", "the 21st of september 2004"]
+    both, result = model.translate(batch(texts), one_vector=True)
+    assert result.cross[0].weights.shape == (2, 4, 10, 1)
+    alone, one = model.translate(batch(texts[:1]), one_vector=True)
+    assert_close(alone[0], both[0])
+    assert_close(one.logits[0], result.logits[0], atol=1e-5, rtol=1e-5)
