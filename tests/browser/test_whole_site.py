@@ -58,8 +58,8 @@ WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHe
 
 # How far what a page shows has jumped while the page appeared: the sum of the browser's layout
 # shifts (the share of the window that moved, times the share of the window it moved by). In the
-# navigation an empty part of Streamlit's own goes away, which nobody sees. What the browser does not
-# name is in a drawing.
+# navigation an empty part of Streamlit's own goes away, which nobody sees. What the browser does
+# not name is in a drawing.
 MOST_SHIFTED = 0.05
 COUNT_SHIFTS = """
 window.shifted = 0;
