@@ -503,8 +503,8 @@ export default function (component) {
   function retell() {
     if (!opened) return;
     const isLed = !asking;
-    story.retell(opened.captions);
-    if (!isLed) return; // the visitor has taken a step that the server does not know yet
+    const waited = story.retell(opened.captions);
+    if (!isLed || waited) return; // the visitor has taken a step that the server does not know yet
     hush();
     figure.dataset.asked = placeNow();
   }

@@ -7,21 +7,28 @@
  */
 
 /**
- * The teller: `retell` takes new captions and goes on where the story was. `go` takes the picture to
- * the place of a caption, `ask` asks the server for captions that are not here yet; `kept` is the
- * element that remembers which one is told, -1 for none.
+ * The teller: `retell` takes new captions and goes on where the story was; it returns whether the
+ * visitor has taken a step that waited for them. `go` takes the picture to the place of a caption,
+ * `ask` asks the server for captions that are not here yet; `kept` is the element that remembers
+ * which one is told, -1 for none.
  * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>) => void,
- *         ask: () => void) => { retell: (captions: Caption[]) => void }}
+ *         ask: () => void) => { retell: (captions: Caption[]) => boolean }}
  */
 function teller(root, kept, listen, go, ask) {
   const story = element(root, ".story"),
     begin = element(root, ".begin"),
     find = (/** @type {string} */ selector) => element(story, selector);
   /** @type {Caption[]} */
-  let captions = [];
+  let captions = [],
+    waits = false; // a step that was taken while the captions were on their way
   const at = () => Number(kept.dataset.told ?? -1);
 
   function show(/** @type {number} */ number) {
+    waits = number >= 0 && !captions.length;
+    if (waits) {
+      kept.dataset.told = String(number);
+      return;
+    }
     const told = Math.min(Math.max(number, -1), captions.length - 1);
     kept.dataset.told = String(told);
     story.hidden = told < 0;
@@ -47,8 +54,10 @@ function teller(root, kept, listen, go, ask) {
   listen(find(".end"), "click", () => show(-1));
   return {
     retell: (told) => {
+      const waited = waits;
       captions = told;
       if (at() >= 0) show(at());
+      return waited;
     },
   };
 }
