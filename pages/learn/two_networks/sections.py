@@ -124,8 +124,8 @@ def one_vector(translation: Translated) -> None:
         plain_table(judged().table, "Both ways on dates that training never saw")
         st.markdown(
             "The one vector is the mean of the encoder's states. It says which symbols the text "
-            "has, and hardly where they stand. This translator was trained to look back; the "
-            "networks before 2014 were trained with one vector, and did better than this. But the "
+            "has, and hardly where they stand. This translator was trained to look back; "
+            "earlier networks were trained with one vector, and did better than this. But the "
             "longer the text, the more that vector lost. Attention was made to mend that."
         )
     source.step(MODEL, "Translator.forward", "memory = (memory", "memory = memory /")
