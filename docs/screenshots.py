@@ -45,6 +45,7 @@ PAGES = (
         "[data-testid=stVegaLiteChart]",
     ),
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
+    ("two_networks", "/two-networks", "figure.heatmap canvas"),
     ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),

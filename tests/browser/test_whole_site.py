@@ -64,7 +64,7 @@ MOST_SHIFTED = 0.05
 COUNT_SHIFTS = """
 window.shifted = 0;
 new PerformanceObserver((list) => {
-  const isOurs = ({ node }) => !node?.closest?.(".stSidebar");
+  const isOurs = ({ node }) => !node?.parentElement?.closest(".stSidebar");
   for (const { value, sources } of list.getEntries()) {
     if (sources.some(isOurs)) window.shifted += value;
   }

@@ -265,6 +265,7 @@ PATHS = [
     "/position",
     "/attention-without-the-matrix",
     "/against-pytorch",
+    "/two-networks",
     "/who-sets-the-weights",
     "/block",
     "/tokens",

@@ -28,6 +28,7 @@ SECTIONS = {
         ("learn/position", "Position", "pin_drop"),
         ("learn/attention_without_the_matrix", "Attention without the matrix", "grid_view"),
         ("learn/block", "Block", "stacks"),
+        ("learn/two_networks", "From two networks to one", "join_full"),
         ("learn/who_sets_the_weights", "Who sets the weights", "trending_down"),
     ],
     "Compare": [

@@ -68,6 +68,7 @@ LEARN = {
     "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/attention_without_the_matrix": "FlashAttention: the same output without T × T weights.",
     "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
+    "learn/two_networks": "Encoder and decoder, and the attention between them.",
     "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
 }
 COMPARE = {

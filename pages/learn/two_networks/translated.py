@@ -1,0 +1,138 @@
+"""What the translator of dates did with the visitor's text, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attention_core.attend import AttentionRecord
+    from attention_core.translation.model import Translator
+
+FIRST = "3rd of may 1998"  # the text at first
+MEAN = "the mean of all"  # of the heads of a layer
+N_LAYERS, N_HEADS = 2, 4
+N_WRITTEN = 10  # symbols of an answer
+N_JUDGED = 40  # dates on which both ways to hand over are compared
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A text of S symbols and the answer of T symbols.
+
+    labels: the symbols of the text, a space as `␣`. expected: the date that the text names, None if
+    it is no date in a form the translator knows. encoder, decoder, cross: the attention weights of
+    all layers and heads, (L, H, S, S), (L, H, T, T) and (L, H, T, S). probabilities: of each
+    symbol of the answer (T). one_vector: the answer if the decoder gets the mean of the encoder's
+    states only.
+    """
+
+    labels: tuple[str, ...]
+    answer: str
+    expected: str | None
+    encoder: np.ndarray
+    decoder: np.ndarray
+    cross: np.ndarray
+    probabilities: np.ndarray
+    one_vector: str
+
+
+@cache
+def translator() -> Translator:
+    """The translator with its trained weights."""
+    from attention_core.translation.model import trained_translator
+
+    return trained_translator()
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda text: text)
+def translated(text: str) -> Translated:
+    """Translate a text. Raises: ValueError for one that the translator cannot read."""
+    from attention_core.translation import dates
+
+    ids = dates.batch([text])
+    written, result = translator().translate(ids)
+    one_vector, _ = translator().translate(ids, one_vector=True)
+    named = dates.read(text)
+    chosen = result.logits.softmax(-1).gather(-1, written[..., None])
+    return Translated(
+        labels=tuple(visible(text)),
+        answer=dates.decode(written[0].tolist()),
+        expected=None if named is None else named.isoformat(),
+        encoder=_weights(result.encoder),
+        decoder=_weights(result.decoder),
+        cross=_weights(result.cross),
+        probabilities=chosen[0, :, 0].numpy(),
+        one_vector=dates.decode(one_vector[0].tolist()),
+    )
+
+
+def _weights(records: list[AttentionRecord]) -> np.ndarray:
+    """The weights of every layer of the only text: (L, H, T, S)."""
+    return np.stack([record.weights[0].numpy() for record in records])
+
+
+def of_head(weights: np.ndarray, layer: int, head: int | None) -> np.ndarray:
+    """The weights of a head of a layer, or the mean of all its heads: (L, H, T, S) -> (T, S)."""
+    return weights[layer].mean(axis=0) if head is None else weights[layer, head]
+
+
+def visible(text: str) -> str:
+    """A text whose spaces can be seen."""
+    return text.replace(" ", "␣")
+
+
+def where_it_looks(translation: Translated, row: np.ndarray, symbol: int) -> str:
+    """A sentence about the symbol that the decoder looks at most while it writes another."""
+    written = translation.answer[symbol : symbol + 1]
+    text = "".join(translation.labels)
+    at = int(row.argmax())
+    around = f"{text[max(0, at - 3) : at]}[{text[at]}]{text[at + 1 : at + 4]}"
+    return (
+        f"To write symbol {symbol} of its answer, “{written}”, the decoder looks most at the "
+        f"text's symbol {at}, “{text[at]}”, in “{around}”: {row[at]:.3f} of its attention. It gave "
+        f"“{written}” a probability of {translation.probabilities[symbol]:.3f}."
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How many dates, and symbols of dates, come out right, by way to hand over."""
+
+    table: pd.DataFrame
+    n_right: tuple[int, int]
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda: "judged")
+def judged() -> Judged:
+    """Both ways to hand over on dates that training never saw."""
+    from attention_core.translation import dates
+
+    texts, answers = zip(*dates.pairs(N_JUDGED, 1, held_out=True), strict=True)
+    ids, right = dates.batch(list(texts)), dates.batch(list(answers))
+
+    def share(one_vector: bool) -> tuple[int, float]:
+        written: Tensor = translator().translate(ids, one_vector=one_vector)[0]
+        same = written == right
+        return int(same.all(dim=1).sum()), float(same.double().mean())
+
+    (whole, symbols), (whole_of_one, symbols_of_one) = share(False), share(True)
+    return Judged(
+        pd.DataFrame(
+            {
+                "the decoder gets": ["every state", "their mean, one vector"],
+                f"right dates of {N_JUDGED}": [whole, whole_of_one],
+                "right symbols": [f"{symbols:.0%}", f"{symbols_of_one:.0%}"],
+            }
+        ),
+        (whole, whole_of_one),
+    )

@@ -1,0 +1,36 @@
+"""From two networks to one in a real browser: a date, a row chosen by keyboard, a part, a link."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import (
+    click,
+    expect_parameter,
+    heatmap,
+    open_page,
+    press,
+    read_by_keyboard,
+    type_text,
+)
+
+
+def test_the_main_path(page: Page, site: Site, other: Page):
+    open_page(page, site, "/two-networks", "From two networks to one")
+    expect(page.get_by_text("The decoder wrote 1998-05-03, and that is right.")).to_be_visible()
+    type_text(page, "A date in English", "december 24, 2026")
+    expect(page.get_by_text("The decoder wrote 2026-12-24, and that is right.")).to_be_visible()
+    cross = heatmap(page, "cross-attention")
+    press(cross.locator(".scroll canvas"), *["ArrowDown"] * 3, "ArrowRight")
+    read_by_keyboard(cross, "written symbol 2 “2” → read symbol 1")
+    page.keyboard.press("Enter")
+    expect_parameter(page, "two_networks_symbol", "2")
+    expect(page.get_by_text(re.compile("^To write symbol 2 of its answer, “2”"))).to_be_visible()
+    click(page.get_by_role("radio", name="All through one vector"))
+    expect(page.get_by_text("With one vector", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Next: Who sets the weights")).to_be_visible()
+
+    other.goto(page.url)
+    expect(other.get_by_text("With one vector", exact=True)).to_be_visible()
+    expect(other.get_by_text(re.compile("^To write symbol 2 of its answer, “2”"))).to_be_visible()

@@ -1,0 +1,175 @@
+"""From two networks to one: what the page shows against the stored weights, without its code."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from streamlit.testing.v1 import AppTest
+from torch import Tensor
+from torch.nn.functional import layer_norm
+
+from benchmarks.browser import ROOT
+from pages.learn.two_networks import sections
+from pages.learn.two_networks.translated import judged
+from tests.helpers.apptest import maps, messages, open_page, plain_tables
+from tests.helpers.charts import drawn_charts
+
+VIEW = "pages/learn/two_networks/page.py"
+TEXT, ANSWER = "the 12th of july 1955", "1955-07-12"
+SYMBOLS = " ,-0123456789abcdefghijklmnopqrstuvwxyz"
+N_HEADS, LAYERS = 4, (0, 1)
+
+
+class Plain:
+    """The translator once more, from the file's tensors and matrix products only."""
+
+    def __init__(self) -> None:
+        self.tensors = load_file(ROOT / "attention_core/translation/dates.safetensors")
+
+    def linear(self, x: Tensor, name: str) -> Tensor:
+        return x @ self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]
+
+    def norm(self, x: Tensor, name: str) -> Tensor:
+        weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
+        return layer_norm(x, (x.shape[-1],), weight, bias)
+
+    def attention(
+        self, x: Tensor, source: Tensor, name: str, *, causal: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Weights (H, T, S) and what is added to the stream (T, C)."""
+        q, k, v = (
+            self.linear(of, f"{name}.{part}").unflatten(-1, (N_HEADS, -1)).transpose(0, 1)
+            for of, part in ((x, "query"), (source, "key"), (source, "value"))
+        )
+        scores = torch.einsum("htd,hsd->hts", q, k) / math.sqrt(q.shape[-1])
+        if causal:
+            later = torch.ones(scores.shape[-2:]).triu(1) > 0
+            scores = scores.masked_fill(later, -torch.inf)
+        weights = scores.softmax(-1)
+        context = torch.einsum("hts,hsd->thd", weights, v).flatten(1)
+        return weights, self.linear(context, f"{name}.out")
+
+    def feed_forward(self, x: Tensor, name: str) -> Tensor:
+        inner = self.linear(self.norm(x, f"{name}.feed_norm"), f"{name}.up").clamp(min=0)
+        return x + self.linear(inner, f"{name}.down")
+
+    def translate(self, text: str, *, one_vector: bool) -> tuple[str, dict[str, Tensor]]:
+        """The answer, and the weights of its last pass by kind: (L, H, T, S)."""
+        ids = torch.tensor([2 + SYMBOLS.index(symbol) for symbol in text])
+        kept: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+        symbols = self.tensors["symbols.weight"]
+        x = symbols[ids] + self.tensors["text_positions.weight"][: len(ids)]
+        for layer in LAYERS:
+            normed = self.norm(x, f"encoder.{layer}.self_norm")
+            weights, added = self.attention(normed, normed, f"encoder.{layer}.self_attention")
+            kept["encoder"].append(weights)
+            x = self.feed_forward(x + added, f"encoder.{layer}")
+        memory = self.norm(x, "encoder_norm")
+        memory = memory.mean(dim=0, keepdim=True) if one_vector else memory
+        written = [1]
+        while len(written) <= len(ANSWER):
+            kept["decoder"], kept["cross"] = [], []
+            y = symbols[torch.tensor(written)]
+            y = y + self.tensors["answer_positions.weight"][: len(written)]
+            for layer in LAYERS:
+                name = f"decoder.{layer}"
+                normed = self.norm(y, f"{name}.self_norm")
+                weights, added = self.attention(
+                    normed, normed, f"{name}.self_attention", causal=True
+                )
+                kept["decoder"].append(weights)
+                y = y + added
+                normed = self.norm(y, f"{name}.cross_norm")
+                weights, added = self.attention(normed, memory, f"{name}.cross_attention")
+                kept["cross"].append(weights)
+                y = self.feed_forward(y + added, name)
+            logits = self.linear(self.norm(y, "decoder_norm"), "unembed")
+            written.append(int(logits[-1].argmax()))
+        answer = "".join(SYMBOLS[number - 2] for number in written[1:])
+        return answer, {kind: torch.stack(weights) for kind, weights in kept.items()}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Plain:
+    return Plain()
+
+
+def said(site: AppTest, begin: str) -> str:
+    (text,) = [e.value for e in (*site.markdown, *site.text) if e.value.startswith(begin)]
+    return str(text)
+
+
+def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
+    open_page(
+        site,
+        VIEW,
+        two_networks_text=TEXT,
+        two_networks_layer="0",
+        two_networks_head="H2",
+        two_networks_symbol="6",
+        two_networks_part=sections.ATTENTIONS,
+    )
+    assert not site.exception
+    answer, weights = plain.translate(TEXT, one_vector=False)
+    assert answer == ANSWER
+    assert f"**{ANSWER}**, and that is right" in said(site, "The encoder read")
+    drawn = maps(site)
+    assert [header["title"] for header, _ in drawn] == [
+        "cross-attention",
+        "encoder",
+        "decoder",
+        "between",
+    ]
+    for (_, values), kind in zip(drawn, ("cross", "encoder", "decoder", "cross"), strict=True):
+        np.testing.assert_allclose(values, weights[kind][0, 2].numpy(), atol=1e-5)
+    row = weights["cross"][0, 2, 6]
+    (chart,) = drawn_charts(site)
+    np.testing.assert_allclose(chart.rows["value"], row.numpy(), atol=1e-5)
+    sentence = said(site, "To write symbol 6 of its answer, “7”")
+    assert f"symbol {int(row.argmax())}, " in sentence
+    assert f": {float(row.max()):.3f} of its attention" in sentence
+
+
+def test_the_mean_of_the_heads_and_a_layer_that_is_not_there(site: AppTest, plain: Plain):
+    open_page(site, VIEW, two_networks_text=TEXT, two_networks_layer="9", two_networks_symbol="-4")
+    assert not site.exception
+    _, weights = plain.translate(TEXT, one_vector=False)
+    _, values = maps(site)[0]
+    np.testing.assert_allclose(values, weights["cross"][1].mean(dim=0).numpy(), atol=1e-5)
+
+
+def test_what_one_vector_says(site: AppTest, plain: Plain):
+    open_page(site, VIEW, two_networks_text=TEXT, two_networks_part=sections.ONE_VECTOR)
+    assert not site.exception
+    answer, _ = plain.translate(TEXT, one_vector=True)
+    shown = {metric.label: metric.value for metric in site.metric}
+    assert shown == {"With every state": ANSWER, "With one vector": answer}
+    (table,) = plain_tables(site)
+    right = table.iloc[:, 1].tolist()
+    assert right == list(judged().n_right)
+    assert right[0] > 4 * max(1, right[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "1 to 32 symbols, got 0"),
+        ("3rd of may 1998 and a few words more", "1 to 32 symbols, got 36"),
+        ("<b>3 may</b>", "letters a to z"),
+        ("3. März 1998", "letters a to z"),
+    ],
+)
+def test_what_cannot_be_read_is_said(site: AppTest, text: str, problem: str):
+    open_page(site, VIEW, two_networks_text=text)
+    assert not site.exception
+    assert any(problem in message.replace("\\", "") for message in messages(site))
+    assert site.text_input(key="two_networks_text").value == text
+
+
+@pytest.mark.parametrize("text", ["the animal was too tired", "31 april 1998", "3 may 1650"])
+def test_what_is_no_date_is_said(site: AppTest, text: str):
+    open_page(site, VIEW, two_networks_text=text)
+    assert not site.exception
+    assert "**no date**" in said(site, "The encoder read")

@@ -1,0 +1,1 @@
+"""The small models that are trained in this repository."""
