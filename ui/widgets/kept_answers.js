@@ -27,7 +27,9 @@ function hasMore(text, answers) {
 }
 
 /** @param {Omit<StreamlitComponent, "data"> & { data: object }} component */
-export default function ({ data, setStateValue }) {
+export default function ({ data, setStateValue, parentElement }) {
+  // nothing is drawn here: what stands below need not wait
+  if (parentElement instanceof ShadowRoot) parentElement.host.toggleAttribute("data-drawn", true);
   const text = keptText();
   if (text !== told && hasMore(text, data)) {
     told = text; // once: what the site does not take is forgotten with the next answer
