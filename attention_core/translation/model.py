@@ -153,7 +153,8 @@ class Translator(nn.Module):
         written = torch.full((text.shape[0], 1), START, device=text.device)
         while True:
             result = self(text, written, one_vector=one_vector)
-            chosen = result.logits[:, -1].argmax(-1, keepdim=True)
+            # neither padding nor a second start is written, whatever the text
+            chosen = result.logits[:, -1, START + 1 :].argmax(-1, keepdim=True) + START + 1
             written = torch.cat((written, chosen), dim=1)
             if written.shape[1] > ANSWER:
                 return written[:, 1:], result
