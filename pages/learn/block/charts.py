@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from pages.learn.block.bend import CURVE, NAMES, NUMBERS
 from ui.charts import style
 
 STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds"
@@ -82,3 +83,25 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
             ],
         )
     )
+
+
+def bend_chart(table: pd.DataFrame, function: str) -> alt.TopLevelMixin:
+    """A non-linearity as a curve, and numbers of a token on it.
+
+    table: columns `series`, `before`, `after`. function: its name in `NAMES`.
+    """
+    base = alt.Chart().encode(
+        alt.X("before:Q", title="number before the non-linearity"),
+        alt.Y("after:Q", title=f"{NAMES[function]} of it"),
+        tooltip=[
+            alt.Tooltip("before:Q", title="before", format=".3f"),
+            alt.Tooltip("after:Q", title="after", format=".3f"),
+        ],
+    )
+    line = base.mark_line(color=style.GREY, strokeWidth=2).transform_filter(_of(CURVE))
+    points = base.mark_circle(color=style.FEED_FORWARD, size=28, opacity=0.6)
+    return alt.layer(line, points.transform_filter(_of(NUMBERS)), data=table, height=320)
+
+
+def _of(series: str) -> alt.FieldEqualPredicate:
+    return alt.FieldEqualPredicate(field="series", equal=series)

@@ -7,6 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.block import charts, orders, parameters, prediction, sections, stream, windows
 from pages.learn.block.questions import questions
+from pages.learn.block.steps import HIDDEN
 from serving import models
 from serving.token_text import isolated
 from ui.canvas.tensors import tensors
@@ -41,26 +42,20 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
     with left:
         plain_table(layer.table, "The steps of the layer")
     with right:
-        norms = labelled(layer.labels, step.norms)
-        title = "norm of the token's vector"
-        show(bars, norms, title, horizontal=len(norms) <= 24, height=370, key="block_norms")
-    st.text(layer.summary)
+        if step.name == HIDDEN:
+            show(charts.bend_chart, layer.bend.rows, layer.bend.function, key="block_bend")
+        else:
+            norms = labelled(layer.labels, step.norms)
+            title = "norm of the token's vector"
+            show(bars, norms, title, horizontal=len(norms) <= 24, height=370, key="block_norms")
+    st.text(layer.bend.summary if step.name == HIDDEN else layer.summary)
 
 
 def new_order(text: str, place: DeltaGenerator) -> None:
     """Show what a new order of the tokens does to each part of a layer."""
     with place, settings():
         choice = sections.choose_layer()
-        how = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
-        seed = linked(
-            st.slider,
-            "Shuffle number",
-            0,
-            orders.MAX_SEED,
-            1,
-            key="block_seed",
-            disabled=how != "shuffled",
-        )
+        how, seed = sections.choose_order()
     reordering = orders.reordered(choice, text, how, seed)
     st.text("New order: " + " ".join(isolated(reordering.labels[i]) for i in reordering.order))
     st.dataframe(reordering.table, hide_index=True, key="block_order_table")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learn.block import originals, parameters, steps, stream
+from pages.learn.block import orders, originals, parameters, steps, stream
 from serving import models, visit
 from serving.token_text import isolated
 from ui.widgets import controls
@@ -23,7 +23,8 @@ READ = {
     "sum; **pre-norm** (GPT-2, Llama) normalises what a part reads, and the sum may grow.\n"
     "- The feed-forward network takes each token alone: it makes the vector wider, turns what is "
     "below zero into nothing or little, and makes it narrow again. Without that step in the middle "
-    "its two matrix products could do no more than a single one.\n"
+    "its two matrix products could do no more than a single one. The step **feed-forward hidden** "
+    "draws its curve: a straight line would be no such step.\n"
     "- The output has the input's shape, so layers stack: six in 2017. Within a layer all tokens "
     "are computed at once; the layers have to wait for each other.",
     ORDER: "- The feed-forward network has the **same weights at every position**: reordering "
@@ -71,6 +72,15 @@ def choose_layer() -> str:
         part=current().either("block_layer_of", visit.MODEL, names),
     )
     return chosen
+
+
+def choose_order() -> tuple[str, int]:
+    """Pickers for a new order of the tokens: its kind, and the number of the shuffle."""
+    how: str = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
+    shuffled = how == "shuffled"
+    limits = (0, orders.MAX_SEED, 1)
+    seed = linked(st.slider, "Shuffle number", *limits, key="block_seed", disabled=not shuffled)
+    return how, int(seed)
 
 
 def choose_what_to_count() -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from pages.learn.block.bend import Bend, bend
 from pages.learn.block.originals import (
     DECODER_2017,
     ENCODER_2017,
@@ -29,6 +30,7 @@ _BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transfor
 _PRE_NORM, _POST_NORM = (_BLOCK, "Block._run_pre_norm"), (_BLOCK, "Block._run_post_norm")
 _DECODER = (_2017, "DecoderLayer.steps")
 _ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
+HIDDEN = "feed-forward hidden"
 _MADE_BY_ATTENTION = ("outputs of the heads", "concatenated per word", "out projection")
 
 # For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
@@ -58,8 +60,8 @@ _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("residual sum with cross-attention",),
     ),
     "normalised for feed-forward": ("TC", "mlp_norm(", ("residual sum",)),
-    "feed-forward hidden": ("TF", "mlp.hidden(", ()),
-    "feed-forward output": ("TC", "mlp.down(", ("feed-forward hidden",)),
+    HIDDEN: ("TF", "mlp.hidden(", ()),
+    "feed-forward output": ("TC", "mlp.down(", (HIDDEN,)),
     "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
     "normalised output": ("TC", "mlp_norm(", ("second residual sum",)),
 }
@@ -100,6 +102,7 @@ class Layer:
     n_heads: int
     head_size: int
     pre_norm: bool
+    bend: Bend  # of the last token
     memory: Step | None = None  # the encoder's output, for a layer with cross-attention
     memory_labels: tuple[str, ...] = ()
 
@@ -162,14 +165,17 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
             steps = layer.steps(x[:, : len(layer_words)], memory)
         else:
             steps = layer_steps(layer(x, Pass()), config)
+        labels = unique_labels(layer_words)
+        bent = _bend(layer, config.activation, steps, labels)
     origin = (_2017, "layer_input", "return word_vectors(")
     return Layer(
         title=f"{kind}, untrained weights",
-        labels=unique_labels(layer_words),
+        labels=labels,
         steps=_steps(steps, where, origin, pre_norm=False),
         n_heads=n_heads,
         head_size=WIDTH_2017 // n_heads,
         pre_norm=False,
+        bend=bent,
         memory=encoded,
         memory_labels=unique_labels(words) if encoded else (),
     )
@@ -181,9 +187,11 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
 
     from attention_core.experiments.learn.block.layers_of_2017 import layer_steps
 
-    stream, config = run(name, text), models.get(name).core.config
+    stream, core = run(name, text), models.get(name).core
+    config = core.config
     with torch.inference_mode():
         steps = layer_steps(stream.run.layer(layer), config)
+        bent = _bend(core.blocks[layer], config.activation, steps, stream.labels)
     pre = config.norm_order == "pre"
     embedded = (_MODEL, "Transformer.forward", "embedding = self.embed(")
     passed_on = (_MODEL, "Transformer.run_layers", "x = layer.output")
@@ -199,7 +207,15 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
         n_heads=config.n_heads,
         head_size=config.d_head,
         pre_norm=pre,
+        bend=bent,
     )
+
+
+def _bend(layer: Any, name: str, tensors: dict[str, Tensor], labels: tuple[str, ...]) -> Bend:
+    names = list(tensors)
+    reads = tensors[names[names.index(HIDDEN) - 1]]  # (B, T, C)
+    weights = layer.mlp.up.weight
+    return bend(name, layer.mlp, reads[0, -1].to(weights.device, weights.dtype), labels[-1])
 
 
 def _steps(
@@ -216,7 +232,7 @@ def _steps(
         where = _ATTENTION if name in _MADE_BY_ATTENTION else function
         if name == "outputs of the heads" and pre_norm:
             made_of = ("normalised for attention",)
-        elif name == "feed-forward hidden":
+        elif name == HIDDEN:
             made_of = (names[number - 1],)
         elif name == "second residual sum":
             made_of = (names[number - (4 if pre_norm else 3)], *made_of)

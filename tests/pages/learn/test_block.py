@@ -8,7 +8,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.block import orders, originals, parameters, prediction, sections, stream
+from pages.learn.block import bend, orders, originals, parameters, prediction, sections, stream
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
@@ -279,3 +279,52 @@ def test_what_is_kept_is_bounded():
     done = stream.run(ENCODER, TEXT)
     assert stream.run(ENCODER, TEXT).run is done.run
     assert runs.forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
+
+
+@pytest.mark.parametrize(
+    ("layer_of", "step", "function"),
+    [(DECODER, 7, "SiLU"), (ENCODER, 6, "GELU"), (originals.ENCODER_2017, 6, "ReLU")],
+)
+def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
+    site: AppTest, layer_of: str, step: int, function: str
+):
+    open_page(
+        site,
+        VIEW,
+        block_layer_of=layer_of,
+        block_layer="3",
+        block_text=TEXT,
+        block_step=str(step),
+    )
+    rows = chart(site)
+    line, points = (rows[rows["series"] == name] for name in (bend.CURVE, bend.NUMBERS))
+    torch_s_own = {"SiLU": torch.nn.SiLU(), "GELU": torch.nn.GELU(), "ReLU": torch.nn.ReLU()}
+    for part in (line, points):
+        before = torch.tensor(part["before"].to_numpy())
+        torch.testing.assert_close(
+            torch_s_own[function](before),
+            torch.tensor(part["after"].to_numpy()),
+            atol=1e-5,
+            rtol=1e-5,
+        )
+    said = site.text[-1].value
+    assert said.startswith(f"{function}: of the ")
+    assert len(points) == bend.MOST_SHOWN
+    assert line["before"].min() <= points["before"].min() < 0 < points["before"].max()
+    if layer_of != originals.ENCODER_2017:
+        mlp = bundled(layer_of).core.blocks[3].mlp
+        before = made_by(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
+        assert f"of the {len(before):,} numbers of" in said
+        assert f"{int((before < 0).sum()):,} are below zero" in said
+        drawn = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
+        nearest = (before[None] - drawn[:, None]).abs().amin(dim=1)
+        torch.testing.assert_close(nearest, torch.zeros(len(drawn)), atol=1e-4, rtol=0)
+
+
+def made_by(module: torch.nn.Module, name: str, text: str) -> torch.Tensor:
+    """What a part of a bundled model gives when the model reads the text."""
+    outputs: list[torch.Tensor] = []
+    handle = module.register_forward_hook(lambda _, __, output: outputs.append(output))
+    run_of(name, text)
+    handle.remove()
+    return outputs[0]

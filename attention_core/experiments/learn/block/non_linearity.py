@@ -1,0 +1,38 @@
+"""What the non-linearity in the middle of a feed-forward network does to the numbers of a token.
+
+Dimension letters: C width, F width inside the feed-forward network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.model.layers import ACTIVATIONS, FeedForward
+
+
+@dataclass(frozen=True)
+class NonLinearity:
+    """The function, and the numbers of a token before it and after it."""
+
+    name: str  # as in `TransformerConfig.activation`
+    before: Tensor  # (F,)
+    after: Tensor  # (F,)
+
+
+def non_linearity(name: str, mlp: FeedForward, x: Tensor) -> NonLinearity:
+    """Apply a network's non-linearity to what its first matrix makes of a token, x (C,).
+
+    With a gate (SwiGLU, arXiv:2002.05202) it bends the gate's numbers, by which the numbers of
+    `up` are then multiplied. name: the network's `TransformerConfig.activation`.
+    """
+    before = (mlp.up if mlp.gate is None else mlp.gate)(x)
+    return NonLinearity(name, before, mlp.activation(before))
+
+
+def curve(name: str, low: float, high: float, n_points: int = 121) -> tuple[Tensor, Tensor]:
+    """Evenly spaced numbers from `low` to `high`, and the function's value at each; (n_points,)."""
+    x = torch.linspace(low, high, n_points)
+    return x, ACTIVATIONS[name](x)
