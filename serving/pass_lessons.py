@@ -50,6 +50,14 @@ def _shapes(step: int) -> Callable[[Subject], Parameters]:
 # A lesson -> its page's folder, and the parameters of the address without the page's prefix
 LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     "tokens": ("learn/tokens", lambda subject: {"text": subject.text}),
+    "similarity": (
+        "learn/similarity",
+        lambda subject: {**subject.of_the_head(), "word": subject.query},
+    ),
+    "position": (
+        "learn/position",
+        lambda subject: {"text": subject.text, "model": subject.model},
+    ),
     "layer": ("learn/block", _block("One layer")),
     "stream": ("learn/block", _block("Residual stream")),
     "lens": ("learn/block", _block("Logit lens")),

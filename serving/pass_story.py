@@ -63,10 +63,10 @@ def captions(told: Told) -> list[Caption]:
 def _into_the_model(told: Told) -> list[Caption]:
     passed, spec = told.passed, told.spec
     n_tokens, width = len(passed.run.tokens), passed.run.tensors.states.shape[-1]
-    place = (
-        " A second vector, for the place in the text, is added to it."
+    position = (
+        "A second vector, learned for each position, is added to the token's own."
         if passed.position is not None
-        else " Where a token stands is told later, inside attention."
+        else "Every head turns its queries and keys by an angle that grows with the position."
     )
     norms = passed.state_norms[:, told.query]
     return [
@@ -80,9 +80,16 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "A token becomes a vector",
             f"For each token the model looks up a row of {width} numbers, learned in training. The "
-            f"strip shows the first 16 of them.{place}",
+            "strip shows the first 16 of them. Words of a similar use have similar vectors.",
             "whole",
-            "layer",
+            "similarity",
+        ),
+        Caption(
+            "The order is told",
+            "Attention compares any two tokens and does not ask where they stand. So the model is "
+            f"told. {position}",
+            "whole",
+            "position",
         ),
         Caption(
             "The vector travels through all layers",

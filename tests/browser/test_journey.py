@@ -26,11 +26,11 @@ def open_journey(page: Page, site: Site, model: str) -> Locator:
 def test_a_token_is_followed_from_stop_to_stop_and_through_a_lesson(page: Page, site: Site):
     figure = open_journey(page, site, ENCODER)
     following = figure.get_by_role("button", name="Next")
-    for number in range(1, 13):
-        expect(figure.locator(".count")).to_have_text(f"{number} of 12")
+    for number in range(1, 14):
+        expect(figure.locator(".count")).to_have_text(f"{number} of 13")
         expect(figure.locator("canvas")).to_have_attribute("data-place", re.compile(" 5$"))
-        if number == 8:
-            expect(page).to_have_url(re.compile(r"journey_at=matrix\+weights.*\+5\+7$"))
+        if number == 9:
+            expect(page).to_have_url(re.compile(r"journey_at=matrix\+weights.*\+5\+8$"))
             settled(page)
             there, said = page.url, figure.locator(".caption-text").inner_text()
             figure.get_by_role("link", name="Learn this").click()
@@ -40,7 +40,7 @@ def test_a_token_is_followed_from_stop_to_stop_and_through_a_lesson(page: Page, 
             expect(figure.locator(".caption-text")).to_have_text(said)
             settled(page)
             assert page.url == there
-        if number < 12:
+        if number < 13:
             press(following, "Enter")
     expect(figure.locator(".caption-title")).to_have_text("A vector for every token")
     expect(following).to_be_disabled()
@@ -88,8 +88,7 @@ def test_a_run_that_changes_nothing_in_the_picture_does_not_move_it(own_page: Pa
 def test_a_click_on_a_token_follows_it(page: Page, site: Site):
     figure = open_journey(page, site, DECODER)
     labels = one_pass(DECODER, TEXT).run.tokens.labels
-    press(figure.get_by_role("button", name="Next"), "Enter")
-    press(figure.get_by_role("button", name="Next"), "Enter")
+    press(figure.get_by_role("button", name="Next"), *["Enter"] * 3)
     expect(figure.locator(".caption-text")).to_contain_text(f"“{labels[5]}”")
     # the names of the tokens stand in a column at the left, over the height of the layers
     canvas = figure.locator("canvas")
@@ -102,5 +101,5 @@ def test_a_click_on_a_token_follows_it(page: Page, site: Site):
             canvas.click(position={"x": 60, "y": y})
             break
     expect(page).to_have_url(re.compile("journey_query=3"))
-    expect(figure.locator(".count")).to_have_text("3 of 14")  # the story stays where it was
+    expect(figure.locator(".count")).to_have_text("4 of 15")  # the story stays where it was
     expect(figure.locator(".caption-text")).to_contain_text(f"“{labels[3]}”")

@@ -19,7 +19,7 @@ from tests.helpers.visitors import opened_offline, settled, visitor
 
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
-N_CAPTIONS = 14
+N_CAPTIONS = 15
 
 
 def open_picture(page: Page, site: Site, link: str = LINK) -> Locator:
@@ -75,8 +75,8 @@ def test_the_story_from_first_to_last_with_a_lesson_and_back(page: Page, site: S
     for number in range(1, N_CAPTIONS + 1):
         expect(figure.locator(".count")).to_have_text(f"{number} of {N_CAPTIONS}")
         titles.add(figure.locator(".caption-title").inner_text())
-        if number == 8:
-            expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+7$"))
+        if number == 9:
+            expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+8$"))
             settled(page)
             there, said = page.url, figure.locator(".caption-text").inner_text()
             figure.get_by_role("link", name="Learn this").click()
@@ -161,7 +161,7 @@ def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(saved_walk: 
     assert shown == pytest.approx(float(expected), rel=1e-5)
     expect(saved_walk.get_by_role("button", name="Switch head")).to_be_hidden()
     press(saved_walk.get_by_role("button", name="Tell me the story"), "Enter")
-    press(saved_walk.get_by_role("button", name="Next"), *["Enter"] * 4)
+    press(saved_walk.get_by_role("button", name="Next"), *["Enter"] * 5)
     at(picture, "head 13 7 q")
     expect(saved_walk.get_by_role("link", name="Learn this")).to_be_hidden()
 

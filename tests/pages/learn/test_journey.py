@@ -37,7 +37,7 @@ def headers(site: AppTest) -> list[dict[str, Any]]:
     return [unpacked(element.proto.bytes)[0] for element in pictures(site)]
 
 
-@pytest.mark.parametrize(("name", "n_captions"), [(DECODER, 14), (ENCODER, 12)])
+@pytest.mark.parametrize(("name", "n_captions"), [(DECODER, 15), (ENCODER, 13)])
 def test_the_story_is_told_of_the_token_from_the_first_caption_on(
     site: AppTest, name: str, n_captions: int
 ):

@@ -48,7 +48,7 @@ def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
     record = output.records[LAYER - 3]
     np.testing.assert_allclose(open_numbers["weights"], record.weights[0, HEAD], atol=1e-6)
     np.testing.assert_allclose(open_numbers["context"], record.context[0, HEAD], atol=1e-5)
-    assert len(head["captions"]) == (12 if name == ENCODER else 14)
+    assert len(head["captions"]) == (13 if name == ENCODER else 15)
     assert all(caption["text"] and caption["title"] for caption in head["captions"])
 
 
