@@ -28,7 +28,7 @@ def bars(
     names = alt.Axis(
         labelExpr=label_of_place(labels),
         labelLimit=220,
-        labelAngle=0 if horizontal else -60,
+        labelAngle=0 if horizontal or all(len(label) < 2 for label in labels) else -60,
         labelOverlap=not horizontal,
     )
     scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])

@@ -38,9 +38,8 @@ class Bend:
         So the points show the whole range, however many numbers there are.
         """
         order = np.argsort(self.before)
-        shown = order[
-            np.linspace(0, len(order) - 1, min(len(order), MOST_SHOWN)).round().astype(int)
-        ]
+        places = np.linspace(0, len(order) - 1, min(len(order), MOST_SHOWN))
+        shown = order[places.round().astype(int)]
         curve = pd.DataFrame({"series": CURVE, "before": self.x, "after": self.y})
         numbers = {"series": NUMBERS, "before": self.before[shown], "after": self.after[shown]}
         return pd.concat([curve, pd.DataFrame(numbers)], ignore_index=True)
@@ -49,12 +48,16 @@ class Bend:
     def summary(self) -> str:
         """What the function does to the numbers that are below zero."""
         n_below, least = int((self.before < 0).sum()), float(self.after.min())
-        rest = "zero" if least == 0 else f"at least {np.floor(least * 100) / 100:.2f}"
+        rest = "zero" if least == 0 else f"at least {_number(np.floor(least * 100) / 100)}"
         return (
             f"{NAMES[self.function]}: of the {len(self.before):,} numbers of "
             f"“{isolated(self.token)}”, {n_below:,} are below zero, down to "
-            f"{self.before.min():.2f}. Behind the function each of them is {rest}."
+            f"{_number(self.before.min())}. Behind the function each of them is {rest}."
         )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
 
 
 def bend(name: str, mlp: FeedForward, x: Tensor, token: str) -> Bend:

@@ -53,7 +53,6 @@ if choice is not None:
 
 paths.show()
 
-WHOLE = {"start/one_pass": "Every layer at work on your text, in one picture to walk into."}
 LEARN = {
     "learn/journey": "One token from the text to the next word, stop by stop.",
     "learn/tokens": "How three models cut your text, byte by byte.",
@@ -67,12 +66,12 @@ LEARN = {
     "learn/against_pytorch": "Our classes against PyTorch's own: outputs, time, memory.",
     "learn/position": "Why a model must be told the order, and how; longer texts.",
     "learn/attention_without_the_matrix": "FlashAttention: the same output without T × T weights.",
-    "learn/block": "The whole layer: residuals, normalisation, feed-forward, predictions.",
+    "learn/block": "The whole layer: residuals, norms, feed-forward, predictions.",
     "learn/two_networks": "Encoder and decoder, and the attention between them.",
     "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
 }
 COMPARE = {
-    "compare/heads": "Every layer and head of a model at once; open one and look inside.",
+    "compare/heads": "Every head of a model at once; open one and look inside.",
     "compare/side_by_side": "Any two heads of any models, aligned by their characters.",
     "compare/ablate": "Switch heads off and see which predictions change.",
     "compare/word_pairs": "Which heads look from one word to another, or is it chance?",
@@ -85,15 +84,19 @@ CACHE = {
     "kv_cache/variants": "Heads that share keys: MHA to MLA, their bytes, time and drift.",
     "kv_cache/calculator": "What a KV cache weighs, for 31 public models or your shapes.",
 }
-MORE = {
-    "generate/generate": "Tokens live, with the KV cache and without, and their time.",
+WHOLE = {
+    "start/one_pass": "Every layer at work on your text, to walk into.",
+    "generate/generate": "Tokens live, with the KV cache and without.",
     "weights/models": "Which weights are here, and how to get more.",
 }
 
 
-def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
-    """A link to each page, with a line that says what is there."""
-    st.subheader(heading)
+def cards(heading: str, pages: dict[str, str], n_columns: int, note: str = "") -> None:
+    """A link to each page, with a line that says what is there; a note beside the heading."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        st.subheader(heading, width="content")
+        if note:
+            st.markdown(f":small[{note}]", width="content")
     for first in range(0, len(pages), n_columns):
         row = list(pages.items())[first : first + n_columns]
         for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
@@ -105,16 +108,14 @@ def cards(heading: str, pages: dict[str, str], n_columns: int) -> None:
                 st.markdown(f":small[{description}{progress}]")
 
 
-left, middle, right = st.columns([2, 1, 1], gap="large")
+left, middle, right = st.columns([2, 1, 1], gap="medium")
 with left:
     questions = quiz.questions_of(page.rpartition("/")[2] for page in LEARN)
     n_answered, n_questions = len(questions & set(quiz.answers())), len(questions)
-    cards("Learn, in this order", LEARN, 2)
-    st.markdown(f":small[{n_answered} of {n_questions} questions answered.]")
+    cards("Learn, in this order", LEARN, 2, f"{n_answered} of {n_questions} questions answered")
 with middle:
-    cards("A whole model", WHOLE, 1)
     cards("Compare heads", COMPARE, 1)
 with right:
     cards("The KV cache", CACHE, 1)
-    cards("Text and weights", MORE, 1)
+    cards("A whole model", WHOLE, 1)
     quiz.keep()

@@ -134,7 +134,8 @@ export default function (component) {
     // smaller letters need less room; rows of a given height keep their letters
     const letters = map.rowHeight ? LABEL_FONT_PX : font(roomLeft(widest));
     const label = Math.ceil((widest * letters) / LABEL_FONT_PX),
-      top = map.rowHeight ? room(map.labels) : label;
+      upright = map.labels.every((text) => [...text].length < 2), // single letters
+      top = upright ? LABEL_FONT_PX + GAP : map.rowHeight ? room(map.labels) : label;
     const fitting = roomLeft(label);
     const least = map.columns <= LABELLED && !map.numbered ? SMALL_FONT_PX : MIN_CELL;
     const cell = Math.min(Math.max(fitting, least), MAX_CELL);
@@ -146,6 +147,7 @@ export default function (component) {
     return {
       label,
       top,
+      upright,
       cell,
       row: height,
       everyColumn: every(cell),
@@ -373,9 +375,10 @@ export default function (component) {
     each(rowTexts, shown ? shown.rows : [], top, height, everyRow, side, (text, place) =>
       context.fillText(text, side, place),
     );
-    context.textAlign = "left";
+    context.textAlign = layout.upright ? "center" : "left";
     context.font = columnFont;
     each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, above, (text, place) => {
+      if (layout.upright) return context.fillText(text, place, above - LABEL_FONT_PX / 2);
       context.save();
       context.translate(place, above);
       context.rotate(-Math.PI / 2);
