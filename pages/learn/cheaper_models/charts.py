@@ -10,7 +10,7 @@ import pandas as pd
 from ui.charts import style
 
 
-def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.LayerChart:
+def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLevelMixin:
     """The error of the output by the experts kept: columns `kept`, `error`, `units` (of `ways`)."""
     lines = (
         alt.Chart(table)
@@ -95,7 +95,7 @@ def expected_chart(table: pd.DataFrame, n_drafted: int) -> alt.Chart:
     )
 
 
-def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.LayerChart:
+def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
     """How far a student is from the teacher by its layers: columns `layers`, `divergence`."""
     line = (
         alt.Chart(table)
@@ -119,11 +119,12 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.LayerChart:
     return alt.layer(line, rule, height=280)
 
 
-def tokens_chart(table: pd.DataFrame) -> alt.Chart:
-    """The divergence behind every token: columns `position`, `reads up to`, `divergence`."""
+def tokens_chart(table: pd.DataFrame, kinds: Sequence[str]) -> alt.Chart:
+    """Bits behind every token: columns `position`, `reads up to`, `right token`, and `kinds`."""
+    long = table.melt(["position", "reads up to", "right token"], list(kinds), "kind", "bits")
     return (
-        alt.Chart(table[["position", "reads up to", "right token", "divergence"]], height=170)
-        .mark_bar(color=style.BLUE)
+        alt.Chart(long, height=200)
+        .mark_bar()
         .encode(
             alt.X(
                 "position:O",
@@ -135,11 +136,19 @@ def tokens_chart(table: pd.DataFrame) -> alt.Chart:
                     labelOverlap=True,
                 ),
             ),
-            alt.Y("divergence:Q", title="KL (bits)", scale=alt.Scale(zero=True)),
+            alt.XOffset("kind:N", sort=list(kinds)),
+            alt.Y("bits:Q", title="bits", scale=alt.Scale(zero=True)),
+            alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=list(kinds), range=[style.GREY, style.BLUE]),
+                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
+            ),
             tooltip=[
                 alt.Tooltip("reads up to:N"),
                 alt.Tooltip("right token:N"),
-                alt.Tooltip("divergence:Q", title="bits", format=".3f"),
+                alt.Tooltip("kind:N"),
+                alt.Tooltip("bits:Q", format=".3f"),
             ],
         )
     )

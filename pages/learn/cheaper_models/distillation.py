@@ -21,7 +21,8 @@ from ui.widgets.plain_table import plain_table
 
 NAME = "Learning from a large model"
 N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the text
-DIVERGENCE = "KL divergence (bits)"
+ENTROPY, DIVERGENCE = "teacher's entropy (bits)", "KL divergence (bits)"
+SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
 
 
@@ -88,10 +89,10 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
                 "position": range(len(labels) - 1),
                 "reads up to": labels[:-1],
                 "right token": labels[1:],
-                "teacher's entropy (bits)": distillation.entropy_bits(of_teacher).tolist(),
+                ENTROPY: distillation.entropy_bits(of_teacher).tolist(),
                 DIVERGENCE: bits.tolist(),
-                "pushed by the teacher": distillation.n_pushed(soft).tolist(),
-                "pushed by the right token": distillation.n_pushed(hard).tolist(),
+                SOFT: distillation.n_pushed(soft).tolist(),
+                HARD: distillation.n_pushed(hard).tolist(),
             }
         )
         agrees = int((of_teacher.argmax(-1) == of_student.argmax(-1)).sum())
@@ -120,20 +121,21 @@ def notice(of_student: Student, n_layers: int) -> str:
     table = of_student.table
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
-        f"With {n_layers} layers the student names the teacher's token first at "
-        f"{of_student.agrees} of {len(table)} places. It is farthest off behind "
-        f"“{isolated(farthest['reads up to'])}”: {farthest[DIVERGENCE]:.1f} bits."
+        f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
+        f"{len(table)} places. It is farthest off behind “{isolated(farthest['reads up to'])}”: "
+        f"{farthest[DIVERGENCE]:.1f} bits. There the teacher pushes {farthest[SOFT]:,} logits by "
+        f"more than 0.001; the right token alone, {farthest[HARD]:,}."
     )
 
 
 def draw(run: Run) -> None:
     """The part of the page."""
     st.markdown(
-        "A text names **one right token** and says nothing of the others. A large model, the "
-        "**teacher**, gives each token a probability. A small **student** learns from all of them."
+        "A text names **one right token** and is silent on the others. A large **teacher** gives "
+        "each a probability, and a small **student** learns from all of them."
     )
     n_all = models.spec(run.model).n_layers
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2, gap="large")
     with right:
         n_layers = count("Layers of the student", "cheaper_models_student_layers", n_all, 27)
         temperature = linked(
@@ -153,19 +155,19 @@ def draw(run: Run) -> None:
         plain_table(costs(run, n_layers), "What a student saves")
         st.text(notice(of_student, n_layers))
     st.markdown(
-        "The student here is the same model, cut: it never learned to stand alone. Training pushes "
-        "its logits by **p of the student − p of the teacher**; from a text, it is the student's p "
-        "less 1 for the right token and 0 for others."
+        "This student is the same model, cut, and never learned to stand alone. A step pushes "
+        "each logit by p of the teacher − p of the student."
     )
     show(
         charts.tokens_chart,
-        of_student.table.rename(columns={DIVERGENCE: "divergence"}),
+        of_student.table,
+        (ENTROPY, DIVERGENCE),
         key="cheaper_models_tokens",
     )
     with st.expander("Every token in numbers, the code"):
-        forms = {"teacher's entropy (bits)": "{:.2f}", DIVERGENCE: "{:.2f}"}
+        forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
         plain_table(of_student.table, "Every token", forms, most=300)
-        st.markdown(":small[Pushed: by more than 0.001. The right token alone has 0 bits.]")
+        st.markdown(":small[Of a right token alone the entropy is 0 bits.]")
         tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
         source.show(CODE, "divergence_bits")
         source.show(CODE, "soft_gradient")

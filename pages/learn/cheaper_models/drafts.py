@@ -86,7 +86,7 @@ class Drafted:
         fate = ["kept"] * self.n_accepted + ["the model's own is taken"]
         fate += ["thrown away"] * (len(self.own) - len(fate))
         return pd.DataFrame(
-            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "so": fate}
+            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "what happens": fate}
         )
 
 
@@ -119,34 +119,33 @@ def notice(drafted: Drafted, n_layers: int, n_all: int) -> str:
     """What the checking pass gave, as plain text."""
     n_tokens = drafted.n_accepted + 1
     by_itself = "the same" if drafted.same else "something else"
+    cost = 1 + len(drafted.drafted) * n_layers / n_all
     return (
         f"One pass wrote {n_tokens} token{'s' if n_tokens > 1 else ''}: "
-        f"“{isolated(drafted.written)}”. Token by token the whole model writes {by_itself}. The "
-        f"draft took {n_layers} of {n_all} layers for each of its tokens."
+        f"“{isolated(drafted.written)}”. Token by token the whole model writes {by_itself}. "
+        f"Draft and check cost {cost:.1f} passes: a real draft must be much cheaper."
     )
 
 
 def draw(run: Run) -> None:
     """The part of the page."""
     st.markdown(
-        "A model reads **all its weights to name one token**. The state behind that token says "
-        "something about later tokens too. This model was not trained to use it."
+        "A model reads **all its weights to name one token**. Its state says something about "
+        "later tokens too, but it was not trained for that."
     )
     ranked = ranks(run)
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns(2, gap="large")
     with left:
         show(charts.ranks_chart, ranked, run.tokens.labels, key="cheaper_models_ranks")
     with right:
         plain_table(shares(ranked), "How often the true token is among the likeliest")
         st.markdown(
-            "**Multi-token prediction** trains extra layers for it. DeepSeek-V3 names the second "
-            "token and reports that 85 to 90 % are right."
+            "**Multi-token prediction** trains layers for it. DeepSeek-V3 drafts one more token, "
+            "and 85 to 90 % are accepted."
         )
-        source.step(CODE, "ranks", "return (rows")
     st.markdown(
-        "A cheap **draft** names several tokens, and **one pass** of the whole model checks them. "
-        "Up to the first wrong one they stay. The pass adds a token of its own, so the text is the "
-        "one that the whole model writes."
+        "A cheap **draft** names several tokens, and **one pass** of the whole model checks all. "
+        "Those before the first wrong one stay, and the pass adds its own."
     )
     left, right = st.columns(2, gap="large")
     n_all = models.spec(run.model).n_layers
@@ -174,6 +173,7 @@ def draw(run: Run) -> None:
             key="cheaper_models_expected",
         )
     with st.expander("The code"):
+        source.show(CODE, "ranks")
         source.show(CODE, "expected_tokens")
         source.show(CODE, "draft")
 

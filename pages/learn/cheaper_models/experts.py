@@ -68,15 +68,17 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     import torch
 
     from attention_core.experiments.learn.cheaper_models import experts
+    from attention_core.model.block import Block
 
-    record, mlp = run.layer(cut.layer), models.get(run.model).core.blocks[cut.layer].mlp
-    hidden, down = record.mlp_hidden[0], mlp.down.weight
+    record, block = run.layer(cut.layer), models.get(run.model).core.blocks[cut.layer]
+    assert isinstance(block, Block)
+    hidden, down = record.mlp_hidden[0], block.mlp.down.weight
     units = torch.arange(len(down), device=down.device)
     if cut.way == BY_TOKEN:
         units = experts.units_by_token(hidden, down)
     return (
         experts.contributions(hidden, down, experts.cut(units, cut.n_experts)),
-        mlp.down.bias,
+        block.mlp.down.bias,
         record,
     )
 
@@ -130,7 +132,7 @@ def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
             f"{k} of {cut.n_experts} experts": [
-                "error of the output",
+                "relative error, mean",
                 "multiplications a token",
                 "with the whole MLP",
                 "a router would add",
@@ -143,8 +145,8 @@ def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
 def draw(run: Run) -> None:
     """The part of the page."""
     st.markdown(
-        "In a plain model **every token pays for every weight** of the MLP. A larger MLP knows "
-        "more and costs more. **Experts** are pieces of it, and each token pays for a few."
+        "**Every token pays for every weight** of the MLP (the feed-forward network), so a larger "
+        "one costs more. **Experts** are pieces of it, and each token pays for a few only."
     )
     left, right = st.columns([3, 2], gap="large")
     with right:
@@ -164,7 +166,11 @@ def draw(run: Run) -> None:
             )
         k = count("Experts that a token keeps", "cheaper_models_kept", n_experts, 4)
         way = linked(
-            st.radio, "Its units are sorted", WAYS, key="cheaper_models_sorted", horizontal=True
+            st.radio,
+            "Its hidden units are sorted",
+            WAYS,
+            key="cheaper_models_sorted",
+            horizontal=True,
         )
     cut = Cut(layer, n_experts, way)
     measured = lengths(run, cut)
@@ -186,8 +192,8 @@ def draw(run: Run) -> None:
         plain_table(costs(run, cut, k), "What is left")
         plain_table(next_tokens(run, cut, k), "The next token")
     st.markdown(
-        "All experts add up to the MLP's own output. This model was **not trained as experts**: "
-        "here all are computed, then the longest are kept. A trained **router** chooses first."
+        "All experts add up to the MLP's output. This model was **not trained as experts**: here "
+        "all are computed, and the longest kept. A trained **router** chooses first."
     )
     with st.expander("The error for every number of experts, the code"):
         tables = [
@@ -202,8 +208,8 @@ def draw(run: Run) -> None:
         ]
         show(charts.errors_chart, pd.concat(tables), WAYS, k, key="cheaper_models_errors")
         st.markdown(
-            ":small[Units that serve the same token share an expert: fewer experts are enough. "
-            "They are sorted by this very text, which flatters them.]"
+            ":small[If units that serve the same token share an expert, fewer are enough. The "
+            "order is made from this very text.]"
         )
         source.show(CODE, "contributions")
         source.show(CODE, "kept")

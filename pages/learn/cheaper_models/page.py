@@ -40,8 +40,8 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "A lecture asks what makes **DeepSeek** so cheap. Four of the answers are here, on your own "
-    "text and a real model; three more have pages of their own, linked below."
+    "What makes **DeepSeek** so cheap? Four answers are here, on your own text; links below lead "
+    "to three more."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -73,8 +73,6 @@ with st.container(horizontal=True, gap="large"):
 with st.expander("How to read this"):
     plain_table(SOURCES, "Where the ideas come from")
     st.markdown(
-        "- **MLP**: the feed-forward network of a layer, a sum over its hidden units.\n"
-        "- **KL divergence**: how many bits a student wastes who believes its own distribution "
-        "while the teacher's is right."
+        "**KL divergence**: the bits that a student wastes by its wrong probabilities. 0: none."
     )
 quiz("cheaper_models", questions())

@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models.count import count
-from pretrained.tokenization.tokens import printable
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import (
@@ -32,13 +31,15 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.progress import Report, Reporter, watched
 from ui.widgets.run_form import run_form
+from ui.widgets.settings import settings
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
 
 NAME = "Rewards"
 RUN, SAMPLE = "cheaper_models_run", "Sample"
-N_PUSHED = 5  # tokens that are pushed most, up and down
+SPACE = "␣"  # as `pieces` shows one
+N_PUSHED = 8  # tokens that are pushed most, up or down
 CODE = "attention_core/experiments/learn/cheaper_models/rewards.py"
 
 
@@ -60,6 +61,11 @@ class Continuation:
     pieces: tuple[str, ...]
     text: str
     mean_log_p: float
+
+    @property
+    def line(self) -> str:
+        """The text on one line: what is invisible is made visible, but for spaces."""
+        return "".join(self.pieces).replace(SPACE, " ")
 
 
 def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
@@ -117,7 +123,7 @@ def rewarded(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.Data
     return pd.DataFrame(
         {
             "": range(len(sampled)),
-            "continuation": [printable(of.text.encode()) for of in sampled],
+            "continuation": [of.line for of in sampled],
             "reward": marks,
             "advantage": rewards.advantages(marks),
             "mean log p": [of.mean_log_p for of in sampled],
@@ -152,9 +158,8 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
     with turns.turn(), torch.inference_mode():
         logits = model.core(before, last_only=True).logits[0, -1].float().cpu()
         pushed = -gradient(logits, ids[place], advantage)
-    up, down = pushed.topk(N_PUSHED), (-pushed).topk(N_PUSHED)
-    values = {int(token): float(pushed[token]) for token in (*up.indices, *down.indices)}
-    signed = {token: value for token, value in values.items() if value}
+    largest = pushed.abs().topk(N_PUSHED).indices.tolist()
+    signed = {token: float(pushed[token]) for token in largest}
     ordered = sorted(signed, key=lambda token: -signed[token])
     return Push(
         table=pd.DataFrame(
@@ -170,12 +175,11 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
 def notice(token: str, probability: float, advantage: float) -> str:
     """What the push does to the sampled token, as plain text."""
-    direction = "up" if advantage > 0 else "down"
-    size = abs(advantage) * (1 - probability)
+    moved = advantage * (1 - probability)
     return (
-        f"“{isolated(token)}” had a probability of {probability:.3f}. Its logit goes {direction} "
-        f"by |{advantage:.2f}| × (1 − {probability:.3f}) = {size:.3f} for a learning rate of 1; "
-        "all others go the other way, each by its own probability."
+        f"“{isolated(token)}” had a probability of {probability:.3f}. A step of rate 1 moves its "
+        f"logit by {advantage:.2f} × (1 − {probability:.3f}) = {moved:+.3f}, and each other one by "
+        f"{-advantage:.2f} × its own probability."
     ).replace("-", "−")
 
 
@@ -185,32 +189,8 @@ def draw(run: Run) -> None:
 
     st.markdown(
         "To learn from texts, somebody must write the right ones. A **rule** needs no writer: the "
-        "model samples continuations, and the rule marks each of them with 0 or 1."
+        "model writes, and the rule marks each text 0 or 1."
     )
-    with run_form(RUN, "cheaper_models_continuations", "cheaper_models_seed", verb=SAMPLE):
-        n = linked(
-            st.slider,
-            "Continuations",
-            2,
-            MAX_CONTINUATIONS,
-            6,
-            key="cheaper_models_continuations",
-            width=140,
-        )
-        seed = controls.seed("Seed", "cheaper_models_seed", 0)
-    settings = Settings(run.model, run.tokens.text, n, seed)
-    sampled = watched(
-        RUN,
-        settings,
-        lambda report: sample(settings, report),
-        kept=sample.is_kept(settings),
-        total=MAX_CONTINUED_TOKENS,
-        unit="passes",
-        done=lambda result: f"Sampled {len(result)} continuations at temperature 1.",
-        verb=SAMPLE,
-    )
-    if sampled is None:
-        return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         rule = linked(
             st.segmented_control,
@@ -230,12 +210,37 @@ def draw(run: Run) -> None:
                 max_chars=MAX_RULE_CHARACTERS,
                 width=200,
             )
+        keys = "cheaper_models_continuations", "cheaper_models_seed"
+        with settings(), run_form(RUN, *keys, verb=SAMPLE):
+            n = linked(
+                st.slider,
+                "Continuations",
+                2,
+                MAX_CONTINUATIONS,
+                6,
+                key="cheaper_models_continuations",
+                width=140,
+            )
+            seed = controls.seed("Seed", "cheaper_models_seed", 0)
+    chosen = Settings(run.model, run.tokens.text, n, seed)
+    sampled = watched(
+        RUN,
+        chosen,
+        lambda report: sample(chosen, report),
+        kept=sample.is_kept(chosen),
+        total=MAX_CONTINUED_TOKENS,
+        unit="passes",
+        done=lambda result: f"Sampled {len(result)} continuations at temperature 1.",
+        verb=SAMPLE,
+    )
+    if sampled is None:
+        return
     table = rewarded(sampled, rule, word)
     forms = {"reward": "{:.0f}", "advantage": "{:+.2f}", "mean log p": "{:.2f}"}
     plain_table(table, "Continuations and their rewards", forms)
     st.markdown(
-        "**Advantage**: the reward less the mean, for the spread of the group. What is above 0 "
-        "becomes likelier. No weight is changed here; below is the push of one step."
+        "**Advantage**: the reward less the mean, divided by the group's spread. Above 0 a text "
+        "becomes likelier. No weight is changed here."
     )
     if not table["advantage"].any():
         st.info(
