@@ -39,7 +39,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
     """The rank of the next tokens at every position: `drafts.ranks`."""
     kinds = list(dict.fromkeys(table["which"]))
     return (
-        alt.Chart(table, height=300)
+        alt.Chart(table, height=340)
         .mark_line(point=alt.OverlayMarkDef(size=45), strokeWidth=1)
         .encode(
             alt.X(
@@ -54,7 +54,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
             ),
             alt.Y(
                 "rank:Q",
-                title="rank of the true token (1: likeliest)",
+                title="rank (1: likeliest)",
                 **style.decades(table["rank"].tolist()),
             ),
             alt.Color(
@@ -65,7 +65,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
             ),
             tooltip=[
                 alt.Tooltip("reads up to:N"),
-                alt.Tooltip("which:N"),
+                alt.Tooltip("which:N", title="token"),
                 alt.Tooltip("true token:N"),
                 alt.Tooltip("rank:Q", format=","),
             ],
@@ -116,14 +116,14 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
     )
     here = alt.Chart(pd.DataFrame({"layers": [n_layers]}))
     rule = here.mark_rule(color=style.INK, strokeDash=[4, 4]).encode(alt.X("layers:Q"))
-    return alt.layer(line, rule, height=280)
+    return alt.layer(line, rule, height=320)
 
 
 def tokens_chart(table: pd.DataFrame, kinds: Sequence[str]) -> alt.Chart:
     """Bits behind every token: columns `position`, `reads up to`, `right token`, and `kinds`."""
     long = table.melt(["position", "reads up to", "right token"], list(kinds), "kind", "bits")
     return (
-        alt.Chart(long, height=200)
+        alt.Chart(long, height=270)
         .mark_bar()
         .encode(
             alt.X(

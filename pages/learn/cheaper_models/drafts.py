@@ -20,7 +20,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 NAME = "Several tokens at once"
-AHEAD = {1: "the next token", 2: "the second next", 3: "the third next"}
+AHEAD = {1: "next", 2: "second next", 3: "third next"}
 WITHIN = (1, 10, 100)
 CODE = "attention_core/experiments/learn/cheaper_models/drafts.py"
 
@@ -63,7 +63,9 @@ def shares(ranked: pd.DataFrame) -> pd.DataFrame:
         if len(of_it):
             counts = [f"{int((of_it <= most).sum())} of {len(of_it)}" for most in WITHIN]
             rows.append([which, *counts])
-    return pd.DataFrame(rows, columns=["", "first", "in the first 10", "in the first 100"])
+    return pd.DataFrame(
+        rows, columns=["true token", "first", "in the first 10", "in the first 100"]
+    )
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def draw(run: Run) -> None:
         plain_table(shares(ranked), "How often the true token is among the likeliest")
         st.markdown(
             "**Multi-token prediction** trains layers for it. DeepSeek-V3 drafts one more token, "
-            "and 85 to 90 % are accepted."
+            "and reports that 85 to 90 % are accepted."
         )
     st.markdown(
         "A cheap **draft** names several tokens, and **one pass** of the whole model checks all. "

@@ -40,8 +40,7 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "What makes **DeepSeek** so cheap? Four answers are here, on your own text; links below lead "
-    "to three more."
+    "Why is **DeepSeek** so cheap? Four answers are here, three more behind the links below."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -67,7 +66,7 @@ for idea in IDEAS:
         except models.LOAD_ERRORS as error:
             messages.problem(error)
 
-with st.container(horizontal=True, gap="large"):
+with st.container(horizontal=True, gap="small"):
     for page, label in ELSEWHERE.items():
         st.page_link(sections.script(page), label=label, icon=sections.ICONS[page])
 with st.expander("How to read this"):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from pages.learn.cheaper_models.count import count
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import (
@@ -260,7 +259,7 @@ def _show_push(run: Run, sampled: tuple[Continuation, ...], advantages: list[flo
     with left:
         number = controls.number("Continuation", "cheaper_models_continuation", len(sampled), 0)
         chosen = sampled[number]
-        place = count("Its token", "cheaper_models_token", len(chosen.ids), 1) - 1
+        place = controls.number("Its token", "cheaper_models_token", len(chosen.ids), 0)
         pushed = push(run, chosen.ids, place, advantages[number])
         st.text(notice(chosen.pieces[place], pushed.probability, advantages[number]))
     with right:

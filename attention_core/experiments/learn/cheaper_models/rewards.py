@@ -45,9 +45,11 @@ def advantages(rewards: Sequence[float]) -> list[float]:
     """
     if not rewards:
         raise ValueError("a group needs at least 1 reward, got 0")
+    if min(rewards) == max(rewards):
+        return [0.0] * len(rewards)
     mean = sum(rewards) / len(rewards)
     deviation = math.sqrt(sum((reward - mean) ** 2 for reward in rewards) / len(rewards))
-    return [(reward - mean) / deviation if deviation else 0.0 for reward in rewards]
+    return [(reward - mean) / deviation for reward in rewards]
 
 
 def token_loss(logits: Tensor, token_id: int, advantage: float) -> Tensor:
