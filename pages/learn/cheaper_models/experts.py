@@ -167,7 +167,7 @@ def draw(run: Run) -> None:
         k = count("Experts that a token keeps", "cheaper_models_kept", n_experts, 4)
         way = linked(
             st.radio,
-            "Its hidden units are sorted",
+            "Hidden units are sorted",
             WAYS,
             key="cheaper_models_sorted",
             horizontal=True,

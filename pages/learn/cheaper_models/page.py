@@ -40,7 +40,7 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "Why is **DeepSeek** so cheap? Four answers are here, three more behind the links below."
+    "Why are **DeepSeek**'s models cheap? Four answers are here, three more are linked below."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
