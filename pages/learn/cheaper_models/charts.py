@@ -17,7 +17,7 @@ def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLev
         .mark_line(point=alt.OverlayMarkDef(size=25))
         .encode(
             alt.X("kept:O", title="experts that a token keeps", axis=alt.Axis(labelAngle=0)),
-            alt.Y("error:Q", title="error of the output", axis=alt.Axis(format="%")),
+            alt.Y("error:Q", title="relative error, mean", axis=alt.Axis(format="%")),
             alt.Color(
                 "units:N",
                 title="units sorted",
@@ -32,7 +32,7 @@ def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLev
         )
     )
     here = alt.Chart(pd.DataFrame({"kept": [k]})).mark_rule(color=style.INK, strokeDash=[4, 4])
-    return alt.layer(lines, here.encode(alt.X("kept:O")), height=220)
+    return alt.layer(lines, here.encode(alt.X("kept:O")), height=300)
 
 
 def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:

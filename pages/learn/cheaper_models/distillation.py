@@ -21,7 +21,7 @@ from ui.widgets.plain_table import plain_table
 
 NAME = "Learning from a large model"
 N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the text
-ENTROPY, DIVERGENCE = "teacher's entropy (bits)", "KL divergence (bits)"
+ENTROPY, DIVERGENCE = "teacher's entropy", "KL divergence"  # both in bits
 SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
 
@@ -167,7 +167,7 @@ def draw(run: Run) -> None:
     with st.expander("Every token in numbers, the code"):
         forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
         plain_table(of_student.table, "Every token", forms, most=300)
-        st.markdown(":small[Of a right token alone the entropy is 0 bits.]")
+        st.markdown(":small[Entropy and divergence in bits. The entropy of one right token is 0.]")
         tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
         source.show(CODE, "divergence_bits")
         source.show(CODE, "soft_gradient")

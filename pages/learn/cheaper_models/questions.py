@@ -56,15 +56,15 @@ def _draft() -> Question:
 def _rewards() -> Question:
     from attention_core.experiments.learn.cheaper_models.rewards import advantages
 
-    largest = max(abs(advantage) for advantage in advantages([1.0] * 4))
+    first, *_ = advantages([1.0] * 4)
     right, wrong = nearest(
-        largest, {"Nothing": 0.0, "It becomes likelier": 1.0, "It becomes a certain text": 2.0}
+        first, {"Nothing": 0.0, "It becomes likelier": 1.0, "It becomes less likely": -1.0}
     )
     return Question(
         ask="All four continuations keep the rule and get reward 1. What does a step do to the "
         "first of them?",
         right=right,
         wrong=wrong,
-        because=f"Its advantage is {largest:.0f}: every reward equals the mean, so the gradient of "
+        because=f"Its advantage is {first:.0f}: every reward equals the mean, so the gradient of "
         "each of its tokens is zero.",
     )
