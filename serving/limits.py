@@ -40,6 +40,7 @@ MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
 MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS = 48, 5  # of gradient descent on a text: 1.5 s a step
 MAX_TILED_TOKENS = 64  # of a matrix that is drawn tile by tile
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
+MAX_CHEAPER_TOKENS = 48  # of a text whose logits are read at many depths and places
 
 # ---- tokens of a prompt, and new ones behind it: each new one is a pass
 
@@ -51,6 +52,9 @@ MIN_GROWN_TOKENS, MAX_GROWN_TOKENS = 2, 8  # new tokens of that
 MAX_INSIDE_PROMPT = 64  # whose KV cache is watched
 MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS = 2, 40  # new tokens of that
 MAX_INSIDE_CONTINUATION = 32  # tokens typed behind a cropped cache
+MAX_CONTINUATIONS, MAX_CONTINUED_TOKENS = 8, 16  # of a text, sampled at once and rewarded
+MAX_DRAFTED_TOKENS = 6  # by the first layers of a model, a pass each
+MAX_RULE_CHARACTERS = 40  # of a word that a continuation is asked to have
 
 # ---- long work: others wait behind it
 

@@ -267,6 +267,7 @@ PATHS = [
     "/against-pytorch",
     "/two-networks",
     "/who-sets-the-weights",
+    "/cheaper-models",
     "/block",
     "/tokens",
 ]

@@ -1,0 +1,1 @@
+"""Four ideas that make a model cheaper: experts, drafts, rewards by a rule, distillation."""

@@ -1,0 +1,154 @@
+"""The charts of the page "Cheaper models"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from ui.charts import style
+
+
+def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLevelMixin:
+    """The error of the output by the experts kept: columns `kept`, `error`, `units` (of `ways`)."""
+    lines = (
+        alt.Chart(table)
+        .mark_line(point=alt.OverlayMarkDef(size=25))
+        .encode(
+            alt.X("kept:O", title="experts that a token keeps", axis=alt.Axis(labelAngle=0)),
+            alt.Y("error:Q", title="relative error, mean", axis=alt.Axis(format="%")),
+            alt.Color(
+                "units:N",
+                title="units sorted",
+                scale=alt.Scale(domain=list(ways), range=[style.GREY, style.FEED_FORWARD]),
+                legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3),
+            ),
+            tooltip=[
+                alt.Tooltip("kept:O"),
+                alt.Tooltip("units:N"),
+                alt.Tooltip("error:Q", format=".1%"),
+            ],
+        )
+    )
+    here = alt.Chart(pd.DataFrame({"kept": [k]})).mark_rule(color=style.INK, strokeDash=[4, 4])
+    return alt.layer(lines, here.encode(alt.X("kept:O")), height=300)
+
+
+def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
+    """The rank of the next tokens at every position: `drafts.ranks`."""
+    kinds = list(dict.fromkeys(table["which"]))
+    return (
+        alt.Chart(table, height=340)
+        .mark_line(point=alt.OverlayMarkDef(size=45), strokeWidth=1)
+        .encode(
+            alt.X(
+                "position:O",
+                title="the model has read up to",
+                axis=alt.Axis(
+                    labelExpr=style.label_of_place(list(labels)),
+                    labelAngle=-60,
+                    labelLimit=90,
+                    labelOverlap=True,
+                ),
+            ),
+            alt.Y(
+                "rank:Q",
+                title="rank (1: likeliest)",
+                **style.decades(table["rank"].tolist()),
+            ),
+            alt.Color(
+                "which:N",
+                title=None,
+                scale=alt.Scale(domain=kinds, range=[style.BLUE, style.VERMILLION, style.GREEN]),
+                legend=alt.Legend(orient="top", symbolType="circle", symbolOpacity=1),
+            ),
+            tooltip=[
+                alt.Tooltip("reads up to:N"),
+                alt.Tooltip("which:N", title="token"),
+                alt.Tooltip("true token:N"),
+                alt.Tooltip("rank:Q", format=","),
+            ],
+        )
+    )
+
+
+def expected_chart(table: pd.DataFrame, n_drafted: int) -> alt.Chart:
+    """Tokens that a pass gives by the length of its draft: columns `drafted`, `tokens`."""
+    shades = ["chosen" if number == n_drafted else "other" for number in table["drafted"]]
+    return (
+        alt.Chart(table.assign(shade=shades), height=220)
+        .mark_bar()
+        .encode(
+            alt.X("drafted:O", title="drafted tokens", axis=alt.Axis(labelAngle=0)),
+            alt.Y("tokens:Q", title="tokens that a pass gives", scale=alt.Scale(zero=True)),
+            alt.Color(
+                "shade:N",
+                scale=alt.Scale(domain=["chosen", "other"], range=[style.BLUE, style.GREY]),
+                legend=None,
+            ),
+            tooltip=[
+                alt.Tooltip("drafted:O", title="drafted tokens"),
+                alt.Tooltip("tokens:Q", title="tokens a pass", format=".3f"),
+            ],
+        )
+    )
+
+
+def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
+    """How far a student is from the teacher by its layers: columns `layers`, `divergence`."""
+    line = (
+        alt.Chart(table)
+        .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=45))
+        .encode(
+            alt.X(
+                "layers:Q",
+                title="layers of the student",
+                axis=alt.Axis(tickMinStep=1),
+                scale=alt.Scale(nice=False),
+            ),
+            alt.Y("divergence:Q", title="KL divergence (bits)", scale=alt.Scale(zero=True)),
+            tooltip=[
+                alt.Tooltip("layers:Q"),
+                alt.Tooltip("divergence:Q", title="bits", format=".2f"),
+            ],
+        )
+    )
+    here = alt.Chart(pd.DataFrame({"layers": [n_layers]}))
+    rule = here.mark_rule(color=style.INK, strokeDash=[4, 4]).encode(alt.X("layers:Q"))
+    return alt.layer(line, rule, height=320)
+
+
+def tokens_chart(table: pd.DataFrame, kinds: Sequence[str]) -> alt.Chart:
+    """Bits behind every token: columns `position`, `reads up to`, `right token`, and `kinds`."""
+    long = table.melt(["position", "reads up to", "right token"], list(kinds), "kind", "bits")
+    return (
+        alt.Chart(long, height=270)
+        .mark_bar()
+        .encode(
+            alt.X(
+                "position:O",
+                title="the model has read up to",
+                axis=alt.Axis(
+                    labelExpr=style.label_of_place(list(table["reads up to"])),
+                    labelAngle=-60,
+                    labelLimit=90,
+                    labelOverlap=True,
+                ),
+            ),
+            alt.XOffset("kind:N", sort=list(kinds)),
+            alt.Y("bits:Q", title="bits", scale=alt.Scale(zero=True)),
+            alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=list(kinds), range=[style.GREY, style.BLUE]),
+                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
+            ),
+            tooltip=[
+                alt.Tooltip("reads up to:N"),
+                alt.Tooltip("right token:N"),
+                alt.Tooltip("kind:N"),
+                alt.Tooltip("bits:Q", format=".3f"),
+            ],
+        )
+    )

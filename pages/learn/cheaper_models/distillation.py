@@ -1,0 +1,173 @@
+"""The part "Learning from a large model" of the page "Cheaper models"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from pages.learn.cheaper_models import charts
+from pages.learn.cheaper_models.count import count
+from serving import models, turns
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.runs import Run
+from serving.token_text import isolated
+from ui.charts.show import show
+from ui.export import source, tables
+from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
+
+NAME = "Learning from a large model"
+N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the text
+ENTROPY, DIVERGENCE = "teacher's entropy", "KL divergence"  # both in bits
+SOFT, HARD = "pushed by the teacher", "pushed by the right token"
+CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+def curve(run: Run) -> pd.DataFrame:
+    """The mean divergence of students of several depths: columns `layers`, `divergence`."""
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import logit_lens
+    from attention_core.experiments.learn.cheaper_models.distillation import divergence_bits
+
+    core = models.get(run.model).core
+    n_layers = core.config.n_layers
+    depths = range(n_layers, 0, -max(1, n_layers // N_DEPTHS))
+    divergences = []
+    with torch.inference_mode():
+        with turns.turn():
+            teacher = logit_lens(core, run.state(n_layers)).float()
+        for depth in depths:
+            with turns.turn():
+                student = logit_lens(core, run.state(depth)).float()
+                divergences.append(float(divergence_bits(teacher, student).mean()))
+    return pd.DataFrame({"layers": depths, "divergence": divergences})
+
+
+@dataclass(frozen=True)
+class Student:
+    """table: a row for each position that has a next token. mean: the divergence of all of them.
+
+    agrees: at how many of them teacher and student name the same token first.
+    """
+
+    table: pd.DataFrame
+    mean: float
+    agrees: int
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
+def student(run: Run, n_layers: int, temperature: float) -> Student:
+    """The model cut after so many layers against the whole one, token by token.
+
+    Raises: ValueError for a text of one token; what loading a model raises.
+    """
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import logit_lens
+    from attention_core.experiments.learn.cheaper_models import distillation
+
+    labels = run.tokens.labels
+    if len(labels) < 2:
+        raise ValueError("One token has no next token: type another word.")
+    core = models.get(run.model).core
+    with turns.turn(), torch.inference_mode():
+        of_teacher, of_student = (
+            logit_lens(core, run.state(depth))[0, :-1].float()
+            for depth in (core.config.n_layers, n_layers)
+        )
+        right = torch.tensor(run.tokens.ids[1:], device=of_student.device)
+        soft = distillation.soft_gradient(of_teacher, of_student, temperature)
+        hard = distillation.hard_gradient(right, of_student)
+        bits = distillation.divergence_bits(of_teacher, of_student, temperature)
+        table = pd.DataFrame(
+            {
+                "position": range(len(labels) - 1),
+                "reads up to": labels[:-1],
+                "right token": labels[1:],
+                ENTROPY: distillation.entropy_bits(of_teacher).tolist(),
+                DIVERGENCE: bits.tolist(),
+                SOFT: distillation.n_pushed(soft).tolist(),
+                HARD: distillation.n_pushed(hard).tolist(),
+            }
+        )
+        agrees = int((of_teacher.argmax(-1) == of_student.argmax(-1)).sum())
+    return Student(table, float(bits.mean()), agrees)
+
+
+def costs(run: Run, n_layers: int) -> pd.DataFrame:
+    """Parameters and multiplications of teacher and student for the text."""
+    from attention_core.experiments.learn.cheaper_models import distillation
+
+    config, n_tokens = models.get(run.model).core.config, len(run.tokens)
+    both = {"teacher": config.n_layers, "student": n_layers}
+    counts = [distillation.costs(config, depth, n_tokens) for depth in both.values()]
+    return pd.DataFrame(
+        {
+            "": list(both),
+            "layers": list(both.values()),
+            "parameters": [f"{count / 1e6:,.1f} million" for count, _ in counts],
+            "multiplications for your text": [f"{count / 1e9:.3g} billion" for _, count in counts],
+        }
+    )
+
+
+def notice(of_student: Student, n_layers: int) -> str:
+    """What to see, computed, as plain text."""
+    table = of_student.table
+    farthest = table.loc[table[DIVERGENCE].idxmax()]
+    return (
+        f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
+        f"{len(table)} places. It is farthest off behind “{isolated(farthest['reads up to'])}”: "
+        f"{farthest[DIVERGENCE]:.1f} bits. There the teacher pushes {farthest[SOFT]:,} logits by "
+        f"more than 0.001; the right token alone, {farthest[HARD]:,}."
+    )
+
+
+def draw(run: Run) -> None:
+    """The part of the page."""
+    st.markdown(
+        "A text names **one right token** and is silent on the others. A large **teacher** gives "
+        "each a probability, and a small **student** learns from all of them."
+    )
+    n_all = models.spec(run.model).n_layers
+    left, right = st.columns(2, gap="large")
+    with right:
+        n_layers = count("Layers of the student", "cheaper_models_student_layers", n_all, 27)
+        temperature = linked(
+            st.slider,
+            "Temperature of both",
+            1.0,
+            5.0,
+            1.0,
+            0.5,
+            key="cheaper_models_temperature",
+            help="Logits are divided by it. A higher one shows more of the unlikely tokens.",
+        )
+    of_student = student(run, n_layers, temperature)
+    with left:
+        show(charts.curve_chart, curve(run), n_layers, key="cheaper_models_curve")
+    with right:
+        plain_table(costs(run, n_layers), "What a student saves")
+        st.text(notice(of_student, n_layers))
+    st.markdown(
+        "This student is the same model, cut, and never learned to stand alone. A step pushes "
+        "each logit by p of the teacher − p of the student."
+    )
+    show(
+        charts.tokens_chart,
+        of_student.table,
+        (ENTROPY, DIVERGENCE),
+        key="cheaper_models_tokens",
+    )
+    with st.expander("Every token in numbers, the code"):
+        forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
+        plain_table(of_student.table, "Every token", forms, most=300)
+        st.markdown(":small[Entropy and divergence in bits. The entropy of one right token is 0.]")
+        tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
+        source.show(CODE, "divergence_bits")
+        source.show(CODE, "soft_gradient")

@@ -1,0 +1,189 @@
+"""The part "Several tokens at once" of the page "Cheaper models"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from pages.learn.cheaper_models import charts
+from pages.learn.cheaper_models.count import count
+from serving import models, turns
+from serving.cache import kept
+from serving.limits import MAX_DRAFTED_TOKENS, SMALL_CACHE_BYTES
+from serving.runs import Run
+from serving.token_text import isolated, pieces
+from ui.charts.show import show
+from ui.export import source
+from ui.widgets.linked import linked
+from ui.widgets.plain_table import plain_table
+
+NAME = "Several tokens at once"
+AHEAD = {1: "next", 2: "second next", 3: "third next"}
+WITHIN = (1, 10, 100)
+CODE = "attention_core/experiments/learn/cheaper_models/drafts.py"
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+def ranks(run: Run) -> pd.DataFrame:
+    """Where the model puts the tokens that follow each position.
+
+    Columns: `position`, `reads up to`, `which` (of AHEAD), `true token`, `rank` (1: the likeliest).
+    Raises: ValueError for a text of one token; what loading a model raises.
+    """
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import logit_lens
+    from attention_core.experiments.learn.cheaper_models import drafts
+
+    labels = run.tokens.labels
+    if len(labels) < 2:
+        raise ValueError("One token has no next token: type another word.")
+    core = models.get(run.model).core
+    with turns.turn(), torch.inference_mode():
+        last = run.state(core.config.n_layers)
+        logits = logit_lens(core, last)[0]
+        ids = torch.tensor(run.tokens.ids, device=logits.device)
+        of_ahead = {ahead: drafts.ranks(logits, ids, ahead).tolist() for ahead in AHEAD}
+    rows = [
+        (position, labels[position], AHEAD[ahead], labels[position + ahead], rank)
+        for ahead, ranked in of_ahead.items()
+        for position, rank in enumerate(ranked)
+    ]
+    names = ["position", "reads up to", "which", "true token", "rank"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def shares(ranked: pd.DataFrame) -> pd.DataFrame:
+    """How many of the true tokens are among the likeliest: a row for each of AHEAD."""
+    rows = []
+    for which in AHEAD.values():
+        of_it = ranked.loc[ranked["which"] == which, "rank"]
+        if len(of_it):
+            counts = [f"{int((of_it <= most).sum())} of {len(of_it)}" for most in WITHIN]
+            rows.append([which, *counts])
+    return pd.DataFrame(
+        rows, columns=["true token", "first", "in the first 10", "in the first 100"]
+    )
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A checked draft as texts.
+
+    drafted: n tokens. own: n + 1 tokens of the whole model. n_accepted: of the drafted ones.
+    written: the text that the pass gives. same: whether the whole model, token by token, writes it.
+    """
+
+    drafted: tuple[str, ...]
+    own: tuple[str, ...]
+    n_accepted: int
+    written: str
+    same: bool
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each drafted token, and one for the token behind them."""
+        fate = ["kept"] * self.n_accepted + ["the model's own is taken"]
+        fate += ["thrown away"] * (len(self.own) - len(fate))
+        return pd.DataFrame(
+            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "what happens": fate}
+        )
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, n: (run.key, n_layers, n))
+def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
+    """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
+    import torch
+
+    from attention_core import generate
+    from attention_core.experiments.learn.cheaper_models import drafts
+
+    model = models.get(run.model)
+    core, tokenizer = model.core, model.tokenizer
+    ids = torch.tensor(run.tokens.ids, device=model.device)
+    with turns.turn(), torch.inference_mode():
+        checked = drafts.draft(core, ids, n_layers, n_drafted)
+        n_written = len(checked.written)
+        cache = core.new_cache(1, len(ids) + n_written)
+        alone = generate(core, ids, max_new_tokens=n_written, cache=cache)
+    return Drafted(
+        drafted=pieces(tokenizer, checked.drafted),
+        own=pieces(tokenizer, checked.own),
+        n_accepted=checked.n_accepted,
+        written="".join(pieces(tokenizer, checked.written)),
+        same=alone == list(checked.written),
+    )
+
+
+def notice(drafted: Drafted, n_layers: int, n_all: int) -> str:
+    """What the checking pass gave, as plain text."""
+    n_tokens = drafted.n_accepted + 1
+    by_itself = "the same" if drafted.same else "something else"
+    cost = 1 + len(drafted.drafted) * n_layers / n_all
+    return (
+        f"One pass wrote {n_tokens} token{'s' if n_tokens > 1 else ''}: "
+        f"“{isolated(drafted.written)}”. Token by token the whole model writes {by_itself}. "
+        f"Draft and check cost {cost:.1f} passes: a real draft must be much cheaper."
+    )
+
+
+def draw(run: Run) -> None:
+    """The part of the page."""
+    st.markdown(
+        "A model reads **all its weights to name one token**. Its state says something about "
+        "later tokens too, but it was not trained for that."
+    )
+    ranked = ranks(run)
+    left, right = st.columns(2, gap="large")
+    with left:
+        show(charts.ranks_chart, ranked, run.tokens.labels, key="cheaper_models_ranks")
+    with right:
+        plain_table(shares(ranked), "How often the true token is among the likeliest")
+        st.markdown(
+            "**Multi-token prediction** trains layers for it. DeepSeek-V3 drafts one more token, "
+            "and reports that 85 to 90 % are accepted."
+        )
+    st.markdown(
+        "A cheap **draft** names several tokens, and **one pass** of the whole model checks all. "
+        "Those before the first wrong one stay, and the pass adds its own."
+    )
+    left, right = st.columns(2, gap="large")
+    n_all = models.spec(run.model).n_layers
+    with left, st.container(horizontal=True, gap="medium"):
+        n_drafted = count("Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS, 3)
+        n_layers = count("Layers of the draft", "cheaper_models_draft_layers", n_all, 28)
+    drafted = draft(run, n_layers, n_drafted)
+    with left:
+        plain_table(drafted.table, "The draft and what the whole model says")
+        st.text(notice(drafted, n_layers, n_all))
+    with right:
+        acceptance = linked(
+            st.slider,
+            "If a drafted token is right with probability p",
+            0.0,
+            0.95,
+            0.85,
+            0.05,
+            key="cheaper_models_acceptance",
+        )
+        show(
+            charts.expected_chart,
+            expected(acceptance),
+            n_drafted,
+            key="cheaper_models_expected",
+        )
+    with st.expander("The code"):
+        source.show(CODE, "ranks")
+        source.show(CODE, "expected_tokens")
+        source.show(CODE, "draft")
+
+
+def expected(acceptance: float) -> pd.DataFrame:
+    """Tokens a pass by the number of drafted ones: columns `drafted`, `tokens`."""
+    from attention_core.experiments.learn.cheaper_models.drafts import expected_tokens
+
+    numbers = range(MAX_DRAFTED_TOKENS + 1)
+    tokens = [expected_tokens(acceptance, number) for number in numbers]
+    return pd.DataFrame({"drafted": numbers, "tokens": tokens})

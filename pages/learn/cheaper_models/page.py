@@ -1,0 +1,77 @@
+"""Cheaper models: experts, several tokens at once, rewards by a rule, and distillation."""
+
+import pandas as pd
+import streamlit as st
+
+from pages.learn.cheaper_models import distillation, drafts, experts, rewards
+from pages.learn.cheaper_models.questions import questions
+from serving import models, runs
+from serving.limits import MAX_CHEAPER_TOKENS
+from ui.frame import sections
+from ui.widgets import controls, messages
+from ui.widgets.parts import heading, parts
+from ui.widgets.plain_table import plain_table
+from ui.widgets.quiz import quiz
+
+IDEAS = (experts, drafts, rewards, distillation)
+ELSEWHERE = {
+    "kv_cache/variants": "Latent attention: Variants",
+    "generate/generate": "Weights in 8 bits: Generate",
+    "learn/position": "Rotary positions: Position",
+}
+SOURCES = pd.DataFrame(
+    {
+        "idea": [experts.NAME, drafts.NAME, rewards.NAME, distillation.NAME],
+        "its name": [
+            "mixture of experts (MoE)",
+            "multi-token prediction (MTP)",
+            "reinforcement learning (RL)",
+            "distillation",
+        ],
+        "first": [
+            "Shazeer et al. 2017; a trained MLP cut: Zhang et al. 2022",
+            "Gloeckle et al. 2024; drafts: Leviathan et al. 2023",
+            "Williams 1992 (REINFORCE)",
+            "Hinton et al. 2015",
+        ],
+        "at DeepSeek": ["DeepSeekMoE 2024", "V3, 2024", "GRPO 2024; R1, 2025", "R1, 2025"],
+    }
+)
+
+st.title("Cheaper models")
+st.markdown(
+    "Why are **DeepSeek**'s models cheap? Four answers are here, three more are linked below."
+)
+if not models.ready("decoder"):
+    st.warning(models.NO_WEIGHTS, icon=":material/download:")
+    st.stop()
+
+left, right = controls.row()
+with left:
+    text = controls.text("Text", "cheaper_models_text", controls.ANIMAL)
+with right:
+    entry = controls.model("cheaper_models_model", "decoder", prefer="decoder")
+shown = parts("cheaper_models_part", tuple(idea.NAME for idea in IDEAS))
+try:
+    with st.spinner("Loading the model …", show_time=True):
+        run = runs.run(entry.spec.name, text, MAX_CHEAPER_TOKENS, "this lesson")
+except models.LOAD_ERRORS as error:
+    messages.problem(error)
+    st.stop()
+for idea in IDEAS:
+    if idea.NAME in shown:
+        heading(idea.NAME, shown)
+        try:
+            idea.draw(run)
+        except models.LOAD_ERRORS as error:
+            messages.problem(error)
+
+with st.container(horizontal=True, gap="small"):
+    for page, label in ELSEWHERE.items():
+        st.page_link(sections.script(page), label=label, icon=sections.ICONS[page])
+with st.expander("How to read this"):
+    plain_table(SOURCES, "Where the ideas come from")
+    st.markdown(
+        "**KL divergence**: the bits that a student wastes by its wrong probabilities. 0: none."
+    )
+quiz("cheaper_models", questions())

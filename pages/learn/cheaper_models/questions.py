@@ -1,0 +1,70 @@
+"""The questions of the page "Cheaper models", answered by the functions of the page."""
+
+from __future__ import annotations
+
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.quiz import Question, nearest
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda: "cheaper_models")
+def questions() -> list[Question]:
+    """Three questions: what experts save, what a draft is worth, and equal rewards."""
+    return [_experts(), _draft(), _rewards()]
+
+
+def _experts() -> Question:
+    from attention_core import llama_config
+    from attention_core.experiments.learn.cheaper_models.experts import multiplications
+
+    config = llama_config(
+        vocab_size=100,
+        context_length=16,
+        d_model=576,
+        n_layers=1,
+        n_heads=9,
+        n_kv_heads=3,
+        d_ff=1536,
+    )
+    whole, few, _ = multiplications(config, 16, 2)
+    right, wrong = nearest(few / whole, {"1 of 2": 1 / 2, "1 of 8": 1 / 8, "1 of 16": 1 / 16})
+    return Question(
+        ask="An MLP is cut into 16 experts, and each token uses 2. What part of the MLP's "
+        "multiplications is left?",
+        right=right,
+        wrong=wrong,
+        because=f"With the sizes of SmolLM2: {few:,} of {whole:,} for each token. The weights "
+        "that are stored do not get fewer.",
+    )
+
+
+def _draft() -> Question:
+    from attention_core.experiments.learn.cheaper_models.drafts import expected_tokens
+
+    value = expected_tokens(0.5, 3)
+    right, wrong = nearest(value, {"1.5": 1.5, "1.875": 1.875, "2.5": 2.5, "4": 4.0})
+    return Question(
+        ask="Three tokens are drafted, and each is right with probability 0.5. How many tokens "
+        "does a checking pass give on average?",
+        right=right,
+        wrong=wrong,
+        because=f"1 + 0.5 + 0.25 + 0.125 = {value:.3f}: the pass always gives one of its own, and "
+        "a later drafted token counts only if all before it were right.",
+    )
+
+
+def _rewards() -> Question:
+    from attention_core.experiments.learn.cheaper_models.rewards import advantages
+
+    first, *_ = advantages([1.0] * 4)
+    right, wrong = nearest(
+        first, {"Nothing": 0.0, "It becomes likelier": 1.0, "It becomes less likely": -1.0}
+    )
+    return Question(
+        ask="All four continuations keep the rule and get reward 1. What does a step do to the "
+        "first of them?",
+        right=right,
+        wrong=wrong,
+        because=f"Its advantage is {first:.0f}: every reward equals the mean, so the gradient of "
+        "each of its tokens is zero.",
+    )

@@ -1,0 +1,327 @@
+"""Cheaper models: what the page shows against tensors computed without its code."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+from torch.nn.functional import cross_entropy, kl_div
+
+from attention_core import Sampling, generate, stream
+from pages.learn.cheaper_models import distillation, drafts, experts, rewards
+from serving import runs
+from serving.limits import MAX_CHEAPER_TOKENS, MAX_CONTINUATIONS, MAX_CONTINUED_TOKENS, OverLimit
+from tests.helpers.apptest import (
+    MAX_WORDS,
+    maps,
+    messages,
+    open_page,
+    open_whole_page,
+    plain_tables,
+    words,
+)
+from tests.helpers.browser import plain
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.charts import drawn_charts
+
+VIEW = "pages/learn/cheaper_models/page.py"
+TEXT = "Nine bells rang over the harbour, and nine"
+
+
+def ids_of(text: str = TEXT) -> torch.Tensor:
+    return torch.tensor([bundled(DECODER).tokenizer.encode(text).ids])
+
+
+def open_part(site: AppTest, name: str, text: str = TEXT, **query: str) -> None:
+    open_page(site, VIEW, cheaper_models_text=text, cheaper_models_part=name, **query)
+    assert not site.exception
+    assert not site.toast
+
+
+def said(site: AppTest, begin: str) -> str:
+    texts = [plain(element.value) for element in (*site.markdown, *site.text)]
+    (text,) = [text for text in texts if text.startswith(begin)]
+    return text
+
+
+# ---- experts
+
+
+@pytest.mark.parametrize("way", experts.WAYS)
+def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
+    layer, n_experts, k = 9, 8, 3
+    open_part(
+        site,
+        experts.NAME,
+        cheaper_models_layer=str(layer),
+        cheaper_models_experts=str(n_experts),
+        cheaper_models_kept=str(k),
+        cheaper_models_sorted=way,
+    )
+    core = bundled(DECODER).core
+    with torch.inference_mode():
+        record = core(ids_of(), record=True).layers[layer]
+        hidden, down = record.mlp_hidden[0], core.blocks[layer].mlp.down.weight
+        units = torch.arange(1536)
+        if way == experts.BY_TOKEN:
+            units = torch.argsort((hidden.abs() * down.norm(dim=1)).argmax(0), stable=True)
+        masks = torch.zeros(n_experts, 1536)
+        for number, part in enumerate(units.reshape(n_experts, -1)):
+            masks[number, part] = 1
+        added = torch.stack([(hidden * mask) @ down for mask in masks], dim=1)
+        lengths = added.norm(dim=-1)
+        least = lengths.sort(dim=1, descending=True).values[:, k - 1 : k]
+        output = (added * (lengths >= least)[..., None]).sum(1)
+        error = (output - record.mlp_output[0]).norm(dim=-1) / record.mlp_output[0].norm(dim=-1)
+        after = core.resume(record.attention_sum + output, layer + 1)[0, -1] @ core.unembedding
+        before = core(ids_of()).logits[0, -1]
+    (header, values) = maps(site)[0]
+    assert header["rowLabels"] == list(bundled(DECODER).tokenizer.encode(TEXT).labels)
+    expected = torch.where(lengths >= least, lengths, torch.nan)
+    np.testing.assert_allclose(values, expected.numpy(), rtol=1e-4, atol=1e-5)
+    costs, tokens = plain_tables(site)[:2]
+    assert costs.iloc[0, 1] == f"{float(error.mean()):.1%}"
+    assert costs.iloc[1, 1] == f"{3 * 576 * 1536 * k // n_experts:,} ({k / n_experts:.1%})"
+    likeliest = before.topk(len(tokens)).indices
+    for column, logits in (("whole MLP", before), (f"{k} of {n_experts}", after)):
+        shares = logits.softmax(-1)[likeliest]
+        np.testing.assert_allclose(tokens[column], shares.numpy(), atol=6e-5)
+
+
+def test_fewer_experts_keep_a_smaller_number(site: AppTest):
+    """More are kept than there are: the slider goes to its end, and nothing is left out."""
+    open_part(site, experts.NAME, cheaper_models_kept="12")
+    site.select_slider("cheaper_models_experts").set_value(8).run()
+    assert not site.exception
+    assert site.select_slider("cheaper_models_kept").value == 8
+    assert np.isfinite(maps(site)[0][1]).all()
+    assert plain_tables(site)[0].iloc[0, 1] == "0.0%"
+
+
+# ---- drafts
+
+
+def test_the_ranks_of_later_tokens(site: AppTest):
+    open_part(site, drafts.NAME)
+    ids = ids_of()[0]
+    with torch.inference_mode():
+        logits = bundled(DECODER).core(ids[None]).logits[0]
+    chart = drawn_charts(site)[0].rows
+    table = plain_tables(site)[0]
+    for row, (ahead, which) in enumerate(drafts.AHEAD.items()):
+        expected = [
+            int((logits[t] > logits[t, ids[t + ahead]]).sum()) + 1 for t in range(len(ids) - ahead)
+        ]
+        assert chart.loc[chart["which"] == which, "rank"].tolist() == expected
+        counts = [f"{sum(r <= most for r in expected)} of {len(expected)}" for most in (1, 10, 100)]
+        assert table.iloc[row].tolist() == [which, *counts]
+
+
+def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
+    n_layers, n_drafted = 27, 4
+    open_part(
+        site,
+        drafts.NAME,
+        cheaper_models_drafted=str(n_drafted),
+        cheaper_models_draft_layers=str(n_layers),
+        cheaper_models_acceptance="0.5",
+    )
+    model, ids = bundled(DECODER), ids_of()[0]
+    with torch.inference_mode():
+        text = ids
+        for _ in range(n_drafted):
+            state = model.core(text[None], record=True).hidden_states[n_layers][0, -1]
+            logits = model.core.final_norm(state) @ model.core.unembedding
+            text = torch.cat([text, logits.argmax()[None]])
+    table = plain_tables(site)[1]
+    names = [model.tokenizer.decode_bytes([int(i)]).decode() for i in text[len(ids) :]]
+    assert table["draft"].tolist() == [*(name.replace(" ", "␣") for name in names), "(none)"]
+    n_written = table["what happens"].tolist().count("kept") + 1
+    greedy = generate(model.core, ids, max_new_tokens=n_written)
+    written = model.tokenizer.decode_bytes(greedy).decode().replace(" ", "␣")
+    sentence = said(site, f"One pass wrote {n_written} token")
+    assert f"“{written}”. Token by token the whole model writes the same." in sentence
+    assert f"cost {1 + n_drafted * n_layers / 30:.1f} passes" in sentence
+    tokens = drawn_charts(site)[1].rows["tokens"].tolist()
+    assert tokens == pytest.approx([sum(0.5**i for i in range(n + 1)) for n in range(7)])
+
+
+def test_a_draft_by_all_layers_is_kept(site: AppTest):
+    open_part(site, drafts.NAME, cheaper_models_draft_layers="30")
+    happens = plain_tables(site)[1]["what happens"].tolist()
+    assert happens == ["kept"] * 3 + ["the model's own is taken"]
+
+
+# ---- rewards
+
+
+def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
+    n, seed = 3, 5
+    open_part(
+        site,
+        rewards.NAME,
+        cheaper_models_continuations=str(n),
+        cheaper_models_seed=str(seed),
+        cheaper_models_rule="a word of your own",
+        cheaper_models_word="absent and hostile <b>(a+)+$</b>",
+    )
+    model = bundled(DECODER)
+    table = plain_tables(site)[0]
+    for number in range(n):
+        steps = list(
+            stream(
+                model.core,
+                ids_of(),
+                max_new_tokens=MAX_CONTINUED_TOKENS,
+                cache=model.core.new_cache(1, 60),
+                sampling=Sampling(temperature=1.0, seed=seed * MAX_CONTINUATIONS + number),
+                stop_ids=model.tokenizer.end_ids,
+            )
+        )
+        text = model.tokenizer.decode_bytes([step.token_id for step in steps]).decode()
+        shown = table["continuation"][number]
+        assert shown.replace("⏎", "\n") == text
+        mean = sum(step.logprob for step in steps) / len(steps)
+        assert table["mean log p"][number] == pytest.approx(mean, abs=0.006)
+    # a word that is in none of them: nothing is learnt, and the page says why
+    assert table["reward"].tolist() == table["advantage"].tolist() == [0] * n
+    (info,) = site.info
+    assert "every advantage is 0 and nothing is learnt" in info.value
+    assert not drawn_charts(site)
+
+
+def test_the_push_is_the_gradient_of_autograd(site: AppTest):
+    open_part(site, rewards.NAME, cheaper_models_continuation="1", cheaper_models_token="2")
+    table = plain_tables(site)[0]
+    marks = table["reward"].to_numpy()
+    assert set(marks) == {0, 1}  # or this test would show nothing
+    advantages = (marks - marks.mean()) / marks.std()
+    np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
+    model = bundled(DECODER)
+    run = runs.run(DECODER, TEXT, MAX_CHEAPER_TOKENS)
+    sampled = rewards.sample(rewards.Settings(DECODER, TEXT, 6, 0))[1]
+    with torch.inference_mode():
+        before = torch.tensor([[*run.tokens.ids, *sampled.ids[:2]]])
+        logits = model.core(before).logits[0, -1]
+    leaf = logits.clone().requires_grad_()
+    token = torch.tensor([sampled.ids[2]])
+    (gradient,) = torch.autograd.grad(advantages[1] * cross_entropy(leaf[None], token), leaf)
+    (chart,) = drawn_charts(site)
+    largest = gradient.abs().topk(len(chart.rows)).indices
+    expected = sorted((-gradient[largest]).tolist(), reverse=True)
+    np.testing.assert_allclose(chart.rows["value"], expected, atol=1e-5)
+    p = float(logits.softmax(-1)[token])
+    assert f"had a probability of {p:.3f}" in said(site, f"“{sampled.pieces[2]}”")
+
+
+def test_another_rule_samples_nothing_anew(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    open_part(site, rewards.NAME)
+    before = plain_tables(site)[0]["continuation"].tolist()
+    monkeypatch.setattr("attention_core.stream_batch", None)
+    site.button_group("cheaper_models_rule").set_value(["a full stop"]).run()
+    assert not site.exception
+    assert plain_tables(site)[0]["continuation"].tolist() == before
+
+
+@pytest.mark.parametrize("n", [1, MAX_CONTINUATIONS + 1])
+def test_the_number_of_continuations_is_bounded(n: int):
+    with pytest.raises(OverLimit, match=f"not {n}"):
+        rewards.sample(rewards.Settings(DECODER, TEXT, n, 0))
+
+
+# ---- distillation
+
+
+def test_teacher_and_student(site: AppTest):
+    n_layers, temperature = 24, 2.0
+    open_part(
+        site,
+        distillation.NAME,
+        cheaper_models_student_layers=str(n_layers),
+        cheaper_models_temperature=str(temperature),
+    )
+    core, ids = bundled(DECODER).core, ids_of()[0]
+    with torch.inference_mode():
+        states = core(ids[None], record=True).hidden_states
+        lens = {depth: core.final_norm(states[depth][0]) @ core.unembedding for depth in (24, 30)}
+    teacher, student = lens[30], lens[24]
+
+    def divergence(temperature: float) -> torch.Tensor:
+        logs = [(logits / temperature).log_softmax(-1) for logits in (student, teacher)]
+        return kl_div(*logs, log_target=True, reduction="none").sum(-1) / math.log(2)
+
+    curve, tokens = drawn_charts(site)
+    layers = curve.layers[0]
+    shown = dict(zip(layers["layers"], layers["divergence"], strict=True))
+    assert shown[24] == pytest.approx(float(divergence(1.0).mean()), rel=1e-3)
+    assert shown[30] == pytest.approx(0, abs=1e-5)
+    bits = tokens.rows[tokens.rows["kind"] == distillation.DIVERGENCE]["bits"]
+    np.testing.assert_allclose(bits, divergence(temperature)[:-1].numpy(), rtol=1e-3, atol=1e-3)
+    entropy = torch.distributions.Categorical(logits=teacher[:-1]).entropy() / math.log(2)
+    shown_bits = tokens.rows[tokens.rows["kind"] == distillation.ENTROPY]["bits"]
+    np.testing.assert_allclose(shown_bits, entropy.numpy(), rtol=1e-3, atol=1e-3)
+    costs, table = plain_tables(site)[:2]
+    n_less = 6 * sum(p.numel() for p in core.blocks[0].parameters())
+    n_all = sum(p.numel() for p in core.parameters())
+    assert costs["parameters"].tolist() == [
+        f"{count / 1e6:,.1f} million" for count in (n_all, n_all - n_less)
+    ]
+    softened = [(logits[:-1] / temperature).softmax(-1) for logits in (student, teacher)]
+    soft = (softened[0] - softened[1]) / temperature
+    hard = student[:-1].softmax(-1)
+    hard[torch.arange(len(hard)), ids[1:]] -= 1
+    for column, gradient in ((distillation.SOFT, soft), (distillation.HARD, hard)):
+        counts = (gradient.abs() > 1e-3).sum(-1)
+        np.testing.assert_allclose(table[column], counts.numpy(), atol=1)  # one lies at the edge
+    agrees = int((teacher[:-1].argmax(-1) == student[:-1].argmax(-1)).sum())
+    assert f"token at {agrees} of {len(ids) - 1} places" in said(site, f"With {n_layers} layers")
+
+
+# ---- the whole page
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no token in this text"),
+        ("word " * 60, "for this lesson. Shorten it"),
+        ("a" * 6_000, "over the limit"),
+    ],
+)
+def test_a_text_that_cannot_be_taken_is_said_and_kept(site: AppTest, text: str, problem: str):
+    open_whole_page(site, VIEW, cheaper_models_text=text[:5_000])
+    assert not site.exception
+    assert any(problem in message for message in messages(site))
+    assert site.text_input("cheaper_models_text").value == text[:5_000]
+
+
+def test_one_token_has_no_next(site: AppTest):
+    """Experts and continuations it has: each part says for itself what it lacks."""
+    open_whole_page(site, VIEW, cheaper_models_text="Hello")
+    assert not site.exception
+    assert messages(site) == ["One token has no next token: type another word."] * 2
+    assert len(maps(site)) == 1
+
+
+def test_an_encoder_writes_no_text(site: AppTest):
+    open_page(site, VIEW, cheaper_models_model=ENCODER)
+    assert not site.exception
+    assert site.selectbox("cheaper_models_model").value == DECODER
+
+
+@pytest.mark.usefixtures("only_a_small_model")
+def test_a_gpt2(site: AppTest):
+    """It has biases, no gate, two layers, and hidden units that 32 experts do not divide."""
+    open_whole_page(site, VIEW, cheaper_models_text="Nine bells", cheaper_models_experts="32")
+    assert not site.exception
+    assert not messages(site)
+    assert site.select_slider("cheaper_models_student_layers").value == 2
+    site.select_slider("cheaper_models_kept").set_value(32).run()
+    assert plain_tables(site)[0].iloc[0, 1] == "0.0%"
+
+
+def test_the_whole_page_is_short(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert words(site) < MAX_WORDS
