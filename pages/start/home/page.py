@@ -69,6 +69,7 @@ LEARN = {
     "learn/block": "The whole layer: residuals, norms, feed-forward, predictions.",
     "learn/two_networks": "Encoder and decoder, and the attention between them.",
     "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
+    "learn/cheaper_models": "Experts, several tokens at once, rewards, small models.",
 }
 COMPARE = {
     "compare/heads": "Every head of a model at once; open one and look inside.",
