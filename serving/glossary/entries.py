@@ -1,4 +1,4 @@
-"""What the browser gets of the glossary: every entry with its picture, and how to find the terms."""
+"""What the browser gets of the glossary: every entry with its picture, and how a term is found."""
 
 from __future__ import annotations
 

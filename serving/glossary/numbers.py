@@ -1,7 +1,7 @@
 """The numbers in the pictures of the glossary. They are stored in a file.
 
-So a picture waits neither for torch nor for a model. `python -m serving.glossary.numbers` writes the
-file anew; a test holds it against a new computation.
+So a picture waits neither for torch nor for a model. `python -m serving.glossary.numbers` writes
+the file anew; a test holds it against a new computation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Numbers = dict[str, Any]  # an array as nested lists, or rows of texts, by its n
 
 def computed() -> Numbers:
     """All numbers, computed anew: from the inputs of the lectures, and from the stored pass."""
-    return _rounded({**_of_the_lectures(), **_of_the_stored_pass(), **_of_formulas()})
+    numbers: Numbers = _rounded({**_of_the_lectures(), **_of_the_stored_pass(), **_of_formulas()})
+    return numbers
 
 
 @cache
@@ -145,8 +146,8 @@ def _of_the_stored_pass() -> Numbers:
     generator = torch.Generator().manual_seed(0)
     draws = [sample(logs, Sampling(temperature=1.0), generator) for _ in range(N_DRAWS)]
     logits = few.clone().requires_grad_()
-    torch.nn.functional.cross_entropy(logits, torch.tensor(0)).backward()
-    assert logits.grad is not None
+    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(0))
+    (gradient,) = torch.autograd.grad(loss, logits)
     lens = [["layer", "would say"], *([str(at), header["guesses"][at + 1]] for at in LENS_LAYERS)]
     return {
         "tokens": header["labels"][:4],
@@ -162,7 +163,7 @@ def _of_the_stored_pass() -> Numbers:
         "few_hot": hot.tolist(),
         "divergence": f"divergence {float(divergence):.2f}",
         "drawn": [draws.count(token) / N_DRAWS for token in range(N_NEXT)],
-        "gradient": logits.grad.tolist(),
+        "gradient": gradient.tolist(),
         "logit_lens": lens,
         "stream_lengths": [list(range(31)), arrays["state_norms"][:, -1].tolist()],
         "hidden_states": arrays["leaving"][:6, :8].tolist(),

@@ -155,7 +155,9 @@ def curve(numbers: Sequence[Sequence[float]], colour: str) -> str:
     axes = _line(_EDGE, y(0), WIDTH - _EDGE, y(0))
     start = x(0) if along[0] < 0 else _EDGE
     axes += _line(start, _EDGE, start, HEIGHT - _EDGE)
-    return f'{axes}<polyline points="{points}" fill="none" stroke="var(--{colour})" stroke-width="3"/>'
+    return (
+        f'{axes}<polyline points="{points}" fill="none" stroke="var(--{colour})" stroke-width="3"/>'
+    )
 
 
 def arrows(numbers: Sequence[Sequence[float]], *, label: str = "") -> str:
@@ -199,9 +201,7 @@ def table(numbers: Sequence[Sequence[str]]) -> str:
     for i, row in enumerate(numbers):
         y = _EDGE + (i + 0.5) * gap + 4
         for j, text in enumerate(row):
-            drawn.append(
-                _label(text, _EDGE + (j + 0.5) * step, y, opacity=0.75 if i == 0 else 1.0)
-            )
+            drawn.append(_label(text, _EDGE + (j + 0.5) * step, y, opacity=0.75 if i == 0 else 1.0))
     return "".join(drawn)
 
 
@@ -351,20 +351,20 @@ def _frame(x: float, y: float, wide: float, high: float) -> str:
 
 def _line(x: float, y: float, to_x: float, to_y: float, *, dashed: bool = False) -> str:
     dash = ' stroke-dasharray="3 3"' if dashed else ""
-    return (
-        f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}" stroke="currentColor" opacity="0.6"{dash}/>'
-    )
+    way = f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"
+    return f'<path d="{way}" stroke="currentColor" opacity="0.6"{dash}/>'
 
 
-def _arrow(
-    x: float, y: float, to_x: float, to_y: float, colour: str, opacity: float = 1
-) -> str:
+def _arrow(x: float, y: float, to_x: float, to_y: float, colour: str, opacity: float = 1) -> str:
     """A line with a head of 6 pixels at its end."""
     turn = math.atan2(to_y - y, to_x - x)
-    tips = [(to_x - 6 * math.cos(turn + a), to_y - 6 * math.sin(turn + a)) for a in (0.45, -0.45)]
-    head = f"M{tips[0][0]:.1f} {tips[0][1]:.1f}L{to_x:.1f} {to_y:.1f}L{tips[1][0]:.1f} {tips[1][1]:.1f}"
+    end = f"{to_x:.1f} {to_y:.1f}"
+    one, other = (
+        f"{to_x - 6 * math.cos(turn + side):.1f} {to_y - 6 * math.sin(turn + side):.1f}"
+        for side in (0.45, -0.45)
+    )
     return (
-        f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}{head}" fill="none" stroke="{colour}" '
+        f'<path d="M{x:.1f} {y:.1f}L{end}M{one}L{end}L{other}" fill="none" stroke="{colour}" '
         f'stroke-width="2" opacity="{opacity:.2f}"/>'
     )
 

@@ -34,7 +34,7 @@ class Term:
 class Glossary:
     """All terms in alphabetical order.
 
-    passed_over: phrases that hold the word of a term in another sense. parts: of the list, in order.
+    passed_over: phrases that hold the word of a term in another sense. parts: of the list.
     """
 
     terms: tuple[Term, ...]

@@ -18,6 +18,7 @@ from pretrained import sources
 from pretrained.sources import Source
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
+from tests.helpers import glossary
 from tests.helpers.apptest import (
     FRAME,
     GENERATE,
@@ -72,6 +73,15 @@ def test_every_picture_says_what_its_rows_and_columns_are(view: str):
 def test_every_passage_reads_easily(view: str):
     ease = {passage: reading_ease(passage) for passage in passages(opened(view))}
     assert {passage: value for passage, value in ease.items() if value < EASY} == {}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_term_of_the_glossary_is_marked_wherever_it_is_used(view: str):
+    texts = glossary.prose(opened(view))
+    by_words = [glossary.used(text) for text in texts]
+    assert glossary.marked(texts) == by_words
+    if "/glossary/" not in view:
+        assert set.union(*by_words)
 
 
 def test_long_sentences_of_long_words_do_not_read_easily():

@@ -18,9 +18,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("color_scheme.js", "history.js", "top_down.js", "keep_place.js", "copy.js")
-_SCRIPTS += ("terms.js", "glossary.js")
-SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+_SCRIPTS = ("color_scheme", "history", "top_down", "keep_place", "copy", "terms", "glossary")
+SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
 _SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
 _LOGO = base64.b64encode((_FOLDER / "logo.svg").read_bytes()).decode()
 STYLE = f":root {{ --logo: url(data:image/svg+xml;base64,{_LOGO}) }}\n" + _SIZES

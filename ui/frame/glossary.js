@@ -32,7 +32,9 @@
   const read = new WeakMap();
 
   const inIdleTime = (/** @type {() => void} */ work) =>
-    "requestIdleCallback" in window ? requestIdleCallback(work, { timeout: 2000 }) : setTimeout(work);
+    "requestIdleCallback" in window
+      ? requestIdleCallback(work, { timeout: 2000 })
+      : setTimeout(work);
 
   // ---- finding the terms
 
@@ -255,7 +257,10 @@
       .find((node) => node instanceof HTMLAnchorElement && "inside" in node.dataset);
     if (link instanceof HTMLAnchorElement) return follow(event, link);
     if (event.target instanceof Node && card.contains(event.target)) return;
-    const at = find && getSelection()?.isCollapsed !== false && termAt(event.target, event.clientX, event.clientY);
+    const at =
+      find &&
+      getSelection()?.isCollapsed !== false &&
+      termAt(event.target, event.clientX, event.clientY);
     if (at) show(at.term, at.place);
     else hide();
   }
@@ -295,7 +300,10 @@
   });
   addEventListener("pointermove", onPointer, { passive: true });
   addEventListener("click", onClick);
-  addEventListener("scroll", (event) => event.target !== card && hide(), { capture: true, passive: true });
+  addEventListener("scroll", (event) => event.target !== card && hide(), {
+    capture: true,
+    passive: true,
+  });
   addEventListener("resize", hide);
   addEventListener(
     "keydown",

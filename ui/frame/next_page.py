@@ -10,10 +10,7 @@ import streamlit as st
 
 
 def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
-    """Link to the `st.Page` after the current one, in the order of the navigation.
-
-    The glossary is looked up in, not read through: it is in no order.
-    """
+    """Link to the `st.Page` after the current one; the glossary stands in no order."""
     pages = [page for page in chain.from_iterable(sections) if page.url_path != "glossary"]
     for page, after in pairwise(pages):
         if page == current:

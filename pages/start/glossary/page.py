@@ -22,8 +22,8 @@ if opened and st.session_state.get(OPENED) != (current().openings, wanted):
 
 st.title("Glossary")
 st.markdown(
-    f"The {len(words.terms)} words of these pages, each in one sentence. On the other pages they are "
-    "underlined with dots: point at one, or tap it."
+    f"The {len(words.terms)} words of these pages, each in one sentence. On the other pages they "
+    "are underlined with dots: point at one, or tap it."
 )
 text = linked(
     st.text_input,
