@@ -22,6 +22,7 @@ def entries(chosen: Iterable[terms.Term], titles: Mapping[str, str]) -> list[dic
     return [
         {
             "name": term.name,
+            "part": term.part,
             "spellings": term.spellings,
             "sentence": term.sentence,
             "path": term.page.rpartition("/")[2].replace("_", "-"),

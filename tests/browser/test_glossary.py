@@ -36,13 +36,13 @@ def sentence(name: str) -> str:
 
 
 def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: Site):
-    open_page(page, site, "/similarity", "Similarity")
+    open_page(page, site, "/scaling", "Scaling")
     settled(page)
     before = page.locator(".stMain .stMarkdown").first.inner_html()
-    at = place(page, "vectors")
+    at = place(page, "scores")
     page.mouse.move(at["x"], at["y"])
     card = page.locator("#term-card")
-    expect(card.get_by_text(sentence("vector"))).to_be_visible()
+    expect(card.get_by_text(sentence("score"))).to_be_visible()
     expect(card.get_by_role("img")).to_be_visible()
     box = card.bounding_box()
     assert box is not None
@@ -52,22 +52,22 @@ def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: 
     assert page.locator(".stMain .stMarkdown").first.inner_html() == before
 
     press(page.get_by_text("Words on this page"), "Enter")
-    link = page.locator(".page-words").get_by_role("link", name="Dot product")
+    link = page.locator(".page-words").get_by_role("link", name="Softmax")
     link.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")  # the focus of the keyboard
     expect(link).to_be_focused()
-    expect(card.get_by_text(sentence("dot product"))).to_be_visible()
+    expect(card.get_by_text(sentence("softmax"))).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Glossary", level=1)).to_be_visible()
     entry = page.get_by_role("listitem").filter(
-        has=page.get_by_role("heading", name="Dot product", exact=True)
+        has=page.get_by_role("heading", name="Softmax", exact=True)
     )
     expect(entry).to_be_focused()
     expect(entry).to_be_in_viewport()
-    expect(page).to_have_url(re.compile(r"/glossary\?term=dot\+product"))
+    expect(page).to_have_url(re.compile(r"/glossary\?.*term=softmax"))
     entry.get_by_role("link").click()
-    expect(page.get_by_role("heading", name="Similarity", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Scaling", level=1)).to_be_visible()
 
 
 def test_a_card_fits_on_a_phone_and_a_hostile_link_is_harmless(phone: Page, site: Site):

@@ -4,7 +4,7 @@
 // the keyboard. Nothing of Streamlit's own document is changed: the lines are a custom highlight, and
 // where a browser has none, the rest works without them.
 {
-  /** @typedef {{ name: string, spellings: string[], sentence: string, path: string, title: string, picture: string }} Term */
+  /** @typedef {{ name: string, part: string, spellings: string[], sentence: string, path: string, title: string, picture: string }} Term */
   /** @typedef {{ term: Term, range: Range }} Mention */
 
   const PROSE = ".stMain :is([data-testid=stMarkdown], [data-testid=stText])";
@@ -148,11 +148,13 @@
   /** While it is closed it holds no words: what searches the page would find them twice. */
   function fillWords() {
     list.replaceChildren(
-      ...(words.open ? wordsOfThePage : []).map(({ name }) => {
+      ...(words.open ? wordsOfThePage : []).map(({ name, part }) => {
         const entry = document.createElement("li"),
           link = document.createElement("a");
         const address = new URL("glossary", location.origin + path);
         address.searchParams.set("term", name.toLowerCase());
+        // of a page that a script opens Streamlit takes every control from the address
+        address.searchParams.set("glossary_part", part);
         link.href = address.href;
         link.dataset.inside = link.dataset.term = name;
         link.textContent = name;
