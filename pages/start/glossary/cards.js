@@ -36,10 +36,9 @@ export default function ({ data, parentElement }) {
   if (led instanceof HTMLElement && list.dataset.led !== opened) {
     list.dataset.led = opened;
     led.tabIndex = -1;
-    // once the page has been led to its top, see ui/frame/keep_place.js
-    setTimeout(() => {
+    requestAnimationFrame(() => {
       led.scrollIntoView({ block: "center" });
       led.focus({ preventScroll: true });
-    }, 100);
+    });
   }
 }

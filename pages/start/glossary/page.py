@@ -23,7 +23,8 @@ if opened and st.session_state.get(OPENED) != (current().openings, wanted):
 st.title("Glossary")
 st.markdown(
     f"The {len(words.terms)} words of these pages, each in one sentence. On the other pages they "
-    "are underlined with dots: point at one, or tap it."
+    "are underlined with dots: point at one, or tap it. :small[In a picture of a matrix a darker "
+    "cell is a larger number, and a hollow one is below 0.]"
 )
 text = linked(
     st.text_input,
