@@ -18,8 +18,6 @@ LETTER = 6.6  # the width of a letter, about, where it is 12 high
 _EDGE, _GAP = 6, 8
 _LABELS = 16  # the height that a line of labels takes
 
-Row = Sequence[float | None]
-
 
 def picture(how: dict[str, Any], numbers: Numbers) -> str:
     """The SVG of a term. how: as `terms.toml` writes it; numbers: as `numbers.py` stores them.
