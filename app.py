@@ -20,10 +20,11 @@ from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage
 
 from serving import doors, log, metrics, pace, status
+from serving.glossary import entries
 from serving.limits import SWITCH_SECONDS
 from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer
-from ui.frame.sections import ICONS
+from ui.frame.sections import TITLES
 from ui.frame.security_headers import SecurityHeaders
 
 # GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
@@ -32,8 +33,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 sys.setswitchinterval(SWITCH_SECONDS)
 
 log.start()
-metrics.know_pages(folder.rpartition("/")[2].replace("_", "-") for folder in ICONS)
-
+metrics.know_pages(folder.rpartition("/")[2].replace("_", "-") for folder in TITLES)
 FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 
 # Streamlit puts the script's folder on the import path for each run of a page, and takes it away
@@ -48,7 +48,7 @@ memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[mis
 net_util.get_external_ip = lambda: None
 app = st.App(
     FRAME,
-    routes=status.routes("ui.charts.show"),  # for whoever runs the site
+    routes=[*status.routes("ui.charts.show"), entries.route(TITLES)],
     middleware=[
         Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
         Middleware(SecurityHeaders),

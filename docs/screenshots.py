@@ -30,6 +30,7 @@ PAGES = (
     ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
     ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
     ("models", "/models", "[data-testid=stDataFrame] canvas"),
+    ("glossary", "/glossary", "li svg"),
     ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),

@@ -18,6 +18,7 @@ from pretrained import sources
 from pretrained.sources import Source
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
+from tests.helpers import glossary
 from tests.helpers.apptest import (
     FRAME,
     GENERATE,
@@ -74,6 +75,15 @@ def test_every_passage_reads_easily(view: str):
     assert {passage: value for passage, value in ease.items() if value < EASY} == {}
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_term_of_the_glossary_is_marked_wherever_it_is_used(view: str):
+    texts = glossary.prose(opened(view))
+    by_words = [glossary.used(text) for text in texts]
+    assert glossary.marked(texts) == by_words
+    if "/glossary/" not in view:
+        assert set.union(*by_words)
+
+
 def test_long_sentences_of_long_words_do_not_read_easily():
     easy = "The cat sat on the mat. It saw a dog, and the dog saw it. Then both ran home to eat."
     hard = (
@@ -94,7 +104,8 @@ def test_a_blank_row_is_found(blank_rows: list[list[str]]):
     blank_rows.clear()
 
 
-WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py"}  # besides the lessons
+# besides the lessons
+WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/start/glossary/page.py"}
 
 
 @pytest.mark.parametrize(

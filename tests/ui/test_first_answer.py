@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from ui.charts import style
 from ui.frame.first_answer import SCRIPT, STYLE, FirstAnswer
 
 DOCUMENT = "<!doctype html><html><head></head><body><div id=root></div></body></html>"
@@ -66,3 +67,9 @@ def test_the_parts_of_the_document_end_where_they_should():
     """Neither the style sheet nor the script may hold what ends its element."""
     assert "</style" not in STYLE.lower()
     assert "</script" not in SCRIPT.lower()
+
+
+def test_the_pictures_of_the_glossary_have_the_colours_of_all_others():
+    for name in ("queries", "keys", "values", "positions", "stream", "attention", "feed-forward"):
+        colour = getattr(style, name.upper().replace("-", "_"))
+        assert f"--{name}: {colour.lower()};" in STYLE

@@ -13,7 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 # heading in the navigation -> (folder in pages/, title, icon)
 SECTIONS = {
-    "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
+    "": [
+        ("start/home", "Attention Lab", "home"),
+        ("start/one_pass", "One pass", "route"),
+        ("start/glossary", "Glossary", "dictionary"),
+    ],
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/tokens", "Tokens", "match_word"),
@@ -50,6 +54,7 @@ SECTIONS = {
     "Weights": [("weights/models", "Models", "database")],
 }
 
+TITLES = {page: title for part in SECTIONS.values() for page, title, _ in part}
 # folder in pages/ -> the page's icon, as Streamlit takes it
 ICONS = {page: f":material/{icon}:" for part in SECTIONS.values() for page, _, icon in part}
 

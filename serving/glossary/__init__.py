@@ -1,0 +1,1 @@
+"""The glossary: its terms, their pictures, and how the browser gets both."""

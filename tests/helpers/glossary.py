@@ -1,0 +1,68 @@
+"""The glossary of the site, and two ways to find its terms in a text: the browser's and another."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from serving.glossary.terms import glossary
+from ui.frame import sections
+
+GLOSSARY = glossary(frozenset(sections.TITLES))
+NODE = Path(sys.executable).with_name("node")  # from a package of requirements-dev.txt
+_SCRIPT = Path(sections.__file__).with_name("terms.js")
+_RUN = """
+const [code, terms, passedOver, texts] = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+const find = new Function(`${code}\\nreturn termFinder`)()(terms, passedOver);
+console.log(JSON.stringify(texts.map((text) => find(text).map(({ name }) => name))));
+"""
+
+
+def prose(site: AppTest) -> list[str]:
+    """The Markdown of a page as its reader sees it: without code, formulas, links and marks."""
+    texts = [element.value for element in (*site.markdown, *site.text)]
+    for pattern, instead in (
+        (r"`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)", "\n"),
+        (r":\w+\[|\*|\\(?=\W)|(?<=[.!?)\w*])\]", ""),
+    ):
+        texts = [re.sub(pattern, instead, text) for text in texts]
+    return texts
+
+
+def marked(texts: Sequence[str]) -> list[set[str]]:
+    """The terms that the script of the browser marks in each text."""
+    terms = [{"name": term.name, "spellings": term.spellings} for term in GLOSSARY.terms]
+    given = [_SCRIPT.read_text(encoding="utf-8"), terms, GLOSSARY.passed_over, list(texts)]
+    result = subprocess.run(
+        [NODE, "-e", _RUN], input=json.dumps(given), capture_output=True, text=True, check=True
+    )
+    return [set(names) for names in json.loads(result.stdout)]
+
+
+def used(text: str) -> set[str]:
+    """The terms whose words stand in a text, found word by word; at each place the longest."""
+    meant = {
+        tuple(_words(spelling)): term.name for term in GLOSSARY.terms for spelling in term.spellings
+    }
+    meant |= {tuple(_words(phrase)): "" for phrase in GLOSSARY.passed_over}
+    longest = max(map(len, meant))
+    found, words, at = set(), _words(re.sub("\u2068[^\u2069]*\u2069", "|", text)), 0
+    while at < len(words):
+        for length in range(longest, 0, -1):
+            run = tuple(words[at : at + length])
+            if run in meant:
+                found.add(meant[run])
+                at += length
+                break
+        else:
+            at += 1
+    return found - {""}
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text in lower case, a hyphenated one as one, and the marks between them."""
+    return re.findall(r"√?\w+(?:-[^\W\d]\w*)*|[^\w\s]", text.lower())
