@@ -22,10 +22,10 @@ from streamlit.runtime import memory_media_file_storage
 from serving import doors, log, metrics, pace, status
 from serving.glossary import entries
 from serving.limits import SWITCH_SECONDS
+from serving.security_headers import SecurityHeaders, security_headers
 from ui.frame.downloads import KeptFiles
-from ui.frame.first_answer import FirstAnswer
+from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
-from ui.frame.security_headers import SecurityHeaders
 
 # GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
 # other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
@@ -51,7 +51,7 @@ app = st.App(
     routes=[*status.routes("ui.charts.show"), entries.route(TITLES)],
     middleware=[
         Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
-        Middleware(SecurityHeaders),
+        Middleware(SecurityHeaders, security_headers(inline_scripts())),
         Middleware(FirstAnswer),
         Middleware(status.Watched),
         Middleware(pace.Paced),

@@ -32,8 +32,10 @@ st.text("below")
 HOSTED = """
 import streamlit as st
 from starlette.middleware import Middleware
-from ui.frame.security_headers import SecurityHeaders
-app = st.App({page!r}, middleware=[Middleware(SecurityHeaders)])
+from serving.security_headers import SecurityHeaders, security_headers
+from ui.frame.first_answer import inline_scripts
+headers = security_headers(inline_scripts())
+app = st.App({page!r}, middleware=[Middleware(SecurityHeaders, headers)])
 """
 
 

@@ -6,8 +6,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
+from serving.security_headers import security_headers
 from tests.helpers.browser import click
-from ui.frame.security_headers import HEADERS
+from ui.frame.first_answer import inline_scripts
+
+HEADERS = security_headers(inline_scripts())
 
 
 @pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health", "/healthz", "/metrics"])

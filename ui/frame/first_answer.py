@@ -12,8 +12,10 @@ keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons t
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 
+import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,6 +29,12 @@ STYLE += (_FOLDER / "style.css").read_text(encoding="utf-8")
 # Behind the styles of the head: of two rules that are equally strong the later one holds.
 _PLACE = b"<body>"
 _ADDED = _PLACE + f"<style>{STYLE}</style><script>{SCRIPT}</script>".encode()
+
+
+def inline_scripts() -> list[str]:
+    """The scripts that stand in the document itself: Streamlit's, and ours behind them."""
+    page = (Path(st.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+    return [*re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, re.DOTALL), SCRIPT]
 
 
 class FirstAnswer:
