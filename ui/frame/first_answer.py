@@ -5,7 +5,8 @@ one place and then jump to another. `style.css` holds what no option of the them
 sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
 `color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
 one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
-keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code.
+keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code. For a
+class: `projector.js` (`zoom.js`), `one_picture.js` and `embedding.js` (`pictures.js`), `print.js`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("color_scheme.js", "history.js", "top_down.js", "keep_place.js", "copy.js")
-SCRIPT = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+_SCRIPTS = ("color_scheme", "history", "zoom", "projector", "pictures", "one_picture", "embedding",
+            "top_down", "keep_place", "copy", "print")  # fmt: skip
+SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
 _SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
 _LOGO = base64.b64encode((_FOLDER / "logo.svg").read_bytes()).decode()
 STYLE = f":root {{ --logo: url(data:image/svg+xml;base64,{_LOGO}) }}\n" + _SIZES
