@@ -242,6 +242,7 @@ def _marked(pattern: str) -> str:
 PATHS = [
     "/",
     "/one-pass",
+    "/exercise-sheet",
     "/heads",
     "/side-by-side",
     "/ablate",

@@ -10,7 +10,8 @@ import streamlit as st
 
 
 def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
-    """Link to the `st.Page` after the current one, in the order of the navigation."""
-    for page, after in pairwise(chain.from_iterable(sections)):
+    """Link to the `st.Page` after the current one; the exercise sheet is no part of the course."""
+    pages = (page for page in chain.from_iterable(sections) if page.url_path != "exercise-sheet")
+    for page, after in pairwise(pages):
         if page == current:
             st.page_link(after, label=f"Next: {after.title}", icon=":material/arrow_forward:")

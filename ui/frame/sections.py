@@ -13,7 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 # heading in the navigation -> (folder in pages/, title, icon)
 SECTIONS = {
-    "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
+    "": [
+        ("start/home", "Attention Lab", "home"),
+        ("start/one_pass", "One pass", "route"),
+        ("start/exercise_sheet", "Exercise sheet", "print"),
+    ],
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/tokens", "Tokens", "match_word"),
