@@ -40,7 +40,7 @@ def reading_a_map(run: Run, variant: int) -> Exercise:
     above = hundredths[np.triu_indices(n, 1)]
     below = int((hundredths[np.tril_indices(n)] == 0).sum())
     steps = [
-        f"The mask is above the diagonal: {len(above)} cells, of which {int((above == 0).sum())} are "
+        f"The mask is above the diagonal: {len(above)} cells, {int((above == 0).sum())} of them "
         "0.00. The first row sees one token, the last one all of them.",
         "Before the rounding each row adds up to exactly 1, because a softmax made it. The sums of "
         "the printed numbers may be off by a few hundredths.",

@@ -23,7 +23,7 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = controls.row()
+left, right = controls.row(2, 3)
 with left:
     text = controls.text("Sentence of the class", "exercise_sheet_text", controls.ANIMAL)
 with right:
@@ -62,7 +62,7 @@ st.html(
 )
 st.markdown(
     ":small[Vectors and sizes are drawn by chance for each variant. Tokens and the real map are "
-    "those of the model. All solutions are computed from the numbers that are printed, so a student "
+    "those of the model. All solutions are computed from the numbers that are printed: a student "
     "who calculates by hand gets the same digits.]"
 )
 with st.expander("A link to this sheet"):

@@ -102,10 +102,10 @@ def cache(variant: int) -> Exercise:
         (
             f"A model has {layers} layers and {heads} query heads of D = {size} numbers. Its cache "
             f"holds {tokens:,} tokens in {dtype}, {width} bytes a number. With MHA each query head "
-            f"has keys and values of its own. With GQA {heads // 4} key/value heads serve all query "
-            "heads, with MQA a single key/value head does.",
-            "How many bytes does the cache take? How many times smaller is it than with MHA? One MiB "
-            "is 1,048,576 bytes.",
+            f"has keys and values of its own. With GQA {heads // 4} key/value heads serve all of "
+            "them, with MQA a single key/value head does.",
+            "How many bytes does the cache take? How many times smaller is it than with MHA? One "
+            "MiB is 1,048,576 bytes.",
             f"Then look at one layer with MHA, while it makes token number {tokens:,}. How many "
             "multiplications do scores and contexts take without a cache, where all rows are made "
             "again, and with a cache, where only the last row is?",
