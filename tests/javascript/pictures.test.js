@@ -4,7 +4,8 @@ import { script } from "./shared_scripts.js";
 
 const NAMES = ["PICTURE_NAME", "addressOfPage", "embeddingCode", "nameOfPage", "nameOfPicture"];
 const pictures = script("../frame/pictures.js", ...NAMES);
-const ADDRESS = "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
+const ADDRESS =
+  "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
 
 /** An attribute as a browser reads it: nothing but these five stands in an attribute's escapes. */
 const read = (code, name) => {

@@ -3,7 +3,7 @@
 // it is hidden before anything is painted, by its name, and so stays hidden whatever runs again.
 {
   const SMALLEST = 0.4; // of its own size: a smaller frame cuts it off
-  const EDGE = 8; // pixels above it
+  const EDGE = 4; // pixels below it
   const MOST_GROWTHS = 20; // and no more: a picture may get higher and lower for ever
   const query = new URLSearchParams(location.search);
   const name = query.get("picture");
@@ -35,10 +35,10 @@
     /** A frame that is too low gets the whole picture, smaller; some pictures get higher with it. */
     const fit = (/** @type {HTMLElement} */ picture) => {
       const room = innerHeight - below.offsetHeight,
-        needed = picture.offsetHeight + EDGE,
+        needed = picture.getBoundingClientRect().bottom + EDGE,
         fitting = Math.min(1, Math.max(SMALLEST, (documentZoom.factor * room) / needed));
       const isOther = Math.abs(fitting - documentZoom.factor) > 0.01;
-      if (room <= 0 || needed <= EDGE || !isOther) return;
+      if (room <= 0 || !picture.offsetHeight || !isOther) return;
       if (fitting < documentZoom.factor || growths++ < MOST_GROWTHS) documentZoom.set(fitting);
     };
     const sizes = new ResizeObserver(([{ target }]) => fit(/** @type {HTMLElement} */ (target)));
