@@ -15,12 +15,18 @@ import re
 from collections.abc import Callable, Sequence
 
 
-def page(title: str, inside: str, data: Sequence[str], *, style: str, script: str) -> str:
+def page(title: str, inside: str, data: Sequence[str], *, style: str, script: str = "") -> str:
     """The HTML text of a page.
 
     title: may hold anything; it is also the heading. inside: the elements below the heading, and
-    data: those that `inert` makes; style, script: the site's own texts.
+    data: those that `inert` makes; style, script: the site's own texts. Without a script the page
+    runs none, and has no pictures to draw.
     """
+    needs = "The pictures are drawn by a script in this file: allow it to run."
+    noscript, run = "", ""
+    if script:
+        noscript = f"<noscript>{needs}</noscript>\n"
+        run = f'<script type="module">{script}</script>\n'
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -35,12 +41,10 @@ def page(title: str, inside: str, data: Sequence[str], *, style: str, script: st
 <body>
 <main>
 <h1>{html.escape(title)}</h1>
-<noscript>The pictures are drawn by a script in this file: allow it to run.</noscript>
-{inside}
+{noscript}{inside}
 </main>
 {"".join(data)}
-<script type="module">{script}</script>
-</body>
+{run}</body>
 </html>
 """
 
@@ -111,7 +115,8 @@ def themes(option: Callable[[str], object]) -> str:
 
 def _policy(script: str) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = f"'sha256-{digest}'" if script else "'none'"
     return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )

@@ -39,6 +39,7 @@ MAX_DRIFT_TOKENS = 128  # read by a trained model and by all of its pooled copie
 MAX_SMALL_TOKENS = 12  # of sentences whose every number is drawn
 MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS = 48, 5  # of gradient descent on a text: 1.5 s a step
 MAX_TILED_TOKENS = 64  # of a matrix that is drawn tile by tile
+MAX_SHEET_TOKENS = 40  # of the sentence of an exercise sheet: it fits the paper
 MAX_SINK_TOKENS = 32  # of a text that is run again with other beginnings
 MAX_CHEAPER_TOKENS = 48  # of a text whose logits are read at many depths and places
 

@@ -32,14 +32,14 @@ OPEN_EXPANDERS = """
         .forEach((summary) => summary.click())
 """
 
-# Where the first picture begins, in pixels from the top of the page.
+# Where the first picture (or the sheet to print) begins, in pixels from the top of the page.
 FIRST_PICTURE = """
 () => {
   const main = document.querySelector("[data-testid=stMain]"), tops = [];
   const walk = (root) => {
     for (const element of root.querySelectorAll("*")) {
       if (element.shadowRoot) walk(element.shadowRoot);
-      if (!["CANVAS", "svg"].includes(element.tagName)) continue;
+      if (!["CANVAS", "svg"].includes(element.tagName) && !element.matches(".sheet")) continue;
       const { top, width, height } = element.getBoundingClientRect();
       if (width >= 120 && height >= 80) tops.push(top + main.scrollTop);
     }

@@ -243,6 +243,7 @@ PATHS = [
     "/",
     "/one-pass",
     "/glossary",
+    "/exercise-sheet",
     "/heads",
     "/side-by-side",
     "/ablate",

@@ -14,7 +14,7 @@ from ui.frame import sections
 
 GLOSSARY = glossary(frozenset(sections.TITLES))
 NODE = Path(sys.executable).with_name("node")  # from a package of requirements-dev.txt
-_SCRIPT = Path(sections.__file__).with_name("terms.js")
+_SCRIPT = Path(sections.__file__).with_name("glossary") / "terms.js"
 _RUN = """
 const [code, terms, passedOver, texts] = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
 const find = new Function(`${code}\\nreturn termFinder`)()(terms, passedOver);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { termFinder } = script("../frame/terms.js", "termFinder");
+const { termFinder } = script("../frame/glossary/terms.js", "termFinder");
 
 const TERMS = [
   { name: "Attention", spellings: ["attention"] },

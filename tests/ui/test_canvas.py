@@ -161,7 +161,7 @@ def test_pages_and_drawings_have_one_scale_of_letters():
     theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
     assert theme["headingFontSizes"] == [sizes[f"heading-{level}"] for level in (1, 2, 3)]
     assert theme["metricValueFontSize"] == sizes["heading-1"]
-    for file in [*FOLDER.rglob("*.css"), root / "ui" / "frame" / "style.css"]:
+    for file in [*FOLDER.rglob("*.css"), *(root / "ui" / "frame").rglob("*.css")]:
         used = re.findall(r"font(?:-size)?: ([^;]+);", file.read_text(encoding="utf-8"))
         for value in set(used) - {"inherit"}:
             names = re.findall(r"var\(--((?:text|heading)-[\w-]+)\)", value)

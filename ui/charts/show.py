@@ -71,7 +71,8 @@ def show(
     in `st.session_state[key]`.
     """
     described = specification(build, *arguments, **settings, ink=theme.ink(), paper=theme.paper())
-    st.vega_lite_chart(described, key=key, on_select=on_pick or "ignore")
+    place = st.container(key=f"picture_{key}")  # by this name it can be shown alone: pictures.js
+    place.vega_lite_chart(described, key=key, on_select=on_pick or "ignore")
 
 
 def show_live(

@@ -6,7 +6,8 @@ sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
 `color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
 one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
 keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code,
-`terms.js` and `glossary.js` mark the terms of the glossary and explain them.
+`glossary/` marks the terms of the glossary and explains them, `in_class/` shows a page on a projector,
+a picture alone, and the code that embeds it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("color_scheme", "history", "top_down", "keep_place", "copy", "terms", "glossary")
+_IN_CLASS = ("zoom", "projector", "pictures", "one_picture", "embedding", "print")
+_SCRIPTS = (
+    *("color_scheme", "history"),
+    *(f"in_class/{name}" for name in _IN_CLASS),
+    *("top_down", "keep_place", "copy", "glossary/terms", "glossary/glossary"),
+)
 SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
 _SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
 _LOGO = base64.b64encode((_FOLDER / "logo.svg").read_bytes()).decode()
 STYLE = f":root {{ --logo: url(data:image/svg+xml;base64,{_LOGO}) }}\n" + _SIZES
-STYLE += (_FOLDER / "style.css").read_text(encoding="utf-8")
+for _name in ("style", "glossary/glossary", "in_class/in_class"):
+    STYLE += (_FOLDER / f"{_name}.css").read_text(encoding="utf-8")
 # Behind the styles of the head: of two rules that are equally strong the later one holds.
 _PLACE = b"<body>"
 _ADDED = _PLACE + f"<style>{STYLE}</style><script>{SCRIPT}</script>".encode()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import metrics, models, warmup
+from serving import doors, in_class, metrics, models, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
@@ -31,4 +31,5 @@ try:
         current.run()
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
+    st.html(in_class.row(about(), doors.frame_ancestors()))
 next_page.next_page(pages.values(), current)

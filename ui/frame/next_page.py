@@ -8,10 +8,12 @@ from typing import Any
 
 import streamlit as st
 
+ASIDE = ("glossary", "exercise-sheet")  # they stand in no order
+
 
 def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
-    """Link to the `st.Page` after the current one; the glossary stands in no order."""
-    pages = [page for page in chain.from_iterable(sections) if page.url_path != "glossary"]
+    """Link to the `st.Page` after the current one, but for `ASIDE` in the navigation's order."""
+    pages = [page for page in chain.from_iterable(sections) if page.url_path not in ASIDE]
     for page, after in pairwise(pages):
         if page == current:
             st.page_link(after, label=f"Next: {after.title}", icon=":material/arrow_forward:")

@@ -17,6 +17,7 @@ SECTIONS = {
         ("start/home", "Attention Lab", "home"),
         ("start/one_pass", "One pass", "route"),
         ("start/glossary", "Glossary", "dictionary"),
+        ("start/exercise_sheet", "Exercise sheet", "print"),
     ],
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),

@@ -78,6 +78,10 @@ COMPARE = {
     "compare/word_pairs": "Which heads look from one word to another, or is it chance?",
     "compare/generated_tokens": "Where each new token looked, and why at the first one.",
 }
+CLASS = {
+    "start/glossary": "The words of the field, each with a picture.",
+    "start/exercise_sheet": "Exercises on your sentence, with solutions.",
+}
 CACHE = {
     "kv_cache/what_is_recomputed": "Which numbers of a step were there before; what to keep.",
     "kv_cache/inside_the_cache": "Real keys and values filling memory; crop, and a full one.",
@@ -116,6 +120,7 @@ with left:
     cards("Learn, in this order", LEARN, 2, f"{n_answered} of {n_questions} questions answered")
 with middle:
     cards("Compare heads", COMPARE, 1)
+    cards("For a class", CLASS, 1)
 with right:
     cards("The KV cache", CACHE, 1)
     cards("A whole model", WHOLE, 1)

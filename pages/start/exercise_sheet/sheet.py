@@ -1,0 +1,123 @@
+"""The exercise sheet: which exercises it has, and its HTML for the page, paper and a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from pages.start.exercise_sheet import by_hand, of_the_model, sizes
+from pages.start.exercise_sheet.exercise import Exercise, Table
+from serving import html_file, runs
+from serving.limits import MAX_SHEET_TOKENS
+from serving.runs import Run
+from serving.token_text import isolated
+from ui.canvas import component
+
+LEAST_TOKENS = 3  # fewer leave nothing to calculate
+NAME, FILE = "Exercise sheet: attention", "exercise_sheet.html"
+STYLE = Path(__file__).with_name("sheet.css")
+_SCALE = Path(component.__file__).parent / "shared" / "scale.css"
+
+# what an exercise is called where it is chosen -> how it is made
+KINDS: dict[str, Callable[[Run, int], Exercise]] = {
+    "tokens": lambda run, variant: of_the_model.tokens(run),
+    "scores": lambda run, variant: by_hand.scores(_few(run), variant),
+    "softmax": lambda run, variant: by_hand.softmax(_few(run), variant),
+    "mask": lambda run, variant: by_hand.mask(_few(run), variant),
+    "context": lambda run, variant: by_hand.context(_few(run), variant),
+    "a real map": of_the_model.reading_a_map,
+    "shapes": lambda run, variant: sizes.shapes(variant),
+    "KV cache": lambda run, variant: sizes.cache(variant),
+}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The exercises for one sentence; variant: which of the numbers drawn by chance."""
+
+    sentence: str
+    model: str
+    variant: int
+    exercises: tuple[Exercise, ...]
+
+
+def sheet(model: str, sentence: str, kinds: Collection[str], variant: int) -> Sheet:
+    """The sheet with the exercises of these kinds, in the order of `KINDS`.
+
+    Raises: OverLimit for a sentence that is too long, ValueError for one that is too short or
+    for a kind that there is not, and what loading a model raises.
+    """
+    if unknown := set(kinds) - set(KINDS):
+        raise ValueError(f"no exercises of the kinds {sorted(unknown)}; there are {list(KINDS)}")
+    run = runs.run(model, sentence, MAX_SHEET_TOKENS, "an exercise sheet")
+    if len(run.tokens) < LEAST_TOKENS:
+        raise ValueError(
+            f"The sentence has {len(run.tokens)} of the {LEAST_TOKENS} tokens that a sheet needs: "
+            "type a word more."
+        )
+    made = tuple(make(run, variant) for kind, make in KINDS.items() if kind in kinds)
+    return Sheet(run.tokens.text, run.title, variant, made)
+
+
+def _few(run: Run) -> tuple[str, ...]:
+    return of_the_model.labels(run)[: by_hand.N_TOKENS]
+
+
+def document(printed: Sheet) -> bytes:
+    """The sheet as one HTML file, which opens without a network."""
+    style = "".join(file.read_text(encoding="utf-8") for file in (_SCALE, STYLE))
+    return html_file.page(NAME, html(printed), (), style=style).encode()
+
+
+def html(printed: Sheet) -> str:
+    """The elements of the sheet: the exercises, and on further pages their solutions."""
+    exercises = "".join(map(_exercise, printed.exercises))
+    solutions = "".join(map(_solution, printed.exercises))
+    name = "<p class='name'>Name: <span></span> Date: <span></span></p>"
+    return (
+        '<div class="sheet">'
+        f'<section class="exercises">{_head("Exercises", printed)}{name}<ol>{exercises}</ol>'
+        f'</section><section class="solutions">{_head("Solutions", printed)}'
+        f"<ol>{solutions}</ol></section></div>"
+    )
+
+
+def _head(title: str, printed: Sheet) -> str:
+    said = f"Variant {printed.variant}. Model: {printed.model}. Our sentence:"
+    return (
+        f"<h2>{title}: attention</h2><p>{escape(said)}</p>"
+        f"<blockquote>{escape(isolated(printed.sentence))}</blockquote>"
+    )
+
+
+def _exercise(exercise: Exercise) -> str:
+    empty = "".join(_table(table.empty(), "asked") for table in exercise.asked)
+    lines = '<div class="line"></div>' * exercise.n_lines
+    return f"<li><h3>{escape(exercise.title)}</h3>{_task(exercise)}{empty}{lines}</li>"
+
+
+def _solution(exercise: Exercise) -> str:
+    steps = "".join(f"<p>{escape(step)}</p>" for step in exercise.steps)
+    tables = "".join(map(_table, (*exercise.asked, *exercise.shown)))
+    return f"<li><h3>{escape(exercise.title)}</h3>{steps}{tables}</li>"
+
+
+def _task(exercise: Exercise) -> str:
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in exercise.task)
+    return sentences + "".join(map(_table, exercise.given))
+
+
+def _table(table: Table, kind: str = "given") -> str:
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    corner = f"<th scope='col'>{escape(table.corner)}</th>" if table.corner else "<td></td>"
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        f"{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for name, cells in table.rows
+    )
+    return (
+        f'<table class="{kind}"><thead><tr>{corner}{columns}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>"
+    )

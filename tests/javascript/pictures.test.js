@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { script } from "./shared_scripts.js";
+
+const NAMES = ["PICTURE_NAME", "addressOfPage", "embeddingCode", "nameOfPage", "nameOfPicture"];
+const pictures = script("../frame/in_class/pictures.js", ...NAMES);
+const ADDRESS =
+  "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
+
+/** An attribute as a browser reads it: nothing but these five stands in an attribute's escapes. */
+const read = (code, name) => {
+  const [, value] = code.match(new RegExp(` ${name}="([^"]*)"`)) ?? [];
+  const escapes = { "&quot;": '"', "&lt;": "<", "&gt;": ">", "&amp;": "&" };
+  return value.replaceAll(/&(?:quot|lt|gt|amp);/g, (escape) => escapes[escape]);
+};
+
+test("the whole page has the same parameters, but for how it is shown", () => {
+  const url = new URL(pictures.addressOfPage(`${ADDRESS}&embed=true&picture=x`));
+  assert.deepEqual([...url.searchParams], [["scaling_logits", "1 2"]]);
+  assert.equal(url.pathname, "/scaling");
+});
+
+test("the code has an address, a size and a title", () => {
+  const code = pictures.embeddingCode(ADDRESS, "scaling_chart", "Scaling, a chart", 600.2, 412);
+  const url = new URL(read(code, "src"));
+  const parameters = { scaling_logits: "1 2", embed: "true", picture: "scaling_chart" };
+  assert.deepEqual(Object.fromEntries(url.searchParams), parameters);
+  assert.equal(read(code, "width"), "601");
+  assert.equal(read(code, "height"), "412");
+  assert.equal(read(code, "title"), "Scaling, a chart");
+});
+
+test("what a visitor typed stays inside its attribute", () => {
+  const hostile = `"><script>alert(1)</script>&quot;'\u202e`;
+  const address = new URL("https://lab.example.org/heads");
+  address.searchParams.set("heads_text", hostile);
+  const code = pictures.embeddingCode(address.href, "heads_map", hostile, 1, 1);
+  assert.equal(code.match(/</g).length, 2, "the element begins and ends");
+  assert.equal(code.match(/"/g).length, 12, "six attributes");
+  assert.equal(read(code, "title"), hostile);
+  assert.equal(new URL(read(code, "src")).searchParams.get("heads_text"), hostile);
+});
+
+test("a name is one that can stand in a selector", () => {
+  for (const name of ["", "a b", "a,b", "A", "a-b", "a{", `a${"x".repeat(80)}`, "é", "a\\", "1"])
+    assert.ok(!pictures.PICTURE_NAME.test(name), name);
+  assert.ok(pictures.PICTURE_NAME.test("scaling_softmax_chart"));
+});
+
+test("a drawing and a chart are named by their keys", () => {
+  const name = (...classList) => pictures.nameOfPicture({ classList });
+  assert.equal(name("stElementContainer", "st-key-heads_map"), "heads_map");
+  assert.equal(name("stVerticalBlock", "st-key-picture_scaling_chart"), "scaling_chart");
+});
+
+test("the link names the page", () => {
+  assert.equal(pictures.nameOfPage("Scaling"), "Attention Lab: Scaling");
+  assert.equal(pictures.nameOfPage("Attention Lab"), "Attention Lab");
+});

@@ -1,0 +1,60 @@
+// @ts-check
+// "Embed a picture", below every page: the HTML for the page of a course, made when it is unfolded from
+// the pictures that the page shows then.
+{
+  const ROOM_OF_CAPTION = 72; // pixels below a picture that is alone
+  const EDGES = 16; // beside it
+
+  /** @param {Element} place */
+  const write = (place) => {
+    const pictures = [...document.querySelectorAll(NAMED_PICTURES)].filter(
+      (picture) =>
+        /** @type {HTMLElement} */ (picture).offsetHeight > 40 &&
+        !picture.closest(".stExpander") &&
+        PICTURE_NAME.test(nameOfPicture(picture)),
+    );
+    place.replaceChildren();
+    if (!pictures.length) {
+      place.append("This page shows no picture now.");
+      return;
+    }
+    const label = document.createElement("label"),
+      choice = document.createElement("select"),
+      block = document.createElement("div"),
+      copy = document.createElement("button"),
+      text = document.createElement("pre"),
+      code = document.createElement("code");
+    const titles = pictures.map(titleOfPicture);
+    choice.append(...titles.map((title, index) => new Option(title, String(index))));
+    label.append("Picture ", choice);
+    block.className = "code";
+    copy.type = "button";
+    copy.ariaLabel = copy.title = "Copy";
+    text.append(code);
+    block.append(copy, text);
+    const show = () => {
+      const picture = /** @type {HTMLElement} */ (pictures[Number(choice.value)]);
+      const page = nameOfPage(document.querySelector(".stMain h1")?.textContent ?? "");
+      code.textContent = embeddingCode(
+        location.href,
+        nameOfPicture(picture),
+        `${page}, ${titles[Number(choice.value)]}`,
+        picture.offsetWidth + EDGES,
+        picture.offsetHeight + ROOM_OF_CAPTION,
+      );
+    };
+    choice.addEventListener("change", show);
+    show();
+    place.append(label, block);
+  };
+
+  document.addEventListener(
+    "toggle",
+    ({ target }) => {
+      if (!(target instanceof HTMLDetailsElement) || !target.matches(".in-class details")) return;
+      const place = target.querySelector(".embedding");
+      if (target.open && place) write(place);
+    },
+    { capture: true }, // it does not bubble
+  );
+}

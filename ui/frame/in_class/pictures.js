@@ -1,0 +1,83 @@
+// @ts-check
+// The pictures of a page: what each is called in an address, and what it is called to be read.
+// A drawing has a name of its own (ui/canvas/component.py), a chart that of its place (ui/charts/show.py).
+
+const PICTURE_NAME = /^[a-z][a-z0-9_]{0,79}$/;
+const NAMED_PICTURES =
+  ".stElementContainer[class*=st-key-]:has([data-testid=stBidiComponentIsolated]), [class*=st-key-picture_]";
+const PICTURE_PARAMETERS = ["embed", "embed_options", "picture", "view"];
+
+/**
+ * The selector of the picture with this name, which has the form of `PICTURE_NAME`.
+ * @param {string} name
+ */
+function pictureWithName(name) {
+  return `:is(.st-key-${name}, .st-key-picture_${name})`;
+}
+
+/**
+ * The name of a picture in an address.
+ * @param {Element} picture
+ */
+function nameOfPicture(picture) {
+  const name = [...picture.classList].find((name) => name.startsWith("st-key-")) ?? "";
+  return name.replace("st-key-", "").replace(/^picture_/, "");
+}
+
+/**
+ * The title that stands in a drawing; of what has none the heading above it, and its name.
+ * @param {Element} picture
+ */
+function titleOfPicture(picture) {
+  for (const part of picture.querySelectorAll("*")) {
+    const title = part.shadowRoot?.querySelector(".title")?.textContent?.trim();
+    if (title) return title;
+  }
+  let above = "";
+  for (const heading of document.querySelectorAll(".stMain :is(h1, h2, h3)")) {
+    const isAbove = heading.compareDocumentPosition(picture) & Node.DOCUMENT_POSITION_FOLLOWING;
+    if (isAbove && heading.textContent) above = heading.textContent;
+  }
+  const page = location.pathname.split("/").at(-1)?.replaceAll("-", "_") ?? "";
+  const words = nameOfPicture(picture).replace(`${page}_`, "").replaceAll("_", " ");
+  return `${above} (${words})`;
+}
+
+/**
+ * "Attention Lab: Scaling", from the heading of the page.
+ * @param {string} heading
+ */
+function nameOfPage(heading) {
+  return heading && heading !== "Attention Lab" ? `Attention Lab: ${heading}` : "Attention Lab";
+}
+
+/**
+ * The address of a page without what makes it show a picture alone, or itself in another way.
+ * @param {string} address
+ */
+function addressOfPage(address) {
+  const url = new URL(address);
+  for (const name of PICTURE_PARAMETERS) url.searchParams.delete(name);
+  return url.href;
+}
+
+/**
+ * The HTML that shows one picture of a page on another page.
+ * @param {string} address of the page @param {string} name of the picture @param {string} title
+ * @param {number} width in pixels @param {number} height
+ */
+function embeddingCode(address, name, title, width, height) {
+  const url = new URL(addressOfPage(address));
+  url.searchParams.set("embed", "true");
+  url.searchParams.set("picture", name);
+  const said = (/** @type {string} */ text) =>
+    text
+      .replaceAll("&", "&amp;")
+      .replaceAll('"', "&quot;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;");
+  return (
+    `<iframe src="${said(url.href)}" title="${said(title)}" width="${Math.ceil(width)}" ` +
+    `height="${Math.ceil(height)}" loading="lazy" style="border: 0"></iframe>`
+  );
+}

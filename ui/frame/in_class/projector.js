@@ -1,0 +1,54 @@
+// @ts-check
+// `?view=clean`: a page as a room sees it, larger and without what is around it (in_class.css). The
+// address says so before anything is painted, and goes on saying so when controls or links change it.
+{
+  const LARGER = 1.3; // 16 pixels become 21
+  const root = document.documentElement;
+  const isClean = () => root.dataset.view === "clean";
+
+  /** @param {boolean} clean */
+  const show = (clean) => {
+    if (clean === isClean()) return;
+    if (clean) root.dataset.view = "clean";
+    else delete root.dataset.view;
+    documentZoom.set(clean ? LARGER : 1);
+  };
+  const asTheAddressSays = () => show(new URLSearchParams(location.search).get("view") === "clean");
+  asTheAddressSays();
+  addEventListener("popstate", asTheAddressSays);
+
+  /** @param {string | URL} address @param {boolean} clean */
+  const viewed = (address, clean) => {
+    const url = new URL(address, location.href);
+    if (clean) url.searchParams.set("view", "clean");
+    else url.searchParams.delete("view");
+    return url;
+  };
+  for (const name of /** @type {const} */ (["pushState", "replaceState"])) {
+    const change = history[name].bind(history);
+    history[name] = (state, unused, url) =>
+      change(state, unused, isClean() ? viewed(url ?? "", true) : url);
+  }
+
+  /** An entry of its own in the history: the browser's back button undoes it. */
+  const change = (/** @type {boolean} */ clean) => {
+    show(clean);
+    const url = viewed(location.href, clean);
+    History.prototype.pushState.call(history, history.state, "", url);
+  };
+  document.addEventListener("click", (event) => {
+    if (!(event.target instanceof Element) || !event.target.closest(".in-class .projector")) return;
+    event.preventDefault();
+    change(true);
+  });
+
+  const way = document.createElement("nav");
+  way.className = "leave-projector";
+  way.ariaLabel = "Projector view";
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Leave the projector view";
+  button.addEventListener("click", () => change(false));
+  way.append(button);
+  document.body.prepend(way); // where the keyboard comes first
+}
