@@ -6,8 +6,8 @@ sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
 `color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
 one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
 keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code,
-`glossary/` marks the terms of the glossary and explains them, `in_class/` shows a page on a projector,
-a picture alone, and the code that embeds it.
+`glossary/` marks the terms of the glossary and explains them, `in_class/` shows a page on a
+projector, a picture alone, and the code that embeds it.
 """
 
 from __future__ import annotations
