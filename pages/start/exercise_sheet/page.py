@@ -15,8 +15,9 @@ PRINT = '<button type="button" class="print-sheet">Print</button>'
 
 st.title("Exercise sheet")
 st.markdown(
-    "Print exercises about attention for a sentence of your class, and the solutions on sheets of "
-    "their own. The class calculates with a pencil. Another variant gives each group other numbers."
+    "Print exercises about attention for a sentence of your class. The students solve them with a "
+    "pencil, and each group can get a variant with other numbers. The solutions come on sheets of "
+    "their own, step by step."
 )
 
 if not models.ready():
