@@ -1,4 +1,4 @@
-"""Answers to the questions at the end of a lesson stay in the browser."""
+"""Answers to questions at the end of a lesson, and which pages were opened, stay in the browser."""
 
 import re
 
@@ -7,6 +7,11 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, unfold
 from tests.helpers.visitors import settled
+
+# The pages whose links are ticked.
+TICKED = """links => [...document.querySelectorAll(links)]
+  .filter((link) => getComputedStyle(link, "::before").content.includes("✓"))
+  .map((link) => link.pathname.slice(1))"""
 
 
 def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
@@ -23,6 +28,8 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     settled(page)
 
     open_page(page, site, "/", "Attention Lab")  # a new session of the server
+    for links in ("[data-testid=stSidebarNavLink]", "[class*=st-key-home_card] a"):
+        assert page.evaluate(TICKED, links) == ["masking"]
     expect(page.get_by_text(re.compile(r"^1 of \d+ questions answered"))).to_be_visible()
     open_page(page, site, "/masking", "Masking and dropout")
     expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_have_count(1)
@@ -34,3 +41,6 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
     settled(page)
     expect(page.get_by_text(re.compile(r"^0 of \d+ questions answered"))).to_be_visible()
+    page.evaluate("localStorage.setItem('attention-lab-visited', '[\"\\\\\", 1, {}]')")
+    open_page(page, site, "/", "Attention Lab")
+    assert page.evaluate(TICKED, "[data-testid=stSidebarNavLink]") == []

@@ -6,6 +6,7 @@ sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
 `color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
 one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
 keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code,
+`visited.js` ticks off what a visitor has opened,
 `glossary/` marks the terms of the glossary and explains them, `in_class/` shows a page on a
 projector, a picture alone, and the code that embeds it.
 """
@@ -25,7 +26,7 @@ _IN_CLASS = ("zoom", "projector", "pictures", "one_picture", "embedding", "print
 _SCRIPTS = (
     *("color_scheme", "history"),
     *(f"in_class/{name}" for name in _IN_CLASS),
-    *("top_down", "keep_place", "copy", "glossary/terms", "glossary/glossary"),
+    *("top_down", "keep_place", "copy", "visited", "glossary/terms", "glossary/glossary"),
 )
 SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
 _SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
