@@ -88,6 +88,7 @@ def test_one_picture_on_another_page(page: Page, site: Site):
     settled(page)
     seen = page.get_by_test_id("stMain").get_by_test_id("stElementContainer")
     expect(seen.filter(visible=True)).to_have_count(1)
+    expect(page.get_by_role("button", name="Examples")).to_have_count(0)
     expect(page.get_by_role("heading")).to_have_count(0)
     caption = page.get_by_role("complementary", name="About this picture")
     expect(caption).to_contain_text("1. One row of scores (softmax chart)")

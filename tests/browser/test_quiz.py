@@ -28,6 +28,7 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     settled(page)
 
     open_page(page, site, "/", "Attention Lab")  # a new session of the server
+    settled(page)
     for links in ("[data-testid=stSidebarNavLink]", "[class*=st-key-home_card] a"):
         assert page.evaluate(TICKED, links) == ["masking"]
     expect(page.get_by_text(re.compile(r"^1 of \d+ questions answered"))).to_be_visible()
@@ -43,4 +44,5 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     expect(page.get_by_text(re.compile(r"^0 of \d+ questions answered"))).to_be_visible()
     page.evaluate("localStorage.setItem('attention-lab-visited', '[\"\\\\\", 1, {}]')")
     open_page(page, site, "/", "Attention Lab")
+    settled(page)
     assert page.evaluate(TICKED, "[data-testid=stSidebarNavLink]") == []

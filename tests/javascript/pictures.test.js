@@ -42,9 +42,10 @@ test("what a visitor typed stays inside its attribute", () => {
 });
 
 test("a name is one that can stand in a selector", () => {
-  for (const name of ["", "a b", "a,b", "A", "a-b", "a{", `a${"x".repeat(80)}`, "é", "a\\", "1"])
+  for (const name of ["", "a b", "a,b", "-a", "a:b", "a{", `a${"x".repeat(80)}`, "é", "a\\", "1"])
     assert.ok(!pictures.PICTURE_NAME.test(name), name);
-  assert.ok(pictures.PICTURE_NAME.test("scaling_softmax_chart"));
+  for (const name of ["scaling_softmax_chart", "word_pairs_grid_A", "tokens_chips_GPT-2--BPE-"])
+    assert.ok(pictures.PICTURE_NAME.test(name), name);
 });
 
 test("a drawing and a chart are named by their keys", () => {

@@ -15,7 +15,7 @@
     const style = document.createElement("style");
     // what is drawn for the page, and neither the picture nor in it nor around it
     style.textContent =
-      ".stMain :is(.stElementContainer, .stLayoutWrapper, .stColumn, .stExpander, .stForm)" +
+      ".stMain :is(.stElementContainer, .stLayoutWrapper, .stColumn, .stExpander, .stForm, .stPopover)" +
       `:not(${wanted}, ${wanted} *, :has(${wanted})) { display: none }`;
     document.body.append(style);
 

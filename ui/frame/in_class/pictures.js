@@ -2,7 +2,7 @@
 // The pictures of a page: what each is called in an address, and what it is called to be read.
 // A drawing has a name of its own (ui/canvas/component.py), a chart that of its place (ui/charts/show.py).
 
-const PICTURE_NAME = /^[a-z][a-z0-9_]{0,79}$/;
+const PICTURE_NAME = /^[a-z][\w-]{0,79}$/i; // what can stand in a selector as it is
 const NAMED_PICTURES =
   ".stElementContainer[class*=st-key-]:has([data-testid=stBidiComponentIsolated]), [class*=st-key-picture_]";
 const PICTURE_PARAMETERS = ["embed", "embed_options", "picture", "view"];
