@@ -4,10 +4,18 @@ import html
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Position, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import PROJECTOR, click, expect_parameter, open_page, press, set_slider
+from tests.helpers.browser import (
+    PROJECTOR,
+    click,
+    expect_parameter,
+    open_page,
+    point,
+    press,
+    set_slider,
+)
 from tests.helpers.visitors import settled
 
 ENLARGED = 1.3
@@ -49,11 +57,13 @@ def test_a_page_on_a_projector(own_page: Page, site: Site):
     # a pointer reads the bar that it is on, and all is larger
     assert abs(seen_height(heading) - ENLARGED * usual) < 1
     chart = page.get_by_test_id("stVegaLiteChart").first
-    page.mouse.wheel(0, 200)
-    area = chart.bounding_box()
-    assert area is not None
-    page.mouse.move(area["x"] + 0.76 * area["width"], area["y"] + 0.7 * area["height"])
-    expect(page.locator("#vg-tooltip-element")).to_contain_text("2: 22")
+
+    def tall_bar() -> Position:
+        area = chart.bounding_box()
+        assert area is not None
+        return {"x": 0.76 * area["width"], "y": 0.7 * area["height"]}
+
+    point(chart, page.locator("#vg-tooltip-element"), "2: 22", tall_bar)
     click(page.get_by_role("link", name="Next: Masking and dropout"))
     expect(heading).to_have_text("Masking and dropout")
     expect_parameter(page, "view", "clean")
