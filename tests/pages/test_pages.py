@@ -105,7 +105,7 @@ def test_a_blank_row_is_found(blank_rows: list[list[str]]):
 
 
 # besides the lessons
-WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/start/glossary/page.py"}
+WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/in_class/glossary/page.py"}
 
 
 @pytest.mark.parametrize(

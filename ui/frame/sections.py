@@ -13,12 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 # heading in the navigation -> (folder in pages/, title, icon)
 SECTIONS = {
-    "": [
-        ("start/home", "Attention Lab", "home"),
-        ("start/one_pass", "One pass", "route"),
-        ("start/glossary", "Glossary", "dictionary"),
-        ("start/exercise_sheet", "Exercise sheet", "print"),
-    ],
+    "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/tokens", "Tokens", "match_word"),
@@ -53,6 +48,10 @@ SECTIONS = {
     ],
     "Generate": [("generate/generate", "Generate", "bolt")],
     "Weights": [("weights/models", "Models", "database")],
+    "For a class": [
+        ("in_class/glossary", "Glossary", "dictionary"),
+        ("in_class/exercise_sheet", "Exercise sheet", "print"),
+    ],
 }
 
 TITLES = {page: title for part in SECTIONS.values() for page, title, _ in part}

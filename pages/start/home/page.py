@@ -79,8 +79,8 @@ COMPARE = {
     "compare/generated_tokens": "Where each new token looked, and why at the first one.",
 }
 CLASS = {
-    "start/glossary": "The words of the field, each with a picture.",
-    "start/exercise_sheet": "Exercises on your sentence, with solutions.",
+    "in_class/glossary": "The words of the field, each with a picture.",
+    "in_class/exercise_sheet": "Exercises on your sentence, with solutions.",
 }
 CACHE = {
     "kv_cache/what_is_recomputed": "Which numbers of a step were there before; what to keep.",

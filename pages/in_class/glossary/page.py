@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.start.glossary import cards
+from pages.in_class.glossary import cards
 from serving.glossary.terms import glossary
 from ui.frame.sections import TITLES
 from ui.widgets import messages

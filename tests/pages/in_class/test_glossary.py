@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.helpers.apptest import messages, open_page, open_whole_page
 from tests.helpers.glossary import GLOSSARY
 
-VIEW = "pages/start/glossary/page.py"
+VIEW = "pages/in_class/glossary/page.py"
 PART = "glossary_part"
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from pages.start.exercise_sheet import by_hand, of_the_model, sizes
-from pages.start.exercise_sheet.exercise import Exercise, Table
+from pages.in_class.exercise_sheet import by_hand, of_the_model, sizes
+from pages.in_class.exercise_sheet.exercise import Exercise, Table
 from serving import html_file, runs
 from serving.limits import MAX_SHEET_TOKENS
 from serving.runs import Run

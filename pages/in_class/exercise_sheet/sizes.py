@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pages.start.exercise_sheet.exercise import Exercise, Table, chance
+from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pages.start.exercise_sheet.exercise import Exercise, Table, chance
+from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
 from serving.heads import HeadId
 from serving.token_text import isolated
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.start.exercise_sheet import sheet
+from pages.in_class.exercise_sheet import sheet
 from serving import models
 from ui.export import take_away
 from ui.widgets import controls, messages

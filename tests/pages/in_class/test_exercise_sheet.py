@@ -11,14 +11,14 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.start.exercise_sheet import by_hand, exercise, of_the_model, sheet, sizes
-from pages.start.exercise_sheet.exercise import Table
+from pages.in_class.exercise_sheet import by_hand, exercise, of_the_model, sheet, sizes
+from pages.in_class.exercise_sheet.exercise import Table
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_page
 from tests.helpers.bundled_models import DECODER, bundled, weights
 from ui.widgets import controls
 
-VIEW = "pages/start/exercise_sheet/page.py"
+VIEW = "pages/in_class/exercise_sheet/page.py"
 LABELS = ("The", "␣cat", "␣sat", "␣down")
 VARIANTS = [0, 1, 7, 42, 99_999]
 SENTENCES = [controls.ANIMAL, "Ships sail at night", "naïve 日本語 👩‍👧", "שלום עולם"]

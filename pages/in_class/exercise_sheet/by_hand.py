@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pages.start.exercise_sheet.exercise import (
+from pages.in_class.exercise_sheet.exercise import (
     Exercise,
     Table,
     added,
