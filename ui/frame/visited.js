@@ -20,13 +20,14 @@
   const style = document.createElement("style");
   let page = "";
 
+  /** The name of a link stays the same; that it was visited, browsers tell a screen reader. */
   function tick() {
     const links = [...visited].map((name) => `[href$="/${name}"], [href="${name}"]`).join();
     const where = ':is([data-testid="stSidebarNavLink"], [class*="st-key-home_card"] a)';
     style.textContent =
       links &&
       `${where}:is(${links})::before ` +
-        '{ content: "✓" / "opened"; position: absolute; right: 0.5rem; color: var(--quiet) }';
+        '{ content: "✓" / ""; position: absolute; right: 0.5rem; color: var(--quiet) }';
   }
 
   function note() {

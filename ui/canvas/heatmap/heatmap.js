@@ -468,7 +468,8 @@ export default function (component) {
     if (places.length === 1) {
       const place = places[0],
         text = texts[place];
-      const bare = map.numbered && text === String(place); // its label is its number
+      // its label is its number
+      const bare = map.numbered && texts.every((label, index) => label === String(index));
       return `${kind[0]} ${place}${bare ? "" : ` “${isolated(text)}”`}`;
     }
     const last = places[places.length - 1];
