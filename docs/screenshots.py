@@ -31,6 +31,7 @@ PAGES = (
     ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
     ("models", "/models", "[data-testid=stDataFrame] canvas"),
     ("glossary", "/glossary", "li svg"),
+    ("exercise_sheet", "/exercise-sheet", ".sheet table"),
     ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),
