@@ -61,6 +61,7 @@ def main(names: Sequence[str]) -> None:
     expect.set_options(timeout=60_000)  # a model is loaded for the first picture
     with site() as address, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
+        page.add_init_script("localStorage.clear()")  # each picture is a new visitor's: no ticks
         page.set_default_timeout(60_000)
         watch(page)
         for name, path, shown in PAGES:
