@@ -108,7 +108,7 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
     _check(n_new=n_new, n_keys=n_keys, n_logits=n_logits)
     width, q_width = config.d_model, config.n_heads * config.d_head
     kv_width = config.kv_heads * config.d_head
-    feed_forward = (3 if config.gated else 2) * width * config.d_ff
+    feed_forward = feed_forward_products(config)
     if config.latent is None:
         projections = width * (q_width + 2 * kv_width) + q_width * width
         attention = 2 * n_keys * q_width  # q . k, then weights @ v, for one new token
@@ -117,6 +117,11 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
         layer = _latent_products(config, config.latent, n_new, n_keys) + n_new * feed_forward
     vocabulary = 0 if config.output == "none" else width * config.vocab_size * n_logits
     return 2 * (config.n_layers * layer + vocabulary)
+
+
+def feed_forward_products(config: TransformerConfig) -> int:
+    """Multiplications of one layer's feed-forward network for one token: 2 matrices, 3 if gated."""
+    return (3 if config.gated else 2) * config.d_model * config.d_ff
 
 
 def _latent_products(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import BLUE, label_of_place
+from ui.charts.style import BLUE, GREY, axis_of_tokens, label_of_place
 
 
 def bars(
@@ -45,6 +45,41 @@ def bars(
                 alt.Tooltip("label:N", title="of"),
                 alt.Tooltip("value:Q", title=title, format=",.4~g" if largest else ",.6~g"),
             ],
+        )
+    )
+
+
+def pairs_of_bars(
+    table: pd.DataFrame,
+    kinds: tuple[str, str],
+    labels: Sequence[str],
+    *,
+    of: str,
+    kind: str,
+    value: str,
+    tooltip: Sequence[alt.Tooltip],
+    height: int,
+) -> alt.Chart:
+    """Two bars beside each other for each row of a table, its columns `kinds`, the first one grey.
+
+    labels: of the rows, whose numbers are the column `position`. of: what a pair is. kind, value:
+    the columns, for `tooltip` too, with which of both a bar is and what it is high.
+    """
+    domain = list(kinds)
+    return (
+        alt.Chart(table.melt(table.columns.difference(domain), domain, kind, value), height=height)
+        .mark_bar()
+        .encode(
+            alt.X("position:O", title=of, axis=axis_of_tokens(labels)),
+            alt.XOffset(f"{kind}:N", sort=domain),
+            alt.Y(f"{value}:Q", title=value),
+            alt.Color(
+                f"{kind}:N",
+                title=None,
+                scale=alt.Scale(domain=domain, range=[GREY, BLUE]),
+                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
+            ),
+            tooltip=list(tooltip),
         )
     )
 

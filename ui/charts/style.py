@@ -52,6 +52,13 @@ def label_of_place(labels: Sequence[str]) -> str:
     return f"{json.dumps(list(labels))}[datum.value]"
 
 
+def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
+    """An axis of places with these labels, which stand aslant and give way where they are many."""
+    return alt.Axis(
+        labelExpr=label_of_place(labels), labelAngle=-60, labelLimit=90, labelOverlap=True
+    )
+
+
 def decades(values: Sequence[float]) -> dict[str, Any]:
     """`scale` and `axis` of a logarithmic axis over whole powers of ten, with at most 8 marks.
 

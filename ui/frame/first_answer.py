@@ -2,13 +2,8 @@
 
 Sent by the page's script, the style sheet would come after the title, which would be painted in
 one place and then jump to another. `style.css` holds what no option of the theme decides, with the
-sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`,
-`color_scheme.js` tells the whole document which theme it has, `history.js` makes an opened page
-one entry in the browser's history, `top_down.js` shows a page from the top down, `keep_place.js`
-keeps a visitor's place when a page gets shorter, `copy.js` serves the buttons that copy code,
-`visited.js` ticks off what a visitor has opened,
-`glossary/` marks the terms of the glossary and explains them, `in_class/` shows a page on a
-projector, a picture alone, and the code that embeds it.
+sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`. Each script says at its head
+what it is for; those in `glossary/` mark and explain terms, those in `in_class/` serve teachers.
 """
 
 from __future__ import annotations

@@ -27,9 +27,11 @@ SENTENCES = (ANIMAL, ARTIST, GOVERNMENT, NEXT_DAY)  # the lectures' own
 AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "linear, 0 to 1"
 
 
-def row(*widths: int) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The row above a picture: places for text and for settings, equal without relative widths."""
-    left, right = st.columns(widths or 2, gap="small")
+def row(
+    *widths: int, align: Literal["top", "bottom"] = "top"
+) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The row above a picture: places for text and for settings; "bottom" if those have labels."""
+    left, right = st.columns(widths or 2, gap="small", vertical_alignment=align)
     return left, right.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
@@ -190,10 +192,11 @@ def number(
     default: int,
     help: str = "",
     *,
+    least: int = 0,
     part: str | Part | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
-    """A slider over 0 .. count - 1; `part` as in `linked`, `width` in CSS pixels.
+    """A slider over `least` .. count - 1; `part` as in `linked`, `width` in CSS pixels.
 
     A slider over options: it stays the same widget when `count` changes, and so keeps its value and
     its place in the address. A plain slider would start anew.
@@ -204,11 +207,11 @@ def number(
     chosen: int = linked(
         st.select_slider,
         label,
-        range(count),
+        range(least, count),
         min(default, largest),
         key=key,
         help=help or None,
-        disabled=largest == 0,
+        disabled=largest == least,
         part=part,
         width=width,
     )

@@ -24,8 +24,7 @@ if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     st.stop()
 
-left, right = st.columns([2, 3], gap="small", vertical_alignment="bottom")
-right = right.container(horizontal=True, vertical_alignment="bottom", gap="small")
+left, right = controls.row(2, 3, align="bottom")
 with left:
     text = controls.text("Sentence of the class", "exercise_sheet_text", controls.ANIMAL)
 with right:

@@ -21,7 +21,7 @@ export default function ({ data, parentElement }) {
     text.textContent = sentence;
     page.textContent = title;
     page.href = new URL(path, location.href).href;
-    page.dataset.inside = ""; // ui/frame/glossary.js opens it without loading the site again
+    page.dataset.inside = ""; // ui/frame/glossary/ opens it without loading the site again
     page.setAttribute("aria-label", `${name}: learn it on the page ${title}`);
     const words = document.createElement("div");
     words.append(heading, text, page);

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from ui.charts import style
+from ui.charts.bars import pairs_of_bars
 
 
 def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLevelMixin:
@@ -45,12 +46,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
             alt.X(
                 "position:O",
                 title="the model has read up to",
-                axis=alt.Axis(
-                    labelExpr=style.label_of_place(list(labels)),
-                    labelAngle=-60,
-                    labelLimit=90,
-                    labelOverlap=True,
-                ),
+                axis=style.axis_of_tokens(list(labels)),
             ),
             alt.Y(
                 "rank:Q",
@@ -119,36 +115,20 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
     return alt.layer(line, rule, height=320)
 
 
-def tokens_chart(table: pd.DataFrame, kinds: Sequence[str]) -> alt.Chart:
+def tokens_chart(table: pd.DataFrame, kinds: tuple[str, str]) -> alt.Chart:
     """Bits behind every token: columns `position`, `reads up to`, `right token`, and `kinds`."""
-    long = table.melt(["position", "reads up to", "right token"], list(kinds), "kind", "bits")
-    return (
-        alt.Chart(long, height=270)
-        .mark_bar()
-        .encode(
-            alt.X(
-                "position:O",
-                title="the model has read up to",
-                axis=alt.Axis(
-                    labelExpr=style.label_of_place(list(table["reads up to"])),
-                    labelAngle=-60,
-                    labelLimit=90,
-                    labelOverlap=True,
-                ),
-            ),
-            alt.XOffset("kind:N", sort=list(kinds)),
-            alt.Y("bits:Q", title="bits", scale=alt.Scale(zero=True)),
-            alt.Color(
-                "kind:N",
-                title=None,
-                scale=alt.Scale(domain=list(kinds), range=[style.GREY, style.BLUE]),
-                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
-            ),
-            tooltip=[
-                alt.Tooltip("reads up to:N"),
-                alt.Tooltip("right token:N"),
-                alt.Tooltip("kind:N"),
-                alt.Tooltip("bits:Q", format=".3f"),
-            ],
-        )
+    return pairs_of_bars(
+        table[["position", "reads up to", "right token", *kinds]],
+        kinds,
+        list(table["reads up to"]),
+        of="the model has read up to",
+        kind="kind",
+        value="bits",
+        tooltip=[
+            alt.Tooltip("reads up to:N"),
+            alt.Tooltip("right token:N"),
+            alt.Tooltip("kind:N"),
+            alt.Tooltip("bits:Q", format=".3f"),
+        ],
+        height=270,
     )

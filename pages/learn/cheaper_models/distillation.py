@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from pages.learn.cheaper_models.count import count
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
@@ -16,6 +15,7 @@ from serving.runs import Run
 from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
@@ -137,7 +137,9 @@ def draw(run: Run) -> None:
     n_all = models.spec(run.model).n_layers
     left, right = st.columns(2, gap="large")
     with right:
-        n_layers = count("Layers of the student", "cheaper_models_student_layers", n_all, 27)
+        n_layers = controls.number(
+            "Layers of the student", "cheaper_models_student_layers", n_all + 1, 27, least=1
+        )
         temperature = linked(
             st.slider,
             "Temperature of both",

@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from pages.learn.cheaper_models.count import count
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import MAX_DRAFTED_TOKENS, SMALL_CACHE_BYTES
@@ -16,6 +15,7 @@ from serving.runs import Run
 from serving.token_text import isolated, pieces
 from ui.charts.show import show
 from ui.export import source
+from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
@@ -152,8 +152,12 @@ def draw(run: Run) -> None:
     left, right = st.columns(2, gap="large")
     n_all = models.spec(run.model).n_layers
     with left, st.container(horizontal=True, gap="medium"):
-        n_drafted = count("Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS, 3)
-        n_layers = count("Layers of the draft", "cheaper_models_draft_layers", n_all, 28)
+        n_drafted = controls.number(
+            "Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS + 1, 3, least=1
+        )
+        n_layers = controls.number(
+            "Layers of the draft", "cheaper_models_draft_layers", n_all + 1, 28, least=1
+        )
     drafted = draft(run, n_layers, n_drafted)
     with left:
         plain_table(drafted.table, "The draft and what the whole model says")

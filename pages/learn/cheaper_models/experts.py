@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from pages.learn.cheaper_models.count import count
 from serving import models, turns, visit
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
@@ -164,7 +163,9 @@ def draw(run: Run) -> None:
             n_experts = linked(
                 st.select_slider, "Experts", NUMBERS, 16, key="cheaper_models_experts"
             )
-        k = count("Experts that a token keeps", "cheaper_models_kept", n_experts, 4)
+        k = controls.number(
+            "Experts that a token keeps", "cheaper_models_kept", n_experts + 1, 4, least=1
+        )
         way = linked(
             st.radio,
             "Hidden units are sorted",

@@ -8,6 +8,7 @@ import pandas as pd
 
 from pages.learn.who_sets_the_weights.numbers import AFTER, BEFORE, MOVED
 from ui.charts import style
+from ui.charts.bars import pairs_of_bars
 
 COLOURS = {
     "W_q": style.QUERIES,
@@ -73,34 +74,18 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 def positions_chart(table: pd.DataFrame) -> alt.Chart:
     """The loss of every position, before the steps and after them: `numbers.positions`."""
-    long = table.melt(["position", "must say"], [BEFORE, AFTER], "when", "loss")
-    return (
-        alt.Chart(long, height=300)
-        .mark_bar()
-        .encode(
-            alt.X(
-                "position:O",
-                title="the next token",
-                axis=alt.Axis(
-                    labelExpr=style.label_of_place(list(table["must say"])),
-                    labelAngle=-60,
-                    labelLimit=90,
-                    labelOverlap=True,
-                ),
-            ),
-            alt.XOffset("when:N", sort=[BEFORE, AFTER]),
-            alt.Y("loss:Q", title="loss"),
-            alt.Color(
-                "when:N",
-                title=None,
-                scale=alt.Scale(domain=[BEFORE, AFTER], range=[style.GREY, style.BLUE]),
-                legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
-            ),
-            tooltip=[
-                alt.Tooltip("position:O"),
-                alt.Tooltip("must say:N", title="next token"),
-                alt.Tooltip("when:N"),
-                alt.Tooltip("loss:Q", format=".4f"),
-            ],
-        )
+    return pairs_of_bars(
+        table[["position", "must say", BEFORE, AFTER]],
+        (BEFORE, AFTER),
+        list(table["must say"]),
+        of="the next token",
+        kind="when",
+        value="loss",
+        tooltip=[
+            alt.Tooltip("position:O"),
+            alt.Tooltip("must say:N", title="next token"),
+            alt.Tooltip("when:N"),
+            alt.Tooltip("loss:Q", format=".4f"),
+        ],
+        height=300,
     )

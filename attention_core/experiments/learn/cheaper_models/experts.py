@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attention_core.checks import require_int
+from attention_core.costs.formulas import feed_forward_products
 from attention_core.experiments.learn.block.residual_stream import last_row_alone
 from attention_core.model.block import LayerRecord
 from attention_core.model.config import TransformerConfig
@@ -87,7 +88,7 @@ def multiplications(config: TransformerConfig, n_experts: int, k: int) -> tuple[
     """
     require_int("n_experts", n_experts, most=config.d_ff)
     require_int("k", k, most=n_experts)
-    whole = (3 if config.gated else 2) * config.d_model * config.d_ff
+    whole = feed_forward_products(config)
     return whole, whole * k // n_experts, config.d_model * n_experts
 
 
