@@ -16,7 +16,7 @@
   const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"]
     .map((name) => `[data-testid=${name}]`)
     .join();
-  const LONGEST_MS = 4000; // whatever happens above
+  const LONGEST_MS = 6000; // whatever happens above, counted while no run of the page goes on
   /** @type {WeakSet<Element>} */
   const shown = new WeakSet();
 
@@ -47,6 +47,10 @@
   };
 
   const showAnyway = (/** @type {Element} */ place) => {
+    if (place.hasAttribute("data-waits") && document.querySelector(RUNNING)) {
+      setTimeout(showAnyway, LONGEST_MS, place);
+      return;
+    }
     shown.add(place);
     if (place.hasAttribute("data-waits")) show();
   };

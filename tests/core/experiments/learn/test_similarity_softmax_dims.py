@@ -67,8 +67,9 @@ def test_the_sums(dim: int):
 
 def test_only_over_the_queries_the_mask_lets_the_future_through():
     mask = causal_mask(T, T)
-    assert change_without_the_last(scores(), KEYS, mask) == 0.0
-    assert change_without_the_last(scores(), HEADS, mask) == 0.0
+    # a processor may add up another number of columns in another order: the last bit of float32
+    assert change_without_the_last(scores(), KEYS, mask) < 1e-6
+    assert change_without_the_last(scores(), HEADS, mask) < 1e-6
     change = (
         softmax_over(scores(), QUERIES, mask)[:, :-1, :-1]
         - softmax_over(scores()[:, :-1, :-1], QUERIES, mask[:-1, :-1])
