@@ -89,7 +89,9 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     off = ["L0H1", "L1H2"]
     effect = runs.effect(asked, off, kind)
     names, _ = executed(ablation.snippet(asked, off, kind), capsys)
-    assert names["effect"].tolist() == pytest.approx([effect.size, effect.second], rel=1e-5, abs=1e-5)
+    assert names["effect"].tolist() == pytest.approx(
+        [effect.size, effect.second], rel=1e-5, abs=1e-5
+    )
     none, _ = executed(ablation.snippet(asked, [], kind), capsys)
     assert none["effect"].abs().max() < 1e-5
     ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
