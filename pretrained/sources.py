@@ -1,4 +1,6 @@
-"""Finding a model's weights on this machine: a local folder, the Hugging Face cache, a package.
+"""Finding a model's weights on this machine.
+
+They lie in a local folder, in the Hugging Face cache, in an installed package, or in this project.
 
 Nothing here reaches for the network, opens a weight file, or runs a package's code.
 """
@@ -16,7 +18,10 @@ from typing import Literal
 from pretrained import checkpoint
 from pretrained.specs import ModelSpec, spec_of
 
-SourceKind = Literal["folder", "hub cache", "bundled"]
+SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
+
+# The models that this project has trained itself (`training/`), a folder for each.
+TRAINED_HERE = Path(__file__).parent / "checkpoints"
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
@@ -86,8 +91,8 @@ def find(name: str) -> Source | None:
     """Where the weights of `name` lie on this machine, or None.
 
     `name` is a catalogue name, a hub id, or a folder in ATTENTION_LAB_MODELS. Looked for in this
-    order: that folder, the local Hugging Face cache, the bundled packages. Raises ValueError for
-    a name that is neither a plain name nor a hub id.
+    order: that folder, the local Hugging Face cache, the bundled packages, and what was trained
+    here. Raises ValueError for a name that is neither a plain name nor a hub id.
     """
     for folder in local_folders(name):
         if checkpoint.is_complete(folder):
@@ -102,6 +107,8 @@ def find(name: str) -> Source | None:
         bundled = bundled_folder(spec)
         if bundled is not None:
             return Source("bundled", bundled)
+    if spec is not None and checkpoint.is_complete(TRAINED_HERE / spec.name):
+        return Source("trained here", TRAINED_HERE / spec.name)
     return None
 
 

@@ -120,6 +120,29 @@ SPECS: tuple[ModelSpec, ...] = (
 )
 
 
+def _novels(name: str, title: str, role: Role, architecture: Architecture, n: int) -> ModelSpec:
+    return ModelSpec(
+        name=name,
+        title=title,
+        role=role,
+        architecture=architecture,
+        hub_id="",
+        revision="main",
+        download_bytes=0,
+        n_parameters=n,
+        package=None,
+        n_layers=6,
+        n_heads=8,
+        n_kv_heads=8,
+        context_length=512,
+        note=(
+            "Trained for this site with its own core, on ninety English novels, with GPT-2's "
+            "tokenizer cut to 8,192 tokens. The other one of the pair has the same sizes, books "
+            "and tokens."
+        ),
+    )
+
+
 def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
     """A spec for a model that the catalogue does not know, read from its config.json.
 

@@ -1,4 +1,4 @@
-"""Byte-level BPE vocabularies of decoders through the `tokenizers` library."""
+"""Byte-level BPE vocabularies through the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pretrained.checkpoint import read_json
 from pretrained.tokenization.bounds import (
+    MAX_TOKENIZER_BYTES,
     check_size,
     library_errors,
     n_ids_of,
@@ -28,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class FastBpe:
-    """A decoder's tokenizer.json through the `tokenizers` library.
+    """A tokenizer.json, mostly a decoder's, through the `tokenizers` library.
 
     Special tokens that a user types are ordinary text; those that the file adds by itself (a
-    begin-of-text token) stay, marked special, with an empty span.
+    begin-of-text token) stay, marked special, with an empty span. In an encoder's file [MASK] is
+    an added token that is not special there: a typed one is the mask, as people expect of BERT.
     """
 
-    mask_id: int | None = None
     cls_id: int | None = None
     sep_id: int | None = None
 
@@ -46,7 +48,10 @@ class FastBpe:
         self.vocab_size = n_ids_of(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         self._added = {index: token.content for index, token in added.items()}
-        self._special = frozenset(index for index, token in added.items() if token.special)
+        special = {index for index, token in added.items() if token.special}
+        mask = tokenizer.token_to_id("[MASK]")
+        self.mask_id: int | None = mask if mask in added and mask not in special else None
+        self._special = frozenset(special if self.mask_id is None else special | {self.mask_id})
         end = tokenizer.token_to_id("<|endoftext|>")
         self.end_ids = end_ids | ({end} if end in self._special else set())
         # A ByteLevel decoder means that vocabulary entries spell bytes in GPT-2's alphabet.
@@ -143,6 +148,18 @@ class FastBpe:
         if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
             return bytes([int(token[3:5], 16)])
         return token.replace("▁", " ").encode()
+
+
+def is_byte_level(path: Path) -> bool:
+    """Whether the folder's tokenizer.json holds merges of bytes; ValueError for a damaged file."""
+    file = path / "tokenizer.json"
+    if not file.is_file():
+        return False
+    value = read_json(file, MAX_TOKENIZER_BYTES)
+    kinds = [value.get(part) or {} for part in ("model", "decoder")]
+    if not all(isinstance(kind, dict) for kind in kinds):
+        raise ValueError(f"{file.name} of {path.name} is damaged.")
+    return [kind.get("type") for kind in kinds] == ["BPE", "ByteLevel"]
 
 
 def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:

@@ -17,7 +17,7 @@ def for_folder(path: Path, config: Mapping[str, Any]) -> Tokenizer:
     GPT-2's own vocabulary goes through tiktoken, other byte-level vocabularies and WordPiece
     through the tokenizers library. Raises ValueError when the folder's files do not make one.
     """
-    if config["model_type"] == "bert":
+    if config["model_type"] == "bert" and not bpe.is_byte_level(path):
         return wordpiece.WordPiece.from_folder(path)
     if config["model_type"] == "gpt2" and gpt2.has_gpt2_vocabulary(path, config):
         return gpt2.gpt2(path)

@@ -1,0 +1,49 @@
+"""Windows of the books, and the words that BERT is asked for."""
+
+import numpy as np
+import pytest
+import torch
+
+from training.batches import masked, windows
+
+IDS = np.arange(1000, 1100, dtype=np.uint16)
+N_TOKENS, MASK_ID = 900, 901
+
+
+def test_windows_are_runs_of_the_books_and_follow_from_the_seed():
+    first = windows(IDS, 7, 13, seed=(3, 5))
+    assert first.shape == (7, 13)
+    assert first.dtype == torch.int64
+    assert (first.diff(dim=1) == 1).all()
+    assert torch.equal(first, windows(IDS, 7, 13, seed=(3, 5)))
+    assert not torch.equal(first, windows(IDS, 7, 13, seed=(3, 6)))
+
+
+def test_every_start_can_be_drawn():
+    starts = windows(IDS, 3000, 98, seed=(0,))[:, 0]
+    assert starts.unique().tolist() == [1000, 1001, 1002]
+
+
+def test_books_that_are_too_short():
+    with pytest.raises(ValueError, match="have 100 tokens, a window needs 101"):
+        windows(IDS, 1, 101, seed=(0,))
+
+
+def test_the_shares_of_devlin_2018():
+    texts = torch.full((400, 500), 17)
+    asked = masked(texts, 0.2, N_TOKENS, MASK_ID, seed=4)
+    # 200,000 draws: the standard error of a share of 0.2 is 0.0009, of shares among them 0.002
+    assert asked.asked.double().mean().item() == pytest.approx(0.2, abs=0.005)
+    seen = asked.seen[asked.asked]
+    assert (seen == MASK_ID).double().mean().item() == pytest.approx(0.8, abs=0.01)
+    assert (seen == 17).double().mean().item() == pytest.approx(0.1, abs=0.01)
+    others = seen[(seen != MASK_ID) & (seen != 17)]
+    assert 0 <= others.min() < 20
+    assert N_TOKENS - 20 < others.max() < N_TOKENS
+
+
+def test_what_is_not_asked_for_stays():
+    texts = torch.randint(0, N_TOKENS, (11, 29), generator=torch.Generator().manual_seed(0))
+    asked = masked(texts, 0.5, N_TOKENS, MASK_ID, seed=1)
+    assert torch.equal(asked.seen[~asked.asked], texts[~asked.asked])
+    assert torch.equal(asked.answers, texts[asked.asked])

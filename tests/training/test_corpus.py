@@ -1,0 +1,96 @@
+"""Books, their split, and the vocabulary that is cut to them."""
+
+import tarfile
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, pre_tokenizers
+
+from training.corpus import HELD_OUT, encode, encoded, read_books, split, unwrapped
+from training.vocabulary import END, MASK, cut, save, special_ids
+
+LONG = "This line is as long as the lines of a wrapped book are, and it"
+# GPT-2's spelling: Ġ is a space. "th" and "the" come from nobody's list but this one.
+MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("c", "at"), ("q", "u"), ("Ġ", "c")]
+BOOK = "the cat the the"
+
+
+def test_lines_are_joined_up_to_the_end_of_a_paragraph():
+    assert unwrapped(f"TITLE\n{LONG}\r\ngoes on.\n\n{LONG}\n") == (
+        f"TITLE\n{LONG} goes on.\n{LONG} "
+    )
+    assert unwrapped(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
+
+
+def test_an_archive_and_a_folder_hold_the_same_books(tmp_path):
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "Author_Book_1900.txt").write_bytes("\ufeffé\n".encode())
+    with tarfile.open(tmp_path / "books.tar.xz", "w:xz") as archive:
+        archive.add(folder, "corpus")
+    assert (
+        read_books(folder) == read_books(tmp_path / "books.tar.xz") == {"Author_Book_1900": "é\n"}
+    )
+
+
+def test_a_folder_without_books(tmp_path):
+    with pytest.raises(ValueError, match="holds no books"):
+        read_books(tmp_path)
+
+
+def test_no_book_is_in_both_parts():
+    names = [*HELD_OUT, "Author_Book_1900"]
+    train, held_out = split({name: name for name in names})
+    assert list(train) == ["Author_Book_1900"]
+    assert sorted(held_out) == sorted(HELD_OUT)
+
+
+def test_the_cut_vocabulary():
+    tokenizer = cut(MERGES, [BOOK], size=256 + 3 + 2)
+    kept = set(tokenizer.get_vocab()) - set(pre_tokenizers.ByteLevel.alphabet())
+    # " the" is the most frequent piece and brings "the" and "th"; "cat" and "at" find no room
+    assert kept == {"th", "the", "Ġthe", END, MASK}
+    assert special_ids(tokenizer) == (259, 260)
+    assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "c", "a", "t"]
+    tokenizer = cut(MERGES, [BOOK], size=256 + 5 + 2)
+    assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "cat"]  # "qu" is in no book
+
+
+@pytest.mark.parametrize("text", ["", "zebra", "naïve 猫 🙂\x00\ud7ff", f"{END} {MASK}"])
+def test_every_text_comes_back(text: str):
+    tokenizer = cut(MERGES, [BOOK], size=300)
+    ids = tokenizer.encode(text).ids
+    assert tokenizer.decode(ids, skip_special_tokens=False) == text
+
+
+def test_a_vocabulary_without_room():
+    with pytest.raises(ValueError, match="at least 258, got 257"):
+        cut(MERGES, [BOOK], size=257)
+
+
+def test_a_tokenizer_without_a_mask(tmp_path):
+    tokenizer = cut(MERGES, [BOOK], size=300)
+    save(tokenizer, tmp_path / "tokenizer.json")
+    text = (tmp_path / "tokenizer.json").read_text("utf-8")
+    assert special_ids(Tokenizer.from_str(text)) == special_ids(tokenizer)
+    with pytest.raises(ValueError, match="no \\[MASK\\]"):
+        special_ids(Tokenizer.from_str(text.replace(MASK, "[other]")))
+
+
+def test_books_stand_one_after_the_other_and_are_kept(tmp_path):
+    tokenizer = cut(MERGES, [BOOK], size=300)
+    end, _ = special_ids(tokenizer)
+    ids = encode({"a": "at", "b": "the cat"}, tokenizer, end)
+    assert ids.dtype == np.uint16
+    expected = [*tokenizer.encode("at").ids, end, *tokenizer.encode("the cat").ids, end]
+    assert ids.tolist() == expected
+    books = tmp_path / "books"
+    books.mkdir()
+    (books / "Author_Book_1900.txt").write_text("the cat")
+    (books / f"{HELD_OUT[0]}.txt").write_text("at")
+    first = encoded(books, tokenizer, end, tmp_path / "kept")
+    for file in books.iterdir():
+        file.unlink()  # what is kept needs no books
+    again = encoded(books, tokenizer, end, tmp_path / "kept")
+    assert first.train.tolist() == again.train.tolist()
+    assert again.held_out.tolist() == encode({"a": "at\n"}, tokenizer, end).tolist()

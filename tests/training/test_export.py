@@ -1,0 +1,96 @@
+"""What is exported is the model that was trained, in transformers and in the core."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+import transformers
+from torch.testing import assert_close
+
+import pretrained
+from pretrained.masked_word import masked_word_head
+from training.export import export
+from training.models import LanguageModel
+from training.recipe import recipe
+from training.vocabulary import cut
+
+MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the")]
+SIZES = {
+    "d_model": 40,
+    "n_layers": 3,
+    "n_heads": 5,
+    "d_ff": 72,
+    "vocab_size": 261,
+    "context_length": 33,
+}
+TEXT = "the cat in the [MASK] sat"
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}
+
+
+@pytest.fixture(params=["gpt2", "bert"])
+def exported(request, tmp_path, monkeypatch):
+    """A random model of odd sizes, and the same from the folder that was written of it."""
+    kind = request.param
+    model = replace(recipe(kind).model, **SIZES)
+    torch.manual_seed(0)
+    trained = LanguageModel(model).eval()
+    with torch.no_grad():
+        for weight in trained.parameters():  # biases and norms are not what they begin as
+            weight.add_(torch.randn_like(weight) * 0.1)
+            weight.copy_(weight.half())  # as they are stored
+    tokenizer = cut(MERGES, ["the the"], size=SIZES["vocab_size"])
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    export(model, trained.state_dict(), tokenizer, tmp_path / f"tiny-{kind}")
+    return kind, trained, pretrained.load(f"tiny-{kind}")
+
+
+def test_the_core_computes_what_was_trained(exported):
+    kind, trained, loaded = exported
+    ids = torch.tensor([loaded.tokenizer.encode(TEXT).ids])
+    assert_close(loaded.core(ids).hidden, trained.states(ids), **CLOSE)
+    if kind == "gpt2":
+        assert_close(loaded.core(ids).logits, trained.next_token_logits(ids), **CLOSE)
+    else:
+        everywhere = torch.ones_like(ids, dtype=torch.bool)
+        ours = masked_word_head(loaded)(loaded.core(ids).hidden)[0]
+        assert_close(ours, trained.masked_word_logits(ids, everywhere), **CLOSE)
+
+
+def test_transformers_computes_the_same(exported):
+    kind, _, loaded = exported
+    expected = {"gpt2": transformers.GPT2LMHeadModel, "bert": transformers.BertForMaskedLM}[kind]
+    assert isinstance(loaded.reference, expected)
+    ids = torch.tensor([loaded.tokenizer.encode(TEXT).ids])
+    with torch.inference_mode():
+        theirs = loaded.reference(ids, output_attentions=True)
+        ours = loaded.core(ids, record=True)
+        logits = ours.logits if kind == "gpt2" else masked_word_head(loaded)(ours.hidden)
+    assert_close(logits, theirs.logits, **CLOSE)
+    for record, attention in zip(ours.records, theirs.attentions, strict=True):
+        assert_close(record.weights, attention, **CLOSE)
+
+
+def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
+    kind, _, loaded = exported
+    tokens = loaded.tokenizer.encode(TEXT)
+    assert loaded.tokenizer.decode(tokens.ids) == TEXT
+    assert "".join(TEXT[slice(*span)] for span in tokens.spans) == TEXT
+    if kind == "bert":
+        place = tokens.pieces.index("[MASK]")
+        assert tokens.ids[place] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
+        assert tokens.special[place]
+        assert sum(tokens.special) == 1
+    else:
+        assert loaded.tokenizer.mask_id is None
+        assert not any(tokens.special)
+        assert loaded.tokenizer.end_ids == {SIZES["vocab_size"] - 2}
+
+
+def test_both_cut_a_text_in_the_same_way(tmp_path, exported):
+    kind, _, loaded = exported
+    file = json.loads((loaded.folder / "tokenizer.json").read_text("utf-8"))
+    assert len(file["model"]["vocab"]) == SIZES["vocab_size"] - 2
+    words = [loaded.tokenizer.encode("the thé cat").pieces[0], file["added_tokens"][0]["content"]]
+    assert words == ["the", "<|endoftext|>"]
+    assert loaded.spec.architecture == kind

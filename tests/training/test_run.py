@@ -1,0 +1,173 @@
+"""A run learns, and one that was stopped goes on as if it had not been."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+from attention_core import Transformer, bert_config, gpt2_config
+from training import run as run_module
+from training.corpus import Corpus
+from training.loss import losses
+from training.models import LanguageModel
+from training.recipe import Recipe, recipe, small
+from training.run import Run, read_curve, snapshot_steps
+
+V, MASK_ID, N_TOKENS = 53, 52, 51
+SIZES = {"d_model": 24, "n_layers": 2, "n_heads": 3, "vocab_size": V, "context_length": 80}
+MODELS = {"gpt2": gpt2_config(**SIZES), "bert": bert_config(**SIZES, n_segments=1)}
+
+
+def books() -> Corpus:
+    """Tokens of which each follows from the one before in four of five cases."""
+    generator = np.random.default_rng(0)
+    ids = [0]
+    for surprise in generator.random(6000):
+        ids.append(
+            int(generator.integers(N_TOKENS)) if surprise < 0.2 else ids[-1] * 7 % N_TOKENS + 1
+        )
+    ids = np.array(ids, dtype=np.uint16) % N_TOKENS
+    return Corpus(ids[:5000], ids[5000:])
+
+
+def little(kind: str, **changes) -> Recipe:
+    sizes = {"lengths": ((0.0, 16), (0.5, 80)), "tokens_per_step": 480, "tokens_per_part": 240}
+    return Recipe(
+        MODELS[kind], **{"steps": 24, "warmup": 4, "rate": 1e-2, "masked": 0.4} | sizes | changes
+    )
+
+
+def started(kind: str, folder, **changes) -> Run:
+    return Run(little(kind, **changes), books(), folder, n_tokens=N_TOKENS, mask_id=MASK_ID)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    monkeypatch.setattr(run_module, "CURVE_EVERY", 4)
+    monkeypatch.setattr(run_module, "HELD_OUT_EVERY", 8)
+    monkeypatch.setattr(run_module, "SAVE_EVERY", 5)
+    monkeypatch.setattr(run_module, "_HELD_OUT_TEXTS", 6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_run_that_was_killed_gives_the_same_curve(kind, tmp_path):
+    whole = started(kind, tmp_path / "whole")
+    whole.train()
+    killed = started(kind, tmp_path / "killed")
+    for _ in range(13):  # past a line of the curve that the last checkpoint, of step 10, lacks
+        killed.losses.append(killed.take_step())
+        if killed.step % 4 == 0:
+            killed._write_line()
+        if killed.step % 5 == 0:
+            killed._save_checkpoint()
+    del killed
+    resumed = started(kind, tmp_path / "killed")
+    assert resumed.step == 10
+    resumed.train()
+    assert read_curve(tmp_path / "killed") == read_curve(tmp_path / "whole")
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, resumed.model.state_dict()[name]), name
+    assert [line["step"] for line in read_curve(tmp_path / "whole")] == [
+        *"48",
+        *map(str, (12, 16, 20, 24)),
+    ]
+
+
+def test_a_small_run_learns_more_than_frequencies(tmp_path):
+    run = started("gpt2", tmp_path, steps=120)
+    run.train()
+    last = read_curve(tmp_path)[-1]
+    assert float(last["held_out_loss"]) < 0.8 * run.unigram_entropy()
+    assert float(last["loss_at_40"]) > 0
+    assert last["loss_at_400"] == ""  # texts are shorter
+    assert run.unigram_entropy() < math.log(N_TOKENS)
+    kept = {int(file.stem) for file in (tmp_path / "snapshots").iterdir()}
+    assert kept == set(snapshot_steps(120))
+    stored = load_file(tmp_path / "snapshots" / "120.safetensors")
+    assert stored.keys() == run.model.state_dict().keys()
+
+
+def test_a_time_limit(tmp_path):
+    run = started("gpt2", tmp_path)
+    run.train(seconds=0)
+    assert run.step == 0
+    assert not run.done
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_quicker_attention_is_the_cores(kind):
+    model = LanguageModel(MODELS[kind], dropout=0.5).eval()
+    core = Transformer(MODELS[kind])
+    core.load_state_dict(model.core.state_dict())
+    texts = torch.randint(0, V, (3, 37), generator=torch.Generator().manual_seed(0))
+    assert_close(model.states(texts), core(texts).hidden, atol=1e-5, rtol=1e-5)
+    assert not torch.equal(model.train().states(texts), model.states(texts))  # dropout
+
+
+def test_the_loss_in_one_piece():
+    generator = torch.Generator().manual_seed(0)
+    states, weight = (
+        torch.randn(150, 24, generator=generator),
+        torch.randn(24, V, generator=generator),
+    )
+    targets = torch.randint(0, V, (150,), generator=generator)
+    scale = torch.rand(150, generator=generator)
+    results = []
+    for function in (
+        lambda a, b: losses(a, b, targets, torch.float32),
+        lambda a, b: torch.nn.functional.cross_entropy(a @ b, targets, reduction="none"),
+    ):
+        a, b = states.clone().requires_grad_(), weight.clone().requires_grad_()
+        loss = function(a, b)
+        (loss * scale).sum().backward()
+        results.append((loss.detach(), a.grad, b.grad))
+    for ours, theirs in zip(*results, strict=True):
+        assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_the_rate_rises_and_falls():
+    how = little("gpt2", steps=100, warmup=10, last_rate=1e-4)
+    rates = [how.rate_at(step) for step in range(100)]
+    assert rates[0] == pytest.approx(1e-3)
+    assert max(rates) == rates[9] == rates[10] == 1e-2
+    assert all(later < earlier for earlier, later in zip(rates[10:], rates[11:], strict=False))
+    assert how.rate_at(100) == pytest.approx(1e-4)
+
+
+def test_lengths_and_snapshots():
+    how = little("bert", steps=24)
+    assert [how.length_at(step) for step in (0, 11, 12, 23)] == [16, 16, 80, 80]
+    assert how.length == 80
+    steps = snapshot_steps(4600)
+    assert len(steps) == 12
+    assert steps[0] == 0
+    assert steps[-1] == 4600
+    ratios = [later / earlier for earlier, later in zip(steps[1:], steps[2:], strict=False)]
+    assert max(ratios) / min(ratios) < 1.05
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lengths": ((0.0, 96),)}, "texts of 96 tokens exceed the context of 80"),
+        ({"lengths": ((0.0, 50),)}, "240 tokens are no whole number of texts of 50"),
+        ({"tokens_per_step": 500}, "500 tokens a step are no whole number of parts of 240"),
+    ],
+)
+def test_recipes_that_do_not_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        little("gpt2", **changes)
+
+
+def test_the_pair_differs_in_what_a_token_may_see():
+    gpt2, bert = recipe("gpt2").model, recipe("bert").model
+    for size in ("d_model", "n_layers", "n_heads", "d_ff", "vocab_size", "context_length"):
+        assert getattr(gpt2, size) == getattr(bert, size)
+    assert gpt2.causal
+    assert not bert.causal
+    assert small(recipe("bert")).model.n_layers == 2
+    assert replace(small(recipe("bert")).model, causal=True).causal

@@ -1,0 +1,100 @@
+"""What the trained models are worth, on books that they never saw: `python -m training.evaluate`.
+
+GPT-2's perplexity stands beside those of a bigram and a trigram of the same books, BERT's accuracy
+on masked words beside that of always naming the most frequent token. The models are those of
+`pretrained/checkpoints`, loaded as the site loads them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import pretrained
+from pretrained.masked_word import masked_word_head
+from training.batches import windows
+from training.corpus import Corpus, encoded
+from training.n_grams import NGrams, perplexity
+from training.train import CORPUS, the_tokenizer
+from training.vocabulary import special_ids
+
+TEXTS, LENGTH, BATCH = 256, 512, 8
+MASKED = 0.15  # as BERT was trained and is measured, all of them shown as the mask
+
+
+@torch.inference_mode()
+def gpt2_losses(model: pretrained.Pretrained, texts: Tensor) -> Tensor:
+    """The loss of each token from the second on, in nats: (texts, T) -> (texts, T - 1)."""
+    losses = []
+    for part in torch.split(texts, BATCH):
+        logits = model.core(part[:, :-1]).logits
+        assert logits is not None
+        loss = nn.functional.cross_entropy(
+            logits.flatten(0, 1), part[:, 1:].flatten(), reduction="none"
+        )
+        losses.append(loss.view(len(part), -1))
+    return torch.cat(losses)
+
+
+@torch.inference_mode()
+def bert_answers(
+    model: pretrained.Pretrained, texts: Tensor, mask_id: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The tokens behind the masks and the model's first guesses, batch by batch: (M) and (M)."""
+    head = masked_word_head(model)
+    generator = torch.Generator().manual_seed(0)
+    for part in torch.split(texts, BATCH):
+        asked = torch.rand(part.shape, generator=generator) < MASKED
+        hidden = model.core(torch.where(asked, mask_id, part)).hidden[asked]
+        yield part[asked], head(hidden).argmax(dim=-1)
+
+
+def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
+    """Every measure by its name; perplexities are of a token, accuracies from 0 to 1."""
+    texts = windows(corpus.held_out, TEXTS, LENGTH + 1, seed=(2,))
+    counted = NGrams(corpus.train, vocab_size)
+    flat: NDArray[np.int64] = texts.flatten().numpy()
+    measures = {
+        "unigram perplexity": perplexity(counted.unigram(flat)),
+        "bigram perplexity": perplexity(counted.bigram(flat)),
+        "trigram perplexity": perplexity(counted.trigram(flat)),
+    }
+    losses = gpt2_losses(pretrained.load("gpt2-novels"), texts)
+    measures["gpt2-novels perplexity"] = losses.mean().exp().item()
+    for place in (40, 200, 400):
+        measures[f"gpt2-novels loss at token {place}"] = (
+            losses[:, place - 20 : place + 20].mean().item()
+        )
+    bert = pretrained.load("bert-novels")
+    answers = list(bert_answers(bert, texts[:, :LENGTH], mask_id))
+    right, guesses = (torch.cat(parts) for parts in zip(*answers, strict=True))
+    most_frequent = int(np.bincount(corpus.train).argmax())
+    measures["most frequent token, accuracy"] = (right == most_frequent).double().mean().item()
+    measures["bert-novels accuracy"] = (right == guesses).double().mean().item()
+    return measures
+
+
+def main() -> None:
+    """Print the measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--corpus", type=Path, default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS)
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
+    chosen = parser.parse_args()
+    tokenizer = the_tokenizer(chosen.corpus, chosen.runs)
+    end, mask = special_ids(tokenizer)
+    corpus = encoded(chosen.corpus, tokenizer, end, chosen.runs)
+    for name, value in report(corpus, tokenizer.get_vocab_size(), mask).items():
+        print(f"{name:32} {value:.4f}")
+
+
+if __name__ == "__main__":
+    main()

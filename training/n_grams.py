@@ -1,0 +1,114 @@
+"""Bigrams and trigrams as language models: what a trained model has to beat.
+
+Interpolated Kneser-Ney smoothing: counts are lowered by a discount, and what is taken away goes to
+the shorter context, whose tokens count by how many contexts they were seen in.
+Sources: Kneser and Ney 1995; Chen and Goodman 1999, section 3.
+Letters: N tokens of a text, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.integer]
+Probabilities = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NGrams:
+    """The probabilities of a text's tokens from one, two or three of the texts that were counted.
+
+    Raises: ValueError for a text of less than three tokens, ids outside the vocabulary, or a
+    discount that is not between 0 and 1.
+    """
+
+    ids: Ids  # (N)
+    vocab_size: int
+    discount: float = 0.75
+
+    def __post_init__(self) -> None:
+        """Check what is counted."""
+        if len(self.ids) < 3:
+            raise ValueError(f"a text needs at least 3 tokens, got {len(self.ids)}")
+        if not 0 <= int(self.ids.min()) <= int(self.ids.max()) < self.vocab_size:
+            raise ValueError(
+                f"ids must be 0 to {self.vocab_size - 1}, got {self.ids.min()} to {self.ids.max()}"
+            )
+        if not 0 < self.discount < 1:
+            raise ValueError(f"the discount must be between 0 and 1, got {self.discount}")
+
+    def unigram(self, ids: Ids) -> Probabilities:
+        """p(c) of each token, from its count plus one: (N) -> (N)."""
+        counts = np.bincount(self.ids, minlength=self.vocab_size) + 1.0
+        shares: Probabilities = counts / counts.sum()
+        return shares[ids]
+
+    def bigram(self, ids: Ids) -> Probabilities:
+        """p(c | b) of each token from the second on: (N) -> (N - 1)."""
+        pairs = _codes(self.ids, 2, self.vocab_size)
+        kinds, counts = np.unique(pairs, return_counts=True)
+        return self._interpolated(
+            _codes(ids, 2, self.vocab_size), kinds, counts, self._by_contexts(ids[1:])
+        )
+
+    def trigram(self, ids: Ids) -> Probabilities:
+        """p(c | a, b) of each token from the third on: (N) -> (N - 2)."""
+        triples = _codes(self.ids, 3, self.vocab_size)
+        kinds, counts = np.unique(triples, return_counts=True)
+        # a pair counts once for every token that it was seen behind
+        pairs, contexts = np.unique(kinds % self.vocab_size**2, return_counts=True)
+        shorter = self._interpolated(
+            _codes(ids[1:], 2, self.vocab_size), pairs, contexts, self._by_contexts(ids[2:])
+        )
+        return self._interpolated(_codes(ids, 3, self.vocab_size), kinds, counts, shorter)
+
+    def _by_contexts(self, ids: Ids) -> Probabilities:
+        """p(c) by how many different tokens c was seen behind, a token more for each."""
+        kinds = np.unique(_codes(self.ids, 2, self.vocab_size))
+        contexts = np.bincount(kinds % self.vocab_size, minlength=self.vocab_size) + 1.0
+        shares: Probabilities = contexts / contexts.sum()
+        return shares[ids]
+
+    def _interpolated(
+        self,
+        asked: NDArray[np.int64],
+        kinds: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        shorter: Probabilities,
+    ) -> Probabilities:
+        """Discounted counts of n-grams, and p of the shorter context with what was taken away."""
+        contexts, first = np.unique(kinds // self.vocab_size, return_index=True)
+        totals = np.add.reduceat(counts, first)
+        followers = np.diff([*first, len(kinds)])  # how many kinds of token come behind a context
+        of_kind = np.where(_found(kinds, asked), counts[_place(kinds, asked)], 0)
+        context = asked // self.vocab_size
+        known, place = _found(contexts, context), _place(contexts, context)
+        total = np.where(known, totals[place], 1)
+        taken = self.discount * np.where(known, followers[place], 0) / total
+        own = np.maximum(of_kind - self.discount, 0) / total
+        return own + np.where(known, taken, 1.0) * shorter
+
+
+def perplexity(probabilities: Probabilities) -> float:
+    """Exp of the mean of -ln p."""
+    return float(np.exp(-np.log(probabilities).mean()))
+
+
+def _codes(ids: Ids, n: int, vocab_size: int) -> NDArray[np.int64]:
+    """One number for each n-gram of a text: (N) -> (N - n + 1)."""
+    wide = ids.astype(np.int64)
+    codes = np.zeros(len(ids) - n + 1, dtype=np.int64)
+    for place in range(n):
+        codes = codes * vocab_size + wide[place : place + len(codes)]
+    return codes
+
+
+def _place(sorted_: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.minimum(np.searchsorted(sorted_, asked), len(sorted_) - 1)
+
+
+def _found(sorted_: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.equal(sorted_[_place(sorted_, asked)], asked)

@@ -1,0 +1,108 @@
+"""How the two models are trained: sizes, steps and rates, the same wherever they can be.
+
+Both have the same layers, heads and width, the same tokens and the same books. What differs is
+what a token may look at (all earlier ones, or all), what it is asked (the next token, or a masked
+one), and what comes with each model's form: BERT norms behind each part and has a head for masked
+words.
+Sources: Radford et al. 2019 (GPT-2); Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from attention_core import TransformerConfig, bert_config, gpt2_config
+from training.vocabulary import SIZE
+
+Kind = Literal["gpt2", "bert"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One training run. A step sees `tokens_per_step` tokens, in parts that fit the memory.
+
+    `lengths` says how many tokens a text has, and from which share of the steps on: short texts
+    cost less, and neighbours are easier to find in them. BERT's paper begins with them too.
+    Raises: ValueError for texts longer than the model's context, or parts that do not fit.
+    """
+
+    model: TransformerConfig
+    steps: int
+    lengths: tuple[tuple[float, int], ...] = ((0.0, 512),)
+    tokens_per_step: int = 4096
+    tokens_per_part: int = 4096
+    rate: float = 1.5e-3
+    last_rate: float = 5e-5
+    warmup: int = 200
+    weight_decay: float = 0.1
+    dropout: float = 0.05
+    masked: float = 0.2  # the share of tokens that BERT is asked for
+    bfloat16: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that the sizes fit together."""
+        if self.tokens_per_step % self.tokens_per_part:
+            raise ValueError(
+                f"{self.tokens_per_step} tokens a step are no whole number of parts of "
+                f"{self.tokens_per_part}"
+            )
+        for _, length in self.lengths:
+            if length > self.model.context_length:
+                raise ValueError(
+                    f"texts of {length} tokens exceed the context of {self.model.context_length}"
+                )
+            if self.tokens_per_part % length:
+                raise ValueError(
+                    f"{self.tokens_per_part} tokens are no whole number of texts of {length}"
+                )
+
+    @property
+    def length(self) -> int:
+        """How many tokens the last texts have, and those that are measured."""
+        return self.lengths[-1][1]
+
+    def length_at(self, step: int) -> int:
+        """How many tokens a text of this step has."""
+        return [length for share, length in self.lengths if share * self.steps <= step][-1]
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate: it rises in a line, then falls along half a cosine."""
+        if step < self.warmup:
+            return self.rate * (step + 1) / self.warmup
+        share = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.last_rate + (self.rate - self.last_rate) * (1 + math.cos(math.pi * share)) / 2
+
+
+def recipe(kind: Kind, steps: int | None = None) -> Recipe:
+    """The recipe of `gpt2-novels` or `bert-novels`; `steps` replaces its number of steps."""
+    if kind == "gpt2":
+        model = gpt2_config(d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=512)
+        return Recipe(model, steps or 4600, lengths=((0.0, 64), (0.1, 256), (0.8, 512)))
+    model = bert_config(
+        d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=512, n_segments=1
+    )
+    return Recipe(
+        model,
+        steps or 6400,
+        lengths=((0.0, 32), (0.3, 128), (0.85, 512)),
+        rate=1e-3,
+        warmup=500,
+    )
+
+
+def small(recipe: Recipe, steps: int = 1000) -> Recipe:
+    """The same with two layers of four heads and short texts: it learns something in a minute."""
+    model = replace(recipe.model, n_layers=2, n_heads=4, d_model=64, d_ff=256, context_length=64)
+    return replace(
+        recipe,
+        model=model,
+        steps=steps,
+        lengths=((0.0, 64),),
+        tokens_per_step=2048,
+        tokens_per_part=2048,
+        rate=3e-3,
+        warmup=20,
+    )
