@@ -126,6 +126,8 @@ def load(
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
     unknown name, an unsupported or damaged checkpoint, or an unknown dtype or device.
     """
+    import torch
+
     from pretrained.tokenization import choose
     from pretrained.weights import core_from_state_dict
 
@@ -146,7 +148,9 @@ def load(
             f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, "
             f"the model only {config['vocab_size']}."
         )
-    core = core_from_state_dict(config, checkpoint.read_state(folder)).to(target, precision).eval()
+    with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
+        core = core_from_state_dict(config, checkpoint.read_state(folder))
+        core = core.to(target, precision).eval()
     _check_first_pass(name, core)
     return Pretrained(
         core=core,
