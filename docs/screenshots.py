@@ -49,6 +49,7 @@ PAGES = (
     ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
     ("two_networks", "/two-networks", "figure.heatmap canvas"),
     ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
+    ("watch_heads_form", "/watch-heads-form", "figure.forming canvas[data-painted]"),
     ("cheaper_models", "/cheaper-models", "figure.heatmap canvas"),
     ("block", "/block", "figure.panel canvas"),
     ("tokens", "/tokens", "figure.chips .chip"),

@@ -1,7 +1,7 @@
 """Long work as jobs: queued, watched and stopped.
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
-other's times. There are two queues (`serving.queues`); between them single passes take turns
+other's times. There are several queues (`serving.queues`); between them single passes take turns
 (`serving.turns`). A job that nobody watches any more stops by itself. Nothing here touches
 Streamlit.
 """

@@ -64,6 +64,7 @@ MAX_WAITING_OF_A_VISITOR = 2  # of those, from all tabs of one browser
 STUCK_SECONDS = 120  # of one turn, or of a job that was told to end: then the site is not ready
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
+MAX_FORMING_STEPS = 600  # of training two small attention layers: 15 seconds of one core
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
 # ---- a model server: what it is asked, and what it answers
@@ -84,6 +85,7 @@ SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in tr
 FAMILY_CACHE_BYTES = 448 * MIB  # models of one width in every form of attention, 4 x 107 MB
 TRAINED_COPY_BYTES = 1 * GIB  # a copy of a model and its largest gradients, while it is trained
 TRAINING_CACHE_BYTES = 48 * MIB  # what such runs have shown: 9 MB for the longest text
+FORMING_CACHE_BYTES = 64 * MIB  # small models in training, with what their heads looked at
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
 MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
 

@@ -1,8 +1,9 @@
-"""The two queues of long work, one worker thread each.
+"""The queues of long work, one worker thread each.
 
 Whoever generates a sentence does not wait until a measurement of another visitor, which may take
-many minutes, has ended. The single passes of both take turns (`serving.turns`), and a clock runs
-inside a turn, so that the time spent waiting for the other is in no measured time.
+many minutes, has ended, and whoever trains a small model waits for neither. The single passes of
+all take turns (`serving.turns`), and a clock runs inside a turn, so that the time spent waiting for
+others is in no measured time.
 """
 
 from serving.jobs import JobQueue
@@ -11,3 +12,4 @@ from serving.jobs import JobQueue
 BROWSER_COOKIE = "_streamlit_xsrf"
 GENERATIONS = JobQueue(name="generations")
 MEASUREMENTS = JobQueue(name="measurements")
+TRAININGS = JobQueue(name="trainings")

@@ -24,10 +24,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from serving import cache, metrics, models, turns, warmup
 from serving.limits import STUCK_SECONDS
-from serving.queues import GENERATIONS, MEASUREMENTS
+from serving.queues import GENERATIONS, MEASUREMENTS, TRAININGS
 
 TOKEN_VARIABLE = "ATTENTION_LAB_METRICS_TOKEN"
-QUEUES = (GENERATIONS, MEASUREMENTS)
+QUEUES = (GENERATIONS, MEASUREMENTS, TRAININGS)
 
 _LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}  # the last: where one socket serves both
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}

@@ -41,4 +41,4 @@ def test_the_main_path(page: Page, site: Site):
     paragraph = page.get_by_text("The last two factors, multiplied here")
     product, found = re.findall(r"\d\.\d+", paragraph.text_content() or "")
     assert written(product) == pytest.approx(written(found), rel=1e-3)
-    expect(page.get_by_role("link", name="Next: Cheaper models")).to_be_visible()
+    expect(page.get_by_role("link", name="Next: Watch heads form")).to_be_visible()

@@ -269,6 +269,7 @@ PATHS = [
     "/against-pytorch",
     "/two-networks",
     "/who-sets-the-weights",
+    "/watch-heads-form",
     "/cheaper-models",
     "/block",
     "/tokens",

@@ -30,6 +30,7 @@ SECTIONS = {
         ("learn/block", "Block", "stacks"),
         ("learn/two_networks", "From two networks to one", "join_full"),
         ("learn/who_sets_the_weights", "Who sets the weights", "trending_down"),
+        ("learn/watch_heads_form", "Watch heads form", "motion_play"),
         ("learn/cheaper_models", "Cheaper models", "savings"),
     ],
     "Compare": [

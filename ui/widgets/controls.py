@@ -81,7 +81,7 @@ def menu_of_examples(
 
 
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
-    """A picker of the ready models of a role (None: any); first the preferred one of `prefer`.
+    """A picker of the ready models of a role (None: any); first `models.preferred(prefer)`.
 
     Models go by their names, which stay the same in links. of_visit: not a second one beside it.
     """

@@ -1,0 +1,110 @@
+"""A decoder of two attention layers and nothing else, of the core's own parts.
+
+There is no feed-forward network: whatever it learns, attention has learned (Elhage et al. 2021, "A
+Mathematical Framework for Transformer Circuits",
+https://transformer-circuits.pub/2021/framework/index.html).
+
+Dimension letters: B batch, T tokens, H heads, D head size, C width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.heads import merge_heads, split_heads
+from attention_core.masks import causal_mask
+from attention_core.model.layers import Projection
+from attention_core.positions.rotary import Rotation, rotary_angles, rotate
+
+WIDTH, N_LAYERS = 64, 2
+THETA = 100.0  # of the rotary positions: sequences are short, so the slowest pairs turn fast
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the model is built and what is switched off.
+
+    n_heads: of each layer. causal: whether the mask hides later tokens. scaled: whether scores are
+    divided by the root of the head size. dropout: the share of weights that training drops.
+    Raises: ValueError if the heads do not divide the width into even sizes (rotary positions turn
+    pairs of numbers), or for a dropout below 0 or from 1 on (nothing would be left).
+    """
+
+    n_heads: int = 4
+    causal: bool = True
+    scaled: bool = True
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse heads and a dropout that no model can have."""
+        if self.n_heads < 1 or WIDTH % (2 * self.n_heads):
+            raise ValueError(
+                f"{self.n_heads} heads do not divide a width of {WIDTH} into even sizes"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be from 0 to below 1, got {self.dropout}")
+
+
+class AttentionLayer(nn.Module):
+    """A norm, then multi-head attention with rotary positions, added to what came in."""
+
+    def __init__(self, design: Design) -> None:
+        super().__init__()
+        self.design = design
+        self.norm = nn.LayerNorm(WIDTH)
+        self.query, self.key = Projection(WIDTH, WIDTH), Projection(WIDTH, WIDTH)
+        self.value, self.out = Projection(WIDTH, WIDTH), Projection(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation) -> AttentionRecord:
+        """What the layer adds is the record's `output`: (B, T, C) -> (B, T, C)."""
+        normed, n_heads = self.norm(x), self.design.n_heads
+        q = split_heads(self.query(normed), n_heads)  # (B, T, C) -> (B, H, T, D)
+        k = split_heads(self.key(normed), n_heads)
+        v = split_heads(self.value(normed), n_heads)
+        scale = None if self.design.scaled else 1.0
+        dropout = self.design.dropout if self.training else 0.0
+        record = attend(
+            rotate(q, rotation), rotate(k, rotation), v, mask=mask, scale=scale, dropout_p=dropout
+        )
+        return replace(record, output=self.out(merge_heads(record.context)))
+
+
+class AttentionOnly(nn.Module):
+    """Two attention layers between a table of tokens and an output matrix.
+
+    Weights are drawn with a standard deviation of 1/sqrt(C), from torch's generator.
+    """
+
+    def __init__(self, vocabulary: int, design: Design) -> None:
+        super().__init__()
+        self.design = design
+        self.tokens = nn.Embedding(vocabulary, WIDTH)
+        self.layers = nn.ModuleList(AttentionLayer(design) for _ in range(N_LAYERS))
+        self.norm, self.unembed = nn.LayerNorm(WIDTH), Projection(WIDTH, vocabulary)
+        for part in self.modules():
+            if isinstance(part, Projection):
+                nn.init.normal_(part.weight, std=WIDTH**-0.5)
+
+    def forward(
+        self, ids: Tensor, *, causal: bool | None = None
+    ) -> tuple[Tensor, list[AttentionRecord]]:
+        """Logits (B, T, vocabulary) for ids (B, T), and the record of each layer.
+
+        causal: whether later tokens are hidden in this pass; None for what the design says.
+        """
+        n_tokens = ids.shape[1]
+        hidden = self.design.causal if causal is None else causal
+        mask = causal_mask(n_tokens, n_tokens, device=ids.device) if hidden else None
+        x = self.tokens(ids)  # (B, T) -> (B, T, C)
+        positions = torch.arange(n_tokens, device=ids.device)
+        rotation = rotary_angles(positions, WIDTH // self.design.n_heads, THETA, x.dtype)
+        records = []
+        for layer in self.layers:
+            record = layer(x, mask, rotation)
+            x = x + record.output
+            records.append(record)
+        return self.unembed(self.norm(x)), records

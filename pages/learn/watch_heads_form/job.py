@@ -1,0 +1,100 @@
+"""A run as a job: a model that learns in this process, step by step, and can be paused.
+
+A run is kept beside all others within one bound in bytes; a visitor holds its number. To pause is
+to end the job, which gives the place in the queue and the turn to others; to play on is a new job
+that takes the same run up again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from pages.learn.watch_heads_form.recording import EVERY, Recording, Settings, moment
+from serving import turns
+from serving.cache import kept
+from serving.jobs import Work
+from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
+from serving.threads import compute_alone
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
+
+# 39,000 weights with their gradients and AdamW's two averages take 0.6 MB; 81 moments of 16 maps of
+# 32 x 32 weights, a byte each and unmasked, 1.3 MB.
+RUN_BYTES = 2 * MIB
+
+_numbers = itertools.count(1)
+
+
+class Run:
+    """A model in training and what it has shown; only the worker of the queue changes it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.recording = Recording(settings)
+        self._training: HeadTraining | None = None
+
+    def begin(self) -> None:
+        """Make the model, and measure it before any step. Does nothing for a run that has begun."""
+        if self._training is not None:
+            return
+        from attention_core.experiments.learn.watch_heads_form.model import Design
+        from attention_core.experiments.learn.watch_heads_form.sequences import (
+            ONE_DISTANCE,
+            TRAINED_DISTANCES,
+        )
+        from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
+
+        settings = self.recording.settings
+        design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)
+        distances = ONE_DISTANCE if settings.one_distance else TRAINED_DISTANCES
+        self._training = HeadTraining(design, settings.seed, distances=distances)
+        self._measure()
+
+    def step(self) -> None:
+        """Take one step, and measure where one is due."""
+        assert self._training is not None
+        self._training.step()
+        if self._training.n_steps % EVERY == 0:
+            self._measure()
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps were taken."""
+        return 0 if self._training is None else self._training.n_steps
+
+    def _measure(self) -> None:
+        assert self._training is not None
+        causal = self.recording.settings.mask
+        measured = moment(self.n_steps, self._training.measure(), causal=causal)
+        self.recording.moments.append(measured)
+
+
+@kept(FORMING_CACHE_BYTES, key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
+def run(number: int, settings: Settings) -> Run:
+    """The run with this number, made if it is new. Of too many the oldest is forgotten."""
+    return Run(settings)
+
+
+def new_number() -> int:
+    """A number that no run has had yet."""
+    return next(_numbers)
+
+
+class FormingJob(Work):
+    """Goes on with a run until it is over or stopped; every step takes a turn of its own."""
+
+    def __init__(self, number: int, settings: Settings) -> None:
+        super().__init__()
+        self.number, self.settings = number, settings
+
+    def work(self) -> None:
+        """Train, on the worker's thread. A run that was forgotten begins anew."""
+        compute_alone()
+        current = run(self.number, self.settings)
+        with turns.turn():
+            current.begin()
+        while current.n_steps < MAX_FORMING_STEPS:
+            self.check_stop()
+            with turns.turn():
+                current.step()

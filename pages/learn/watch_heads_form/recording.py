@@ -1,0 +1,149 @@
+"""What a run has shown so far: losses and scores by step, and the weights on the probe sequence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from serving.codes import Codes
+from serving.heads import HeadId
+from serving.limits import MAX_FORMING_STEPS
+
+if TYPE_CHECKING:
+    from attention_core.experiments.learn.watch_heads_form.training import Measurement
+
+HEADS = (1, 2, 4, 8)
+DROPOUTS = (0.0, 0.1, 0.2, 0.5)
+EVERY = 10  # steps between two measurements
+TOKENS = "abcdefghijklmnopqrstuvwxyz012345"  # what the 32 tokens are called on this page
+BLIND_GUESS = math.log(len(TOKENS))  # the loss of giving every token the same probability
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a visitor chooses. The same settings give the same run.
+
+    one_distance: the trap, in which the repeat always lies as far behind.
+    """
+
+    n_heads: int = 4
+    seed: int = 0
+    mask: bool = True
+    scale: bool = True
+    dropout: float = 0.0
+    one_distance: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The settings in words."""
+        parts = [
+            f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} a layer",
+            f"seed {self.seed}",
+        ]
+        parts += ["the same distance every time"] * self.one_distance
+        parts += ["mask off"] * (not self.mask) + ["scale off"] * (not self.scale)
+        parts += [f"dropout {self.dropout:g}"] * (self.dropout > 0)
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The measurement after so many steps, as `attention_core` describes its fields.
+
+    Scores are arrays (layers, heads). codes: the weights on the probe, coded for the browser; None
+    where a stored run leaves them out.
+    """
+
+    step: int
+    loss_trained: float
+    loss_unseen: float
+    right: float
+    loss_writing: float
+    previous: np.ndarray
+    induction: np.ndarray
+    induction_trained: np.ndarray
+    next: np.ndarray
+    codes: Codes | None
+
+    @property
+    def best_previous(self) -> tuple[HeadId, float]:
+        """The head of layer 0 with the largest previous-token score, and the score."""
+        return _best(self.previous, 0)
+
+    @property
+    def best_induction(self) -> tuple[HeadId, float]:
+        """The head of layer 1 with the largest induction score at unseen distances."""
+        return _best(self.induction, 1)
+
+
+@dataclass
+class Recording:
+    """The moments of a run, the first one before any step."""
+
+    settings: Settings
+    moments: list[Moment] = field(default_factory=list)
+
+    @property
+    def drop(self) -> Moment | None:
+        """The first moment at which the loss on trained distances is below half a blind guess's."""
+        return next((m for m in self.moments if m.loss_trained < BLIND_GUESS / 2), None)
+
+    @property
+    def drawn(self) -> dict[int, Moment]:
+        """The moments whose weights were kept, by their step."""
+        return {m.step: m for m in self.moments if m.codes is not None}
+
+    @property
+    def over(self) -> bool:
+        """Whether all steps were taken."""
+        return bool(self.moments) and self.moments[-1].step >= MAX_FORMING_STEPS
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a moment: both losses, and the scores of every head."""
+        rows = []
+        for m in self.moments:
+            row: dict[str, float] = {
+                "step": m.step,
+                "loss, trained distances": m.loss_trained,
+                "loss, unseen distances": m.loss_unseen,
+                "right guesses, unseen": m.right,
+                "loss when writing": m.loss_writing,
+            }
+            for title, scores in (
+                ("previous token", m.previous),
+                ("induction", m.induction),
+                ("induction, trained distances", m.induction_trained),
+                ("next token", m.next),
+            ):
+                for (layer, head), score in np.ndenumerate(scores):
+                    row[f"{title}, {HeadId(layer, head)}"] = float(score)
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def moment(step: int, measured: Measurement, *, causal: bool) -> Moment:
+    """A measurement with its weights coded: bytes instead of float32, a few kilobytes."""
+    from serving.codes import coded
+
+    return Moment(
+        step=step,
+        loss_trained=measured.loss_trained,
+        loss_unseen=measured.loss_unseen,
+        right=measured.right,
+        loss_writing=measured.loss_writing,
+        previous=measured.previous.numpy(),
+        induction=measured.induction.numpy(),
+        induction_trained=measured.induction_trained.numpy(),
+        next=measured.next.numpy(),
+        codes=coded(measured.maps.numpy(), causal=causal),
+    )
+
+
+def _best(scores: np.ndarray, layer: int) -> tuple[HeadId, float]:
+    head = int(scores[layer].argmax())
+    return HeadId(layer, head), float(scores[layer, head])

@@ -1,0 +1,168 @@
+"""Runs that were made beforehand: the one that the page opens on, and one for each switch.
+
+They lie in `stored_runs.json`, which names their machine and their day. To make them anew:
+`python -m pages.learn.watch_heads_form.stored`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pages.learn.watch_heads_form.job import Run
+from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
+from serving.codes import Codes
+from serving.limits import MAX_FORMING_STEPS
+
+FILE = Path(__file__).with_name("stored_runs.json")
+RUNS = {
+    "as it is": Settings(),
+    "the same distance every time": Settings(one_distance=True),
+    "mask off": Settings(mask=False),
+    "scale off": Settings(scale=False),
+    "dropout 0.5": Settings(dropout=0.5),
+}
+USUAL = "as it is"
+# steps whose maps are stored for the usual run: closer together where the heads form
+DRAWN = {*range(0, 100, 50), *range(100, 400, 20), *range(400, MAX_FORMING_STEPS + 1, 100)}
+NUMBERS = (
+    "loss, trained",
+    "loss, unseen",
+    "loss when writing",
+    "previous token",
+    "induction",
+)
+_SCORES = ("previous", "induction", "induction_trained", "next")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """All stored runs by their names in `RUNS`, the machine that made them, and the day."""
+
+    runs: dict[str, Recording]
+    machine: str
+    day: str
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a run: when the loss dropped, and what the last measurement says."""
+        rows = []
+        for name, recording in self.runs.items():
+            last, drop = recording.moments[-1], recording.drop
+            rows.append(
+                {
+                    "run": name,
+                    "dropped at step": "never" if drop is None else str(drop.step),
+                    "loss, trained": last.loss_trained,
+                    "loss, unseen": last.loss_unseen,
+                    "loss when writing": last.loss_writing,
+                    "previous token": last.best_previous[1],
+                    "induction": last.best_induction[1],
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+@cache
+def stored() -> Stored:
+    """The stored runs."""
+    fields = json.loads(FILE.read_text(encoding="utf-8"))
+    runs = {name: _recording(run) for name, run in fields["runs"].items()}
+    return Stored(runs, fields["machine"], fields["day"])
+
+
+def to_json(runs: dict[str, Recording], machine: str, day: str) -> str:
+    """Runs as text: numbers with four digits, codes as base64."""
+    written = {
+        name: {"settings": asdict(run.settings), "moments": [_written(m) for m in run.moments]}
+        for name, run in runs.items()
+    }
+    return json.dumps({"machine": machine, "day": day, "runs": written}) + "\n"
+
+
+def _written(moment: Moment) -> dict[str, Any]:
+    fields = {
+        "step": moment.step,
+        **{
+            name: round(getattr(moment, name), 4)
+            for name in ("loss_trained", "loss_unseen", "right", "loss_writing")
+        },
+        # a score that the mask makes impossible is no number, which JSON does not have
+        **{
+            name: [[None if np.isnan(s) else round(s, 4) for s in row] for row in scores.tolist()]
+            for name in _SCORES
+            if (scores := getattr(moment, name)) is not None
+        },
+    }
+    if moment.codes is not None:
+        codes = moment.codes
+        fields["codes"] = {
+            "deflated": base64.b64encode(codes.deflated).decode(),
+            "levels": codes.levels,
+            "largest": [round(number, 5) for number in codes.largest],
+            "error": round(codes.error, 6),
+        }
+    return fields
+
+
+def _recording(run: dict[str, Any]) -> Recording:
+    moments = []
+    for fields in run["moments"]:
+        scores = {name: np.array(fields[name], dtype=np.float32) for name in _SCORES}
+        codes = fields.get("codes")
+        if codes is not None:
+            deflated = base64.b64decode(codes["deflated"])
+            codes = Codes(deflated, codes["levels"], tuple(codes["largest"]), codes["error"])
+        moments.append(Moment(**{**fields, **scores, "codes": codes}))
+    return Recording(Settings(**run["settings"]), moments)
+
+
+def _thinned(recording: Recording, *, maps: bool) -> Recording:
+    """What is stored of a run: of the usual one some maps, of the others the drop and the end."""
+    if maps:
+        moments = [m if m.step in DRAWN else replace(m, codes=None) for m in recording.moments]
+    else:
+        ends = {recording.moments[-1].step, *([recording.drop.step] if recording.drop else [])}
+        moments = [replace(m, codes=None) for m in recording.moments if m.step in ends]
+    return Recording(recording.settings, moments)
+
+
+def _machine() -> str:
+    """The processor of this machine and its number of cores."""
+    names = Path("/proc/cpuinfo")
+    lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
+
+
+def main() -> None:
+    """Make all runs and write the file."""
+    import torch
+
+    torch.set_num_threads(1)
+    runs = {}
+    for name, settings in RUNS.items():
+        run = Run(settings)
+        run.begin()
+        while run.n_steps < MAX_FORMING_STEPS:
+            run.step()
+        runs[name] = _thinned(run.recording, maps=name == USUAL)
+        print(
+            f"{name}: loss {runs[name].moments[-1].loss_unseen:.3f} at unseen distances", flush=True
+        )
+    day = datetime.now(UTC).date().isoformat()
+    FILE.write_text(to_json(runs, _machine(), day), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The run of this visitor: the buttons that play and pause it, and its picture while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from pages.learn.watch_heads_form import findings, job, live_chart, maps, stored
+from pages.learn.watch_heads_form.job import FormingJob
+from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
+from serving.limits import MAX_FORMING_STEPS, OverLimit
+from serving.queues import BROWSER_COOKIE, TRAININGS
+from ui.charts.show import show_live
+from ui.widgets import job_view, messages
+
+_JOB, _REFUSED = "watch_heads_form_job", "watch_heads_form_refused"
+FORGOTTEN = (
+    "This run was forgotten, because many others run here. Press Play to begin a new one with the "
+    "same settings: the same seed gives the same run."
+)
+
+
+def buttons(settings: Settings) -> None:
+    """Play, Pause and From the start; they stay where they are, whatever runs."""
+    mine = _job()
+    live = mine is not None and mine.live
+    run = None if mine is None else job.run.peek(mine.number)
+    same = mine is not None and mine.settings == settings
+    unfinished = mine is not None and mine.state != "done"
+    goes_on = same and unfinished and run is not None and run.n_steps > 0
+    st.button(
+        "Play on" if goes_on and not live else "Play",
+        type="primary",
+        icon=":material/play_arrow:",
+        key="watch_heads_form_play",
+        on_click=_start,
+        args=(settings,),
+        kwargs={"anew": not goes_on},
+        disabled=live and same,
+    )
+    st.button(
+        "Pause",
+        icon=":material/pause:",
+        key="watch_heads_form_pause",
+        on_click=None if mine is None else mine.stop,
+        disabled=not live,
+    )
+    st.button(
+        "From the start",
+        icon=":material/replay:",
+        key="watch_heads_form_again",
+        on_click=_start,
+        args=(settings,),
+        kwargs={"anew": True},
+        disabled=mine is None,
+    )
+
+
+def show(settings: Settings) -> Recording:
+    """The picture: of this visitor's run if there is one, else of the stored run."""
+    mine = _job()
+    live = mine is not None and mine.live
+    if mine is not None and live:
+        job_view.follow(mine, partial(_running, settings), live=True, every=0.5)
+    else:
+        with job_view.place_of_a_job():
+            _picture(_shown(mine), mine, settings, below=partial(_steps, _shown(mine)))
+    return _shown(mine)
+
+
+def is_stored(recording: Recording) -> bool:
+    """Whether this is the stored run."""
+    return recording is stored.stored().runs[stored.USUAL]
+
+
+def _running(settings: Settings, mine: FormingJob, was_live: bool) -> None:
+    recording = _shown(mine)
+    _picture(recording, mine, settings, below=partial(_progress, mine, recording))
+
+
+def _picture(
+    recording: Recording,
+    mine: FormingJob | None,
+    settings: Settings,
+    below: Callable[[], Moment],
+) -> None:
+    """Maps at the left with what chooses or tells the step below them; the charts at the right."""
+    left, right = st.columns([5, 4], gap="medium")
+    with left:
+        place = st.container()
+        with st.container(height=84, border=False):  # the charts and maps stay where they are
+            moment = below()
+        with place:
+            title = f"{_whose(recording)}, after step {moment.step}"
+            maps.draw(recording, moment, title, key="watch_heads_form_maps")
+    with right:
+        show_live(live_chart.losses(recording), key="watch_heads_form_losses")
+        show_live(live_chart.scores(recording), key="watch_heads_form_scores")
+        _note(mine, settings)
+    with st.container(key="watch_heads_form_found"):  # as high from the start as it gets
+        st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
+
+
+def _steps(recording: Recording) -> Moment:
+    """A slider over the steps whose maps were kept."""
+    drawn = recording.drawn
+    steps = list(drawn)
+    chosen: int = st.select_slider(
+        "Maps after step",
+        steps,
+        steps[-1],
+        # another widget for another run, so that each opens at its last step
+        key=f"watch_heads_form_step_{recording.settings}_{len(recording.moments)}",
+    )
+    return drawn[chosen]
+
+
+def _progress(mine: FormingJob, recording: Recording) -> Moment:
+    """How far the run is, or how long it has to wait."""
+    run = job.run.peek(mine.number)
+    n_steps = 0 if run is None else run.n_steps
+    ahead = TRAININGS.ahead(mine)
+    note = f"Waiting: {ahead} ahead of you." if ahead else f"{n_steps} of {MAX_FORMING_STEPS} steps"
+    st.progress(n_steps / MAX_FORMING_STEPS, text=note)
+    return list(recording.drawn.values())[-1]
+
+
+def _note(mine: FormingJob | None, settings: Settings) -> None:
+    refused = st.session_state.pop(_REFUSED, None)
+    if refused is not None:
+        messages.problem(refused)
+    elif mine is None:
+        kept = stored.stored()
+        st.markdown(
+            f":small[A stored run ({kept.machine}; {kept.day}). Press **Play** to train a model of "
+            "your own here: it takes under a minute.]"
+        )
+    elif mine.error:
+        messages.problem(mine.error)
+    elif not mine.live and job.run.peek(mine.number) is None:
+        messages.problem(FORGOTTEN)
+    elif mine.settings != settings:
+        st.markdown(":small[You changed the settings: **Play** begins a new run with them.]")
+    else:
+        st.markdown(f":small[This run: {mine.settings.summary}.]")
+
+
+def _whose(recording: Recording) -> str:
+    return "Stored run" if is_stored(recording) else "Your run"
+
+
+def _shown(mine: FormingJob | None) -> Recording:
+    run = None if mine is None else job.run.peek(mine.number)
+    if run is None or not run.recording.moments:
+        return stored.stored().runs[stored.USUAL]
+    return run.recording
+
+
+def _job() -> FormingJob | None:
+    found: FormingJob | None = st.session_state.get(_JOB)
+    return found
+
+
+def _start(settings: Settings, *, anew: bool) -> None:
+    """Queue a run in place of this visitor's earlier job: a new one, or the paused one's rest."""
+    before = _job()
+    number = job.new_number() if anew or before is None else before.number
+    mine = FormingJob(number, settings)
+    try:
+        TRAININGS.put(mine, instead_of=before, owner=st.context.cookies.get(BROWSER_COOKIE))
+    except OverLimit as error:
+        st.session_state[_REFUSED] = str(error)
+        return
+    st.session_state[_JOB] = mine

@@ -1,0 +1,62 @@
+"""Watch heads form in a real browser: play, pause, play on, and the heads that have formed then."""
+
+import csv
+import re
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import click, open_page, press, unmarked
+from tests.helpers.visitors import settled
+
+PROMISED_SECONDS = 120.0  # until both heads have formed, on two cores
+PAUSE_SECONDS = 1.0
+PAUSES = 3  # of which the fastest counts: other tests run beside this one
+
+
+def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
+    open_page(page, site, "/watch-heads-form?watch_heads_form_heads=1", "Watch heads form")
+    figure = page.locator("figure.forming")
+    main = page.get_by_test_id("stMain")
+    expect(figure).to_contain_text("Stored run, after step 600")
+    press(figure.locator("canvas"), "ArrowRight")
+    expect(figure.locator(".readout")).to_contain_text("Previous-token score")
+    assert re.search(r"L0H\d: query 1 .*weight", unmarked(figure.locator(".readout")))
+
+    click(main.get_by_role("button", name="Play", exact=True))
+    begin = time.monotonic()
+    pause = main.get_by_role("button", name="Pause")
+    play_on = main.get_by_role("button", name="Play on")
+    answered = []
+    for _ in range(PAUSES):
+        expect(figure).to_contain_text("Your run, after step")
+        expect(pause).to_be_enabled()
+        at = time.monotonic()
+        pause.click()
+        expect(play_on).to_be_enabled()
+        answered.append(time.monotonic() - at)
+        shown = figure.locator(".title").inner_text()
+        settled(page)
+        assert figure.locator(".title").inner_text() == shown  # nothing goes on behind it
+        click(play_on)
+    assert min(answered) < PAUSE_SECONDS
+
+    expect(page.get_by_text("The loss dropped at step")).to_be_visible(
+        timeout=PROMISED_SECONDS * 1000
+    )
+    expect(figure).to_contain_text(
+        re.compile("after step (2[5-9]|[3-6]\\d)0"), timeout=PROMISED_SECONDS * 1000
+    )
+    assert time.monotonic() - begin < PROMISED_SECONDS
+    if pause.is_enabled():
+        pause.click()
+    press(page.get_by_role("radio", name="All numbers, and the code"), "Space")
+    with page.expect_download() as download:
+        click(page.get_by_role("button", name="Download with every head (CSV)"))
+    lines = csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
+    last = list(lines)[-1]
+    assert float(last["previous token, L0H0"]) > 0.5
+    assert float(last["induction, L1H0"]) > 0.5  # at distances never trained on
+    expect(page.get_by_role("link", name="Next: Cheaper models")).to_be_visible()

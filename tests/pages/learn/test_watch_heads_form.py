@@ -1,0 +1,376 @@
+"""Watch heads form: the stored runs, a run of the visitor's own, and what its job promises."""
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from attention_core.experiments.learn.watch_heads_form.model import Design
+from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
+from pages.learn.watch_heads_form import findings, job, live_chart, stored, watch
+from pages.learn.watch_heads_form.job import RUN_BYTES, FormingJob, Run
+from pages.learn.watch_heads_form.recording import (
+    BLIND_GUESS,
+    EVERY,
+    TOKENS,
+    Moment,
+    Recording,
+    Settings,
+    moment,
+)
+from serving import jobs, turns
+from serving.cache import size_of
+from serving.jobs import JobQueue
+from serving.limits import MAX_FORMING_STEPS
+from tests.helpers.apptest import (
+    MAX_WORDS,
+    messages,
+    open_page,
+    open_whole_page,
+    plain_tables,
+    words,
+)
+from tests.helpers.charts import drawn_charts
+from tests.helpers.drawn_tensors import drawings
+from tests.helpers.jobs import finish
+
+VIEW = "pages/learn/watch_heads_form/page.py"
+STEPS = 20  # of a run in these tests
+PROMISED_BYTES = 200_000  # of the stored runs
+
+
+@pytest.fixture(autouse=True)
+def _few_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(job, "MAX_FORMING_STEPS", STEPS)
+    job.run.clear()
+    yield
+    job.run.clear()
+
+
+def said(site: AppTest, words: str) -> str:
+    (text,) = [element.value for element in site.markdown if words in element.value]
+    return str(text)
+
+
+def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
+    """Header and weights (layers, H, T, T) of the drawing; what the mask hides is 0."""
+    ((header, body),) = [found for found in drawings(site) if "scoreNames" in found[0]]
+    codes = np.frombuffer(zlib.decompress(body), np.uint8)
+    n, n_heads = len(header["labels"]), header["layers"] * header["heads"]
+    weights = np.zeros((n_heads, n, n))
+    seen = np.tril(np.ones((n, n), bool)) if header["causal"] else np.ones((n, n), bool)
+    for head, of_head in enumerate(codes.reshape(n_heads, -1)):
+        weights[head][seen] = header["largest"][head] * (of_head / header["levels"]) ** 2
+    return header, weights.reshape(header["layers"], header["heads"], n, n)
+
+
+def trained(settings: Settings, n_steps: int) -> HeadTraining:
+    """A run of the same settings, made without the page."""
+    design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)
+    training = HeadTraining(design, settings.seed)
+    for _ in range(n_steps):
+        training.step()
+    return training
+
+
+def my_job(site: AppTest) -> FormingJob:
+    found = site.session_state["watch_heads_form_job"]
+    assert isinstance(found, FormingJob)
+    return found
+
+
+def test_the_page_opens_on_a_run_in_which_heads_formed(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not site.exception
+    assert stored.FILE.stat().st_size < PROMISED_BYTES
+    recording = stored.stored().runs[stored.USUAL]
+    last, drop = recording.moments[-1], recording.drop
+    assert last.step == MAX_FORMING_STEPS
+    assert drop is not None
+    assert last.best_previous[1] > 0.5
+    assert last.best_induction[1] > 0.5
+    header, weights = drawn_maps(site)
+    assert header["title"] == f"Stored run, after step {last.step}"
+    assert header["scores"][:4] == pytest.approx(last.previous[0].tolist())
+    assert header["scores"][4:] == pytest.approx(last.induction[1].tolist())
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=0.05)
+    assert f"dropped at step {drop.step}**" in said(site, "The loss dropped")
+    losses, scores = drawn_charts(site)[:2]
+    (rule,) = [rows for rows in losses.layers if list(rows) == ["step"]]
+    assert rule["step"].tolist() == [drop.step]
+    (lines,) = [rows for rows in losses.layers if "distances" in rows]
+    assert set(lines["distances"]) == {live_chart.TRAINED, live_chart.UNSEEN}
+    (lines,) = [rows for rows in scores.layers if "head" in rows]
+    at_end = lines[lines["step"] == last.step].set_index("head")["value"]
+    assert at_end[str(last.best_induction[0])] == pytest.approx(last.best_induction[1], abs=1e-3)
+    before = recording.moments[recording.moments.index(drop) - 1]
+    assert drop.loss_trained < BLIND_GUESS / 2 <= before.loss_trained
+
+
+def test_every_switch_breaks_what_the_page_says(site: AppTest):
+    open_whole_page(site, VIEW)
+    table = next(t for t in plain_tables(site) if "run" in t).set_index("run")
+    assert table.loc["the same distance every time", "loss, trained"] < 0.5
+    assert table.loc["the same distance every time", "loss, unseen"] > BLIND_GUESS
+    assert table.loc["the same distance every time", "induction"] < 0.2
+    assert table.loc["mask off", "loss, unseen"] < 0.1
+    assert table.loc["mask off", "loss when writing"] > 1
+    assert table.loc["scale off", "loss, unseen"] > BLIND_GUESS / 2
+    usual, dropout = (table.loc[name, "dropped at step"] for name in (stored.USUAL, "dropout 0.5"))
+    assert int(dropout) > int(usual)
+
+
+def test_an_earlier_step_of_the_stored_run(site: AppTest):
+    open_page(site, VIEW)
+    (slider,) = [s for s in site.select_slider if s.label == "Maps after step"]
+    slider.set_value("0").run()
+    header, weights = drawn_maps(site)
+    assert header["title"] == "Stored run, after step 0"
+    expected = trained(Settings(), 0).measure()
+    np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
+
+
+def test_a_run_of_my_own_shows_the_tensors_of_its_model(site: AppTest):
+    settings = Settings(n_heads=2, seed=9)
+    open_page(site, VIEW, watch_heads_form_heads="2", watch_heads_form_seed="9")
+    site.button("watch_heads_form_play").click().run()
+    assert my_job(site).settings == settings
+    finish(my_job(site))
+    site.run()
+    assert not site.exception
+    expected = trained(settings, STEPS).measure()
+    header, weights = drawn_maps(site)
+    assert header["title"] == f"Your run, after step {STEPS}"
+    np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
+    assert header["scores"][:2] == pytest.approx(expected.previous[0].tolist(), abs=1e-4)
+    assert header["scores"][2:] == pytest.approx(expected.induction[1].tolist(), abs=1e-4)
+    losses = drawn_charts(site)[0]
+    (lines,) = [rows for rows in losses.layers if "distances" in rows]
+    unseen = lines[lines["distances"] == live_chart.UNSEEN].set_index("step")["value"]
+    assert list(unseen.index) == list(range(0, STEPS + 1, EVERY))
+    assert unseen[STEPS] == pytest.approx(expected.loss_unseen, abs=1e-3)
+    # the same settings again: a finished run is not gone on with
+    assert site.button("watch_heads_form_play").label == "Play"
+    assert site.button("watch_heads_form_pause").disabled
+
+
+def test_every_control_reaches_the_model(site: AppTest):
+    open_page(site, VIEW)
+    site.select_slider("watch_heads_form_heads").set_value(1)
+    site.toggle("watch_heads_form_mask").set_value(False)
+    site.toggle("watch_heads_form_scale").set_value(False)
+    site.select_slider("watch_heads_form_dropout").set_value(0.2)
+    site.number_input("watch_heads_form_seed").set_value(3)
+    site.run()
+    site.segmented_control("watch_heads_form_distances").set_value("The same every time").run()
+    site.button("watch_heads_form_play").click().run()
+    assert my_job(site).settings == Settings(1, 3, False, False, 0.2, True)
+    finish(my_job(site))
+    site.run()
+    assert not site.exception
+    assert said(site, "This run:").endswith(
+        "1 head a layer, seed 3, the same distance every time, mask off, scale off, dropout 0.2.]"
+    )
+    header, _ = drawn_maps(site)
+    assert not header["causal"]
+    assert header["scoreNames"][0] == "Next-token score"
+    site.select_slider("watch_heads_form_heads").set_value(2).run()
+    assert said(site, "You changed the settings")
+    assert not site.button("watch_heads_form_play").disabled
+
+
+def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyPatch):
+    queue, settings = JobQueue(), Settings(n_heads=2, dropout=0.1)
+    number = job.new_number()
+    first = FormingJob(number, settings)
+    real = Run.step
+
+    def pausing(run: Run) -> None:
+        real(run)
+        if run.n_steps == 7:
+            first.stop()
+
+    monkeypatch.setattr(Run, "step", pausing)
+    queue.put(first)
+    finish(first)
+    assert first.state == "stopped"
+    paused = job.run.peek(number)
+    assert paused is not None
+    assert paused.n_steps == 7
+    second = FormingJob(number, settings)
+    queue.put(second, instead_of=first)
+    finish(second)
+    assert second.state == "done"
+    assert paused.n_steps == STEPS
+    whole = trained(settings, STEPS).measure()
+    assert [m.step for m in paused.recording.moments] == [0, 10, 20]
+    assert paused.recording.moments[-1].loss_unseen == pytest.approx(whole.loss_unseen, abs=1e-6)
+
+
+def test_pausing_in_the_page_frees_the_place(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
+    open_page(site, VIEW)
+    site.button("watch_heads_form_play").click().run()
+    mine = my_job(site)
+    site.button("watch_heads_form_pause").click().run()
+    assert not mine.live
+    assert mine.finished.wait(60)
+    assert site.button("watch_heads_form_pause").disabled
+    # another visitor's run begins although the first is not over
+    monkeypatch.setattr(job, "MAX_FORMING_STEPS", STEPS)
+    other = FormingJob(job.new_number(), Settings(n_heads=1))
+    watch.TRAININGS.put(other)
+    finish(other)
+    assert other.state == "done"
+    again = site.button("watch_heads_form_again")
+    assert not again.disabled
+    again.click().run()
+    assert my_job(site).number != mine.number
+    finish(my_job(site))
+
+
+def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
+    queue = JobQueue()
+    first, second = (FormingJob(job.new_number(), Settings(n_heads=1)) for _ in range(2))
+    queue.put(first, owner="a")
+    queue.put(second, owner="b")
+    assert queue.ahead(second) == 1
+    run = job.run(first.number, first.settings)
+    for _ in range(3):  # a page that wants a pass gets its turn between two steps
+        with turns.turn():
+            before = run.n_steps
+        assert run.n_steps - before < 5
+    assert first.live
+    first.stop()
+    assert queue.ahead(second) == 0
+    assert first.finished.wait(60)
+    second.stop()
+    assert second.finished.wait(60)
+    assert queue.length == 0
+
+
+def test_a_visitor_who_leaves_frees_the_place(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
+    monkeypatch.setattr(jobs, "UNWATCHED_SECONDS", 0.0)
+    queue, left = JobQueue(), FormingJob(job.new_number(), Settings(n_heads=1))
+    queue.put(left)
+    assert left.finished.wait(60)
+    assert left.state == "stopped"
+
+
+def test_a_run_takes_no_more_memory_than_it_is_counted_with():
+    settings = Settings(n_heads=8, mask=False)
+    run = Run(settings)
+    run.begin()
+    for _ in range(EVERY):
+        run.step()
+    training = run._training
+    assert training is not None
+    weights = sum(parameter.nbytes for parameter in training.model.parameters())
+    n_moments = MAX_FORMING_STEPS // EVERY + 1
+    moments = n_moments * max(size_of(m) for m in run.recording.moments)
+    assert 4 * weights + moments < RUN_BYTES  # a gradient and AdamW's two averages
+    for _ in range(200):
+        job.run(job.new_number(), settings)
+    assert job.run.nbytes <= job.FORMING_CACHE_BYTES
+
+
+def test_a_run_that_was_forgotten(site: AppTest):
+    open_page(site, VIEW, watch_heads_form_heads="1")
+    site.button("watch_heads_form_play").click().run()
+    finish(my_job(site))
+    job.run.clear()
+    site.run()
+    assert not site.exception
+    assert messages(site) == [watch.FORGOTTEN]
+    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+
+
+def test_a_full_queue_is_said_and_loses_nothing(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watch, "TRAININGS", JobQueue(max_waiting=0))
+    open_page(site, VIEW)
+    site.button("watch_heads_form_play").click().run()
+    assert any("visitors are already waiting" in message for message in messages(site))
+    assert "watch_heads_form_job" not in site.session_state
+    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "label"),
+    [
+        ("watch_heads_form_heads", "Heads in each layer"),
+        ("watch_heads_form_seed", "Seed"),
+        ("watch_heads_form_mask", "Mask"),
+        ("watch_heads_form_scale", "Scale"),
+        ("watch_heads_form_dropout", "Dropout"),
+        ("watch_heads_form_distances", "Distances of the repeats"),
+    ],
+)
+@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
+def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
+    open_page(site, VIEW, **{parameter: value})
+    assert not site.exception
+    assert any(label in toast.value for toast in site.toast)
+    assert drawn_maps(site)
+
+
+def moments_of(settings: Settings, **changes: object) -> Recording:
+    """A recording of two moments whose numbers are given."""
+    first = moment(0, trained(settings, 0).measure(), causal=settings.mask)
+    return Recording(settings, [first, replace(first, step=50, **changes)])
+
+
+def test_sentences_follow_the_numbers():
+    usual = moments_of(Settings(n_heads=2), loss_trained=0.2, loss_unseen=0.3, right=0.91)
+    assert findings.dropped(usual).startswith("**The loss dropped at step 50**")
+    assert "91% of the guesses are right" in findings.learned(usual)
+    trap = moments_of(Settings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5)
+    assert "It learned a distance" in findings.learned(trap)
+    assert "the loss is 9.50" in findings.learned(trap)
+    open_eyed = moments_of(
+        Settings(n_heads=2, mask=False), loss_trained=0.0, loss_unseen=0.0, loss_writing=4.25
+    )
+    assert "the loss is 4.25" in findings.learned(open_eyed)
+    waiting = moments_of(Settings(n_heads=2), loss_trained=3.3)
+    assert "It has not dropped yet" in findings.dropped(waiting)
+    assert "Watch what comes first" in findings.learned(waiting)
+    over = replace(waiting.moments[-1], step=MAX_FORMING_STEPS)
+    ended = Recording(Settings(n_heads=2, scale=False), [*waiting.moments, over])
+    assert findings.learned(ended).startswith("Without the scale")
+
+
+def test_stored_runs_are_written_and_read_again():
+    run = Run(Settings(n_heads=2))
+    run.begin()
+    text = stored.to_json({"one": run.recording}, "a machine", "2026-01-02")
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    read = stored._recording(json.loads(text)["runs"]["one"])
+    assert read.settings == run.recording.settings
+    (before,), (after,) = run.recording.moments, read.moments
+    assert isinstance(after, Moment)
+    assert after.codes is not None
+    assert before.codes is not None
+    assert after.codes.deflated == before.codes.deflated
+    assert after.loss_unseen == pytest.approx(before.loss_unseen, abs=1e-4)
+    np.testing.assert_allclose(after.next, before.next, atol=1e-4)
+
+
+def test_the_tokens_of_the_page_are_those_of_the_model():
+    from attention_core.experiments.learn.watch_heads_form import sequences, training
+
+    assert len(set(TOKENS)) == sequences.VOCABULARY
+    assert pytest.approx(BLIND_GUESS) == training.BLIND_GUESS
+    assert torch.equal(sequences.probe().ids, sequences.probe().ids)
+
+
+def test_the_whole_page_is_short(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert words(site) < MAX_WORDS

@@ -1,0 +1,292 @@
+// @ts-check
+// The maps of all heads of a small model while it learns, a row of them a layer, each with its score.
+// All text reaches the page through textContent or fillText.
+
+const GAP = 8,
+  CAPTION = 18,
+  MOST_TILE = 150,
+  LEAST_TILE = 76, // its caption, such as "L0H1 0.93", fits above it
+  WANTED_LINE = 1.5;
+
+/** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
+/**
+ * What pages/learn/watch_heads_form/maps.py packs. wanted: for each layer where its score is read, as
+ * the row and the column of the first cell and how many cells follow it down the diagonal.
+ * @typedef {{
+ *   layers: number, heads: number, labels: string[], title: string, says: string, causal: boolean,
+ *   levels: number, largest: number[], scores: number[], best: number[], scoreNames: string[],
+ *   wanted: [number, number, number][], digest: string, about?: About, body: Uint8Array<ArrayBuffer>,
+ * }} FormingData
+ */
+
+/** @param {StreamlitComponent} component */
+export default function (component) {
+  const { data, parentElement } = component;
+  const find = (/** @type {string} */ selector) => element(parentElement, selector);
+  const canvas = canvasElement(parentElement, ".scroll canvas"),
+    scroll = find(".scroll"),
+    readout = find(".readout"),
+    frame = find(".read");
+  const { listen, forget } = hearing();
+  /** @type {FormingData} */
+  const map = unpack(data);
+  const nTokens = map.labels.length,
+    nHeads = map.layers * map.heads;
+  const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
+  /** @type {Uint8Array} of all heads; none before they are inflated */
+  let codes;
+  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  let layout;
+  /** @type {{ head: number, cell: Pair } | null} what is read */
+  let focus = null;
+  let alive = true;
+
+  const name = (/** @type {number} */ head) =>
+    `L${Math.floor(head / map.heads)}H${head % map.heads}`;
+  const visible = (/** @type {Pair} */ [row, column]) => !map.causal || column <= row;
+  const place = (/** @type {Pair} */ [row, column]) =>
+    map.causal ? (row * (row + 1)) / 2 + column : row * nTokens + column;
+  const weight = (/** @type {number} */ head, /** @type {Pair} */ cell) =>
+    map.largest[head] * (codes[head * perHead + place(cell)] / map.levels) ** 2;
+  const hint = "Hover or tap to read a weight. By keyboard: arrows go from cell to cell.";
+
+  // ---- where each head lies
+
+  function measure() {
+    const width = Math.max(scroll.clientWidth, 120);
+    const fitting = Math.max(1, Math.floor((width + GAP) / (LEAST_TILE + GAP)));
+    // as many rows for a layer as its heads need, all equally long
+    const rows = Math.ceil(map.heads / Math.min(map.heads, fitting)),
+      across = Math.ceil(map.heads / rows);
+    const size = Math.floor(Math.min(MOST_TILE, (width - (across - 1) * GAP) / across));
+    /** @type {Pair[]} */
+    const at = [];
+    for (let head = 0; head < nHeads; head++) {
+      const layer = Math.floor(head / map.heads),
+        number = head % map.heads;
+      const row = layer * rows + Math.floor(number / across);
+      at.push([(number % across) * (size + GAP), CAPTION + row * (size + CAPTION + GAP)]);
+    }
+    const height = map.layers * rows * (size + CAPTION + GAP) - GAP;
+    return { size, at, width: across * (size + GAP) - GAP, height };
+  }
+
+  // ---- drawing
+
+  /** @type {(context: Pen, ratio: number) => void} */
+  function paint(context, ratio) {
+    const ink = getComputedStyle(canvas).color,
+      { size } = layout;
+    const side = Math.round(size * ratio);
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = side;
+    context.imageSmoothingEnabled = false;
+    layout.at.forEach(([x, y], head) => {
+      pen(tile).putImageData(tileOf(head, side), 0, 0);
+      context.drawImage(tile, 0, 0, side, side, x, y, size, size);
+      const best = map.best.includes(head);
+      context.strokeStyle = ink;
+      context.globalAlpha = best ? 1 : 0.3;
+      context.lineWidth = best ? 2 : 1;
+      context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+      context.globalAlpha = 1;
+      wanted(context, head, x, y);
+      context.font = best ? STRONG_LABEL : LABEL;
+      context.fillStyle = ink;
+      context.textAlign = "left";
+      context.textBaseline = "middle";
+      context.fillText(`${name(head)} ${map.scores[head].toFixed(2)}`, x, y - CAPTION / 2);
+    });
+  }
+
+  // The weights of a head as pixels; what the mask hides stays clear.
+  /** @type {(head: number, side: number) => ImageData} */
+  function tileOf(head, side) {
+    const image = new ImageData(side, side),
+      pixels = new Uint32Array(image.data.buffer);
+    const index = Array.from({ length: side }, (_, at) => Math.floor((at * nTokens) / side));
+    const tones = Array.from({ length: map.levels + 1 }, (_, code) => {
+      const root = (Math.sqrt(map.largest[head]) * code) / map.levels; // of the weight
+      return new Uint32Array(Uint8Array.of(...colourNumbers(root), 255).buffer)[0];
+    });
+    for (let y = 0; y < side; y++) {
+      for (let x = 0; x < side; x++) {
+        /** @type {Pair} */
+        const cell = [index[y], index[x]];
+        if (visible(cell)) pixels[y * side + x] = tones[codes[head * perHead + place(cell)]];
+      }
+    }
+    return image;
+  }
+
+  // Two lines along the cells whose mean is the score of this layer.
+  /** @type {(context: Pen, head: number, x: number, y: number) => void} */
+  function wanted(context, head, x, y) {
+    const [row, column, count] = map.wanted[Math.floor(head / map.heads)];
+    const cell = layout.size / nTokens;
+    context.strokeStyle = OKABE_ITO.vermillion;
+    context.lineWidth = WANTED_LINE;
+    context.beginPath();
+    for (const [down, right] of [
+      [1, 0],
+      [0, 1],
+    ]) {
+      context.moveTo(x + (column + right) * cell, y + (row + down) * cell);
+      context.lineTo(x + (column + right + count - 1) * cell, y + (row + down + count - 1) * cell);
+    }
+    context.stroke();
+  }
+
+  function draw() {
+    if (!codes || scroll.clientWidth === 0) return;
+    layout = measure();
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = Math.round(layout.width * ratio);
+    canvas.height = Math.round(layout.height * ratio);
+    canvas.style.width = `${layout.width}px`;
+    canvas.style.height = `${layout.height}px`;
+    const context = pen(canvas);
+    context.scale(ratio, ratio);
+    paint(context, ratio);
+    // for whoever reads the picture by program: what was painted, and where each head lies
+    const heads = JSON.stringify(layout.at);
+    Object.assign(canvas.dataset, { painted: map.digest, size: layout.size, heads });
+    drawFrame();
+  }
+
+  function drawFrame() {
+    frame.hidden = !focus;
+    if (!focus) return;
+    const [x, y] = layout.at[focus.head],
+      cell = layout.size / nTokens,
+      [row, column] = focus.cell;
+    Object.assign(frame.style, {
+      left: `${x + column * cell - 2}px`,
+      top: `${y + row * cell - 2}px`,
+      width: `${cell + 4}px`,
+      height: `${cell + 4}px`,
+    });
+  }
+
+  // ---- reading
+
+  function tell() {
+    if (!focus) {
+      readout.textContent = hint;
+      return;
+    }
+    const { head, cell } = focus,
+      [row, column] = cell;
+    const said = visible(cell)
+      ? `weight ${number(weight(head, cell), 3)}`
+      : "masked, the query may not look ahead";
+    readout.textContent =
+      `${name(head)}: query ${row} “${isolated(map.labels[row])}” → ` +
+      `key ${column} “${isolated(map.labels[column])}”: ${said}. ` +
+      `${map.scoreNames[Math.floor(head / map.heads)]}: ${map.scores[head].toFixed(3)}.`;
+  }
+
+  /** @param {{ head: number, cell: Pair } | null} next */
+  function read(next) {
+    focus = next;
+    tell();
+    drawFrame();
+  }
+
+  /** @param {PointerEvent} event */
+  function onPointer(event) {
+    if (!layout || !codes) return;
+    const box = canvas.getBoundingClientRect(),
+      { size } = layout;
+    const x = event.clientX - box.left,
+      y = event.clientY - box.top;
+    const index = (/** @type {number} */ offset) =>
+      Math.min(Math.floor((offset / size) * nTokens), nTokens - 1);
+    layout.at.forEach(([left, top], head) => {
+      if (x >= left && x < left + size && y >= top && y < top + size) {
+        read({ head, cell: [index(y - top), index(x - left)] });
+      }
+    });
+  }
+
+  /** @type {Record<string, Pair>} */
+  const ARROWS = {
+    ArrowUp: [-1, 0],
+    ArrowDown: [1, 0],
+    ArrowLeft: [0, -1],
+    ArrowRight: [0, 1],
+  };
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    if (!codes) return;
+    if (event.key === "Escape") return read(null);
+    const move = ARROWS[event.key];
+    if (!move) return;
+    event.preventDefault();
+    if (!focus) {
+      const [row, column] = map.wanted[0];
+      return read({ head: map.best[0] ?? 0, cell: [row, column] });
+    }
+    // beyond the edge of a map the reading goes on in the one beside it
+    let { head } = focus;
+    let [row, column] = focus.cell;
+    row = Math.min(Math.max(row + move[0], 0), nTokens - 1);
+    column += move[1];
+    if (column < 0 || column >= nTokens) {
+      const next = head + move[1];
+      if (next < 0 || next >= nHeads) return;
+      head = next;
+      column = column < 0 ? nTokens - 1 : 0;
+    }
+    read({ head, cell: [row, column] });
+    frame.scrollIntoView({ block: "nearest", inline: "nearest" });
+    readout.scrollIntoView({ block: "nearest" });
+  }
+
+  const scale = { tone: colour, low: "0", middle: "0.25", high: "1", text: "weight, square-root colours:" };
+  find(".title").textContent = map.title;
+  showLegend(find(".key"), map.says, [scale]);
+  canvas.setAttribute(
+    "aria-label",
+    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
+  );
+  tell();
+  listen(canvas, "pointermove", onPointer);
+  listen(canvas, "pointerdown", onPointer);
+  listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && layout && read(null));
+  listen(canvas, "keydown", onKey);
+  listen(canvas, "transitionend", draw); // the theme changed
+  offerToSave(
+    parentElement,
+    listen,
+    () =>
+      layout && {
+        // the tiles of an SVG are images: as fine as those of a PNG
+        draw: (context, ratio) => paint(context, Math.max(ratio, 2)),
+        width: layout.width,
+        height: layout.height,
+        element: canvas,
+        title: map.title,
+        says: map.says,
+        name: "heads-that-form",
+        scales: [scale],
+      },
+    (text) => {
+      readout.textContent = text;
+    },
+  );
+
+  const stopWatching = onNewWidth(scroll, draw);
+  inflate(map.body).then((inflated) => {
+    if (!alive) return;
+    codes = inflated;
+    draw();
+    hasItsHeight(parentElement);
+  });
+
+  return inPlaceOfTheLast(parentElement, () => {
+    alive = false;
+    stopWatching();
+    forget();
+  });
+}
