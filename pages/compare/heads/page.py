@@ -2,7 +2,16 @@
 
 import streamlit as st
 
-from pages.compare.heads import choices, numbers, open_head, stages, statistics, take_away, values
+from pages.compare.heads import (
+    choices,
+    history,
+    numbers,
+    open_head,
+    stages,
+    statistics,
+    take_away,
+    values,
+)
 from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs
@@ -17,6 +26,7 @@ from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
 PAIR, LINES, NUMBERS = "One pair of tokens", "Lines from query to key", "All heads in numbers"
+PARTS = (PAIR, LINES, NUMBERS, *([history.TITLE] if history.offered() else []))
 
 st.title("Heads")
 st.markdown(
@@ -112,7 +122,7 @@ def pictures() -> None:
         head_pairs.strongest_pair(run, choice)
         st.markdown(f":small[{choice.title} on other pages:]")
         head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
-    shown = parts("heads_part", (PAIR, LINES, NUMBERS))
+    shown = parts("heads_part", PARTS)
     if PAIR in shown:
         heading(PAIR, shown)
         open_head.show_pair(run, choice, pair)
@@ -120,6 +130,9 @@ def pictures() -> None:
         open_head.show_lines(run, choice, reading)
     if NUMBERS in shown:
         numbers.show(table, f"{entry.spec.name}_statistics.csv")
+    if history.TITLE in shown:
+        heading(history.TITLE, shown)
+        history.show()
 
     with st.expander("Take it away"):
         take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +15,6 @@ from serving.runs import Run
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.heads.statistics import Statistic
-
-REPEATED_TOKENS = 50  # in each copy, where the model's context has room for two
-SEED = 0
-_CANDIDATES = 20  # times as many tokens are drawn as are needed: not every one is a word
 
 
 def definitions() -> tuple[Statistic, ...]:
@@ -63,8 +58,8 @@ def table(run: Run) -> pd.DataFrame:
 def repeated(name: str) -> dict[str, np.ndarray]:
     """The statistics of a model that no text changes, by their names: (layers, heads) each.
 
-    Measured once a model, on up to `REPEATED_TOKENS` random words said twice, between the special
-    tokens that its tokenizer puts around a text. NaN where the context has no room for that.
+    Measured once a model, on random words said twice, between the special tokens that its
+    tokenizer puts around a text. NaN where the context has no room for that.
     """
     return _by_name(_repeated(models.key(name)))
 
@@ -76,36 +71,21 @@ def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
 
 @kept(STATISTICS_CACHE_BYTES, key=lambda where: where[:2])
 def _repeated(where: tuple[str, ...]) -> np.ndarray:
-    from attention_core.experiments.compare.heads.statistics import (
-        repeated_scores,
-        repeated_sequence,
-    )
+    from attention_core.experiments.compare.heads.statistics import repeated_scores
+    from attention_core.experiments.compare.heads.words import words_said_twice
 
     model = models.loaded((where[0], where[1]))
     config = model.core.config
     before, after = _around(model)
-    vocabulary = _words(model)
-    n = min(
-        REPEATED_TOKENS,
-        (config.context_length - len(before) - len(after)) // 2,
-        len(vocabulary),
+    ids = words_said_twice(
+        min(model.tokenizer.vocab_size, config.vocab_size),
+        model.tokenizer.decode,
+        config.context_length - len(before) - len(after),
     )
-    if n < 2:
+    if ids is None:
         return np.full((2, config.n_layers, config.n_heads), np.nan, np.float32)
-    ids = repeated_sequence(n, vocabulary, seed=SEED)
     scores = repeated_scores(model.core, ids, before=before, after=after)
     return np.stack([part.float().cpu().numpy() for part in (scores.induction, scores.duplicate)])
-
-
-def _words(model: Pretrained) -> list[int]:
-    """Random ids of tokens that are letters only, a space before them aside.
-
-    That leaves out what a tokenizer adds ([CLS]), what was never trained ([unused7]), and pieces
-    that WordPiece only uses inside a word (##ing).
-    """
-    size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
-    candidates = random.Random(SEED).sample(range(size), min(size, _CANDIDATES * REPEATED_TOKENS))
-    return [index for index in candidates if model.tokenizer.decode([index]).strip().isalpha()]
 
 
 def _around(model: Pretrained) -> tuple[list[int], list[int]]:

@@ -38,12 +38,15 @@ def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Ten
 
 
 def components(site: AppTest) -> dict[str, Any]:
-    """What the browser gets: the data of each component, by a name of what it draws."""
+    """What the browser gets: the data of each component, by a name of what it draws.
+
+    Of two that draw the same, the first: the page's own pictures stand above those of its parts.
+    """
     found: dict[str, Any] = {}
     for element in site.get("bidi_component"):
         proto = element.proto
         if proto.WhichOneof("data") != "bytes":
-            found["arrangement"] = json.loads(proto.json)
+            found.setdefault("arrangement", json.loads(proto.json))
             continue
         header, body = unpacked(proto.bytes)
         kind = next(
@@ -56,7 +59,7 @@ def components(site: AppTest) -> dict[str, Any]:
             )
             if mark in header
         )
-        found[kind] = header, body
+        found.setdefault(kind, (header, body))
     return found
 
 

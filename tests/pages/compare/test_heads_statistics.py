@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from attention_core.experiments.compare.heads.words import REPEATED_TOKENS, words_said_twice
 from pages.compare.heads import noise, statistics
 from serving import runs
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
@@ -60,9 +61,17 @@ def test_a_decoder_has_induction_heads_and_they_are_measured_once():
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
     model = bundled(name)
-    words = statistics._words(model)
-    assert len(words) >= statistics.REPEATED_TOKENS
-    assert all(model.tokenizer.decode([i]).strip().isalpha() for i in words)
+    size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
+    twice = words_said_twice(size, model.tokenizer.decode, 500)
+    assert twice is not None
+    first, second = twice.view(2, REPEATED_TOKENS)
+    assert torch.equal(first, second)
+    assert len(set(first.tolist())) == REPEATED_TOKENS
+    assert all(model.tokenizer.decode([i]).strip().isalpha() for i in first.tolist())
+    shorter = words_said_twice(size, model.tokenizer.decode, 15)
+    assert shorter is not None
+    assert len(shorter) == 14
+    assert words_said_twice(size, model.tokenizer.decode, 3) is None
     before, after = statistics._around(model)
     around = [101], [102]
     assert (before, after) == (around if name == ENCODER else ([], []))

@@ -1,0 +1,91 @@
+"""The charts of the part "How a head came to be": scores and losses over the training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from ui.charts import style
+
+HEIGHT = 270
+_COLOURS = (*style.SERIES, style.GREY)
+_MARKS = (0, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+_LEAST_TOP = 0.4  # of the axis of scores: small ones look small
+_BEND = 25  # below about so many steps the axis is linear, so that it can begin at 0
+
+
+def scores_chart(table: pd.DataFrame, names: Sequence[str], step: int) -> alt.TopLevelMixin:
+    """Each score as a line: `history_numbers.by_step`.
+
+    names: of all scores, so that each has the same colour whether a model has the others or not.
+    step: the one that is marked.
+    """
+    present = set(table["score"])
+    top = max(float(table["value"].max()), _LEAST_TOP)
+    lines = _lines(
+        "score",
+        {name: colour for name, colour in zip(names, _COLOURS, strict=True) if name in present},
+        alt.Y("value:Q", title="score", scale=alt.Scale(domain=[0, top], nice=True)),
+        [alt.Tooltip("head:N"), alt.Tooltip("value:Q", format=".3f")],
+        int(table["step"].max()),
+    )
+    return alt.layer(lines, _mark(step), data=table, height=HEIGHT)
+
+
+def loss_chart(table: pd.DataFrame, step: int, begins: int | None) -> alt.TopLevelMixin:
+    """Each loss as a line: `history_numbers.losses`.
+
+    step: the one that is marked. begins: the one at which learning from the context begins.
+    """
+    lines = _lines(
+        "loss of",
+        dict(zip(dict.fromkeys(table["loss of"]), _COLOURS, strict=False)),
+        alt.Y("loss:Q", title="loss (nats a token)", scale=alt.Scale(zero=False)),
+        [alt.Tooltip("loss:Q", format=".3f")],
+        int(table["step"].max()),
+    )
+    layers = [lines, _mark(step)]
+    if begins is not None:
+        layers.append(_mark(begins, style.VERMILLION, "learning from the context begins"))
+    return alt.layer(*layers, data=table, height=HEIGHT)
+
+
+def _lines(
+    of: str, colours: Mapping[str, str], y: alt.Y, tooltips: Sequence[alt.Tooltip], last: int
+) -> alt.Chart:
+    marks = [mark for mark in _MARKS if mark <= last]
+    legend = alt.Legend(orient="top", columns=2, labelLimit=240, rowPadding=0)
+    return (
+        alt.Chart()
+        .mark_line(point=alt.OverlayMarkDef(size=25))
+        .encode(
+            alt.X(
+                "step:Q",
+                title="training step",
+                scale=alt.Scale(type="symlog", constant=_BEND, domain=[0, last], nice=False),
+                axis=alt.Axis(values=marks, format=",d", labelOverlap="greedy"),
+            ),
+            y,
+            alt.Color(
+                f"{of}:N",
+                title=None,
+                scale=alt.Scale(domain=[*colours], range=[*colours.values()]),
+                legend=legend,
+            ),
+            tooltip=[alt.Tooltip("step:Q", format=",d"), alt.Tooltip(f"{of}:N"), *tooltips],
+        )
+    )
+
+
+def _mark(step: int, colour: Any = style.INK, says: str = "the chosen step") -> alt.Chart:
+    return (
+        alt.Chart(pd.DataFrame({"step": [step], "is": [says]}))
+        .mark_rule(color=colour, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(
+            alt.X("step:Q", title="training step"),
+            tooltip=[alt.Tooltip("is:N", title="line"), alt.Tooltip("step:Q", format=",d")],
+        )
+    )

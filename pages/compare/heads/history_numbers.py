@@ -1,0 +1,187 @@
+"""The numbers of the part "How a head came to be": scores and losses by step, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from pages.compare.heads import statistics
+from pretrained.history import FEW, MANY, MARGIN, OF_A_TEXT, OF_WORDS_SAID_TWICE, History
+from serving.heads import HeadId
+
+STRONG = 0.3  # of the weight: from here on a head counts as one that looks at something
+WHERE = {
+    "previous": "the token before",
+    "next": "the token behind",
+    "first": "the first token",
+    "same": "other places of the same token",
+    "induction": "what followed the same word the first time",
+    "duplicate": "the same word in the first copy",
+}
+OF_TRAINING, HELD_OUT = "in training", "on other books"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A head at a stored step, by that step's number, and how much of its weight is meant."""
+
+    number: int
+    head: HeadId
+    value: float
+
+
+def titles() -> dict[str, str]:
+    """What each score is called, as in the table of all heads, by its name."""
+    named = {statistic.name: statistic.title for statistic in statistics.definitions()}
+    return {name: named[name] for name in (*OF_A_TEXT, *OF_WORDS_SAID_TWICE)}
+
+
+def scores(kept: History, text: int) -> dict[str, np.ndarray]:
+    """Every score that the model and the text have: (N, L, H) by its name."""
+    of_text, said_twice = kept.probes[text].scores, kept.said_twice
+    found = {name: of_text[:, i] for i, name in enumerate(OF_A_TEXT)}
+    found |= {name: said_twice[:, i] for i, name in enumerate(OF_WORDS_SAID_TWICE)}
+    return {name: values for name, values in found.items() if not np.isnan(values).all()}
+
+
+def by_step(kept: History, text: int, head: HeadId | None) -> pd.DataFrame:
+    """Rows of `step`, `score`, `value` and `head`: of one head, or of the best one at each step."""
+    rows = []
+    called = titles()
+    for name, values in scores(kept, text).items():
+        for number, step in enumerate(kept.steps.tolist()):
+            which = strongest(values, number).head if head is None else head
+            value = float(values[number, which.layer, which.head])
+            rows.append((step, called[name], value, str(which)))
+    return pd.DataFrame(rows, columns=["step", "score", "value", "head"])
+
+
+def losses(kept: History) -> pd.DataFrame:
+    """Rows of `step`, `loss of` and `loss`: the run's curve, and what each stored step measured."""
+    curve = kept.curve
+    parts = [
+        _rows(curve["step"], OF_TRAINING, curve["train_loss"]),
+        _rows(
+            np.concatenate([kept.steps, curve["step"]]),
+            HELD_OUT,
+            np.concatenate([kept.losses["held_out"], curve["held_out_loss"]]),
+        ),
+        *(
+            _rows(kept.steps, f"after {name.removeprefix('after_')} tokens", loss)
+            for name, loss in kept.losses.items()
+            if name != "held_out"
+        ),
+    ]
+    table = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    return table.drop_duplicates(["step", "loss of"])
+
+
+def _rows(steps: np.ndarray, of: str, loss: np.ndarray) -> pd.DataFrame:
+    measured = ~np.isnan(loss)
+    return pd.DataFrame({"step": steps[measured], "loss of": of, "loss": loss[measured]})
+
+
+def table(kept: History, text: int, head: HeadId) -> pd.DataFrame:
+    """One row a stored step: tokens read, the scores of a head, and the losses."""
+    columns: dict[str, np.ndarray] = {"step": kept.steps, "tokens read": kept.tokens}
+    called = titles()
+    for name, values in scores(kept, text).items():
+        columns[f"{head} {called[name].lower()}"] = values[:, head.layer, head.head]
+    for name, loss in kept.losses.items():
+        if not np.isnan(loss).all():
+            columns[f"loss {name.replace('_', ' ')}"] = loss
+    return pd.DataFrame(columns)
+
+
+def strongest(values: np.ndarray, number: int) -> Found:
+    """The head with the largest of the scores (N, L, H) at a stored step."""
+    layer, head = np.unravel_index(np.nanargmax(values[number]), values[number].shape)
+    return Found(number, HeadId(int(layer), int(head)), float(values[number, layer, head]))
+
+
+def first_strong(values: np.ndarray) -> Found | None:
+    """The first stored step at which a head has a score above `STRONG`, and the best one there."""
+    above = (values > STRONG).any(axis=(1, 2))
+    return strongest(values, int(np.argmax(above))) if above.any() else None
+
+
+def first_head(kept: History, text: int) -> HeadId:
+    """The head to begin with: the best one at the token before, in the end."""
+    return strongest(scores(kept, text)["previous"], len(kept.steps) - 1).head
+
+
+def notice(kept: History, text: int) -> str:
+    """What there is to see, as Markdown: which heads look where, and from which step on."""
+    found = scores(kept, text)
+    sentences = [
+        _looks(kept, found[name], name)
+        for name in ("previous", "next", "induction")
+        if name in found
+    ]
+    return " ".join([*sentences, _context(kept)])
+
+
+def _looks(kept: History, values: np.ndarray, name: str) -> str:
+    first, best = first_strong(values), _largest(values)
+    last = f"**{best.head}** at step {kept.steps[best.number]:,} ({best.value:.2f})"
+    if first is None:
+        return (
+            f"No head gives more than {STRONG} of its weight to **{WHERE[name]}**; "
+            f"the closest is {last}."
+        )
+    begins = (
+        f"The first head that gives more than {STRONG} of its weight to **{WHERE[name]}** is "
+        f"**{first.head}** at step {kept.steps[first.number]:,} ({first.value:.2f})"
+    )
+    return begins + (f"; the most is {last}." if best != first else ", and none gives more.")
+
+
+def _largest(values: np.ndarray) -> Found:
+    """The largest score of any head at any stored step."""
+    number = int(np.nanargmax(np.nanmax(values.reshape(len(values), -1), axis=1)))
+    return strongest(values, number)
+
+
+def _context(kept: History) -> str:
+    few, many = kept.losses[f"after_{FEW}"], kept.losses[f"after_{MANY}"]
+    if not kept.causal:
+        return "BERT reads the words on both sides, so its loss is not split by the tokens before."
+    number = kept.learns_from_context
+    if number is not None:
+        return (
+            f"**Learning from the context** begins at step {kept.steps[number]:,}: from then on "
+            f"the same tokens have a loss that is at least {MARGIN} lower with {MANY} tokens "
+            f"before them than with {FEW} (there {many[number]:.2f} and {few[number]:.2f})."
+        )
+    both = np.flatnonzero(~np.isnan(many))
+    if not len(both):
+        return f"Training has not come to texts of {MANY} tokens yet."
+    last = int(both[-1])
+    said = (
+        f"**Learning from the context** does not begin in these steps: with {MANY} tokens before "
+        f"them, the same tokens have a loss of {many[last]:.2f} at the end, with {FEW} of "
+        f"{few[last]:.2f}. It begins where {MANY} are better by {MARGIN}."
+    )
+    if first_strong(kept.said_twice[:, 0]) is None:
+        said += (
+            " In larger models it comes with heads that look for what followed the same word "
+            "([Olsson et al. 2022](https://arxiv.org/abs/2209.11895)); *Watch heads form* trains "
+            "two layers that get some."
+        )
+    return said
+
+
+def text_lengths(kept: History) -> str:
+    """How long the texts of the training were, and what follows from it, in words."""
+    (_, first), *others = kept.text_lengths.tolist()
+    later = [f"{length} from step {step:,} on" for step, length in others]
+    known = f"In training, texts had {first} tokens" + "".join(f", {part}" for part in later) + "."
+    if not others:
+        return known
+    longest = others[-1][1]
+    return (
+        f"{known} The loss on other books is that of texts of {longest} tokens: at first, most of "
+        "their places are new to the model."
+    )

@@ -1,0 +1,248 @@
+"""The part "How a head came to be": what is shown is what the files of the trainings hold."""
+
+import json
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.compare.heads import history, history_charts, history_numbers, statistics
+from pages.compare.heads.history import BEST_HEADS, HEAD, ITS_MAP, MOSAIC, STEP, TITLE
+from pretrained import history as stored
+from pretrained.history import History
+from serving.heads import HeadId
+from tests.helpers.apptest import code, messages, open_page, plain_tables
+from tests.helpers.charts import drawn_charts
+from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.links import VALUES
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+HEADS = "pages/compare/heads/page.py"
+GPT2, BERT = "GPT-2 on novels", "BERT on novels"
+SHORT = {"heads_text": "A cat sat", "heads_part": TITLE}
+
+
+def kept(name: str) -> History:
+    found = stored.history(name)
+    assert found is not None
+    return found
+
+
+def drawings(site: AppTest) -> dict[str, Any]:
+    """The mosaic of the part (header, values of all heads), its arrangement, and the large map."""
+    found: dict[str, Any] = {}
+    for element in site.get("bidi_component"):
+        proto = element.proto
+        if proto.WhichOneof("data") != "bytes":
+            arrangement = json.loads(proto.json)
+            if arrangement["mosaic"] == MOSAIC:
+                found["arrangement"] = arrangement
+            continue
+        header, body = unpacked(proto.bytes)
+        if header.get("name") == MOSAIC:
+            codes = np.frombuffer(zlib.decompress(body), np.uint8).astype(np.float32)
+            largest = np.array(header["largest"], np.float32)[:, None]
+            found["mosaic"] = header, largest * (codes.reshape(len(largest), -1) / 255) ** 2
+        elif "step" in header.get("title", ""):
+            values = np.frombuffer(body, "<f4")
+            found["map"] = header, values.reshape(header["rows"], header["columns"])
+    return found
+
+
+def seen(weights: np.ndarray, *, causal: bool) -> np.ndarray:
+    """The weights of all heads (L, H, T, T) as the mosaic has them: (L * H, cells)."""
+    t = weights.shape[-1]
+    cells = weights.reshape(-1, t * t)
+    return cells[:, np.tril(np.ones((t, t), bool)).ravel()] if causal else cells
+
+
+def test_the_part_opens_at_the_end_of_gpt_2_s_training(site: AppTest):
+    open_page(site, HEADS, **SHORT)
+    assert not site.exception
+    assert not messages(site)
+    gpt2 = kept("gpt2-novels")
+    header, values = drawings(site)["mosaic"]
+    assert header["title"].startswith(f"{GPT2}, step {gpt2.steps[-1]:,}: ")
+    assert header["about"]["name"] == "gpt2-novels"
+    np.testing.assert_allclose(values, seen(gpt2.probes[0].weights(-1), causal=True), atol=1e-6)
+    # what else is saved from the page names its own model and sentence
+    (main,) = [
+        unpacked(e.proto.bytes)[0]
+        for e in site.get("bidi_component")
+        if e.proto.WhichOneof("data") == "bytes" and b'"heads_mosaic"' in e.proto.bytes
+    ]
+    assert main["about"]["sentence"] == "A cat sat"
+
+
+def test_every_control(site: AppTest):
+    bert = kept("bert-novels")
+    open_page(site, HEADS, **SHORT)
+    site.button_group("heads_history_model").set_value(BERT).run()
+    site.selectbox("heads_history_text").set_value(bert.probes[2].title).run()
+    site.select_slider(STEP).set_value(int(bert.steps[1])).run()
+    site.selectbox(HEAD).set_value("L3H5").run()
+    site.button_group("heads_history_beside").set_value(ITS_MAP).run()
+    assert not site.exception
+    assert not site.toast
+    shown, weights = drawings(site), bert.probes[2].weights(1)
+    np.testing.assert_allclose(shown["mosaic"][1], seen(weights, causal=False), atol=1e-6)
+    assert shown["arrangement"]["selected"] == 3 * 8 + 5
+    header, values = shown["map"]
+    np.testing.assert_array_equal(values, weights[3, 5])
+    assert header["labels"] == list(bert.probes[2].labels)
+    assert header["title"] == f"{BERT}, L3H5, step {bert.steps[1]:,}"
+    assert bert.probes[2].text.strip() in code(site)
+    # the link of the view restores all of it
+    [link] = [text for text in code(site) if "heads_history_head=L3H5" in text]
+    query = dict(part.split("=") for part in link.partition("?")[2].split("&"))
+    assert query["heads_history_step"] == str(bert.steps[1])
+    assert query["heads_history_model"] == "BERT+on+novels"
+    table = plain_tables(site)[0]
+    assert table["step"].tolist() == bert.steps.tolist()
+    assert table["tokens read"].tolist() == bert.tokens.tolist()
+    np.testing.assert_allclose(
+        table["L3H5 previous token"], bert.probes[2].scores[:, 0, 3, 5], atol=6e-5
+    )
+    np.testing.assert_allclose(table["L3H5 induction"], bert.said_twice[:, 0, 3, 5], atol=6e-5)
+    assert "loss after 40" not in table
+
+
+def test_with_another_model_the_slider_stays_at_its_place(site: AppTest):
+    gpt2, bert = kept("gpt2-novels"), kept("bert-novels")
+    open_page(site, HEADS, **SHORT)
+    site.select_slider(STEP).set_value(int(gpt2.steps[0])).run()
+    site.button_group("heads_history_model").set_value(BERT).run()
+    assert site.select_slider(STEP).value == bert.steps[0]
+    site.select_slider(STEP).set_value(int(bert.steps[-1])).run()
+    site.button_group("heads_history_model").set_value(GPT2).run()
+    assert site.select_slider(STEP).value == gpt2.steps[-1]
+    assert not site.toast
+
+
+def test_the_lines_are_the_scores(site: AppTest):
+    gpt2 = kept("gpt2-novels")
+    open_page(site, HEADS, **SHORT, heads_history_head="L2H4", heads_history_step="0")
+    scores, losses = drawn_charts(site)
+    rows = scores.rows
+    one = rows[rows["score"] == "Previous token"]
+    np.testing.assert_allclose(one["value"], gpt2.probes[0].scores[:, 0, 2, 4], rtol=1e-6)
+    assert set(rows["head"]) == {"L2H4"}
+    assert "Next token" not in set(rows["score"])  # a decoder may not look ahead
+    assert scores.layers[0]["step"].tolist() == [0]  # the line at the chosen step
+    rows = losses.rows
+    after = rows[rows["loss of"] == "after 40 tokens"].set_index("step")["loss"]
+    expected = gpt2.losses["after_40"]
+    np.testing.assert_allclose(after, expected[~np.isnan(expected)])
+    site.button_group("heads_history_beside").set_value(BEST_HEADS).run()
+    rows = drawn_charts(site)[0].rows
+    best = rows[rows["score"] == "Induction"]["value"]
+    np.testing.assert_allclose(best, gpt2.said_twice[:, 0].reshape(len(gpt2.steps), -1).max(1))
+
+
+@pytest.mark.parametrize("value", [*VALUES[:12], "L9H9", "L0H0 ", "51", "1e400", "BERT"])
+def test_hostile_addresses(site: AppTest, value: str):
+    names = ("model", "text", "step", "head", "beside")
+    open_page(site, HEADS, **SHORT, **{f"heads_history_{name}": value for name in names})
+    assert not site.exception
+    header, _ = drawings(site)["mosaic"]
+    assert header["title"].startswith(f"{GPT2}, step {kept('gpt2-novels').steps[-1]:,}: ")
+
+
+def test_without_the_files_the_part_is_not_offered(site: AppTest, monkeypatch, tmp_path):
+    monkeypatch.setattr(stored, "FOLDER", tmp_path)
+    open_page(site, HEADS, **SHORT)
+    assert not site.exception
+    assert TITLE not in site.button_group("heads_part").options
+    assert "mosaic" not in drawings(site)
+
+
+def test_one_model_alone(site: AppTest, monkeypatch):
+    monkeypatch.setattr(stored, "stored", lambda: ("bert-novels",))
+    open_page(site, HEADS, **SHORT)
+    assert not site.exception
+    assert drawings(site)["mosaic"][0]["title"].startswith(BERT)
+
+
+def test_a_damaged_file_is_a_message(site: AppTest, monkeypatch, tmp_path):
+    (tmp_path / "gpt2-novels").mkdir()
+    (tmp_path / "gpt2-novels" / stored.FILE).write_bytes(b"no archive")
+    monkeypatch.setattr(stored, "FOLDER", tmp_path)
+    stored.history.cache_clear()
+    open_page(site, HEADS, **SHORT)
+    stored.history.cache_clear()
+    assert not site.exception
+    assert any("history.npz of gpt2-novels is damaged" in message for message in messages(site))
+
+
+def made_up(**scores: dict[tuple[int, int, int], float]) -> History:
+    """GPT-2's history with these scores of a head (step's number, layer, head), all others 0."""
+    real = kept("gpt2-novels")
+    of_text, said_twice = np.zeros_like(real.probes[0].scores), np.zeros_like(real.said_twice)
+    of_text[:, 1] = np.nan
+    for name, values in scores.items():
+        array = said_twice[:, 0] if name == "induction" else of_text[:, 0]
+        for place, value in values.items():
+            array[place] = value
+    return replace(real, probes=(replace(real.probes[0], scores=of_text),), said_twice=said_twice)
+
+
+def test_the_words_follow_the_numbers():
+    found = made_up(previous={(1, 2, 3): 0.35, (1, 4, 0): 0.31, (3, 5, 1): 0.9})
+    said = history_numbers.notice(found, 0)
+    first, most = (f"{found.steps[number]:,}" for number in (1, 3))
+    assert f"**the token before** is **L2H3** at step {first} (0.35)" in said
+    assert f"the most is **L5H1** at step {most} (0.90)" in said
+    assert "No head gives more than 0.3 of its weight to **what followed" in said
+    only = history_numbers.notice(made_up(previous={(2, 2, 3): 0.35}), 0)
+    assert "(0.35), and none gives more." in only
+    weak = history_numbers.notice(made_up(induction={(2, 1, 7): 0.3}), 0)
+    assert f"the closest is **L1H7** at step {found.steps[2]:,} (0.30)" in weak
+
+
+def test_the_words_on_learning_from_the_context():
+    real = kept("gpt2-novels")
+    n = len(real.steps)
+    few = np.full(n, 5, np.float32)
+    many = np.where(np.arange(n) < 2, np.nan, np.float32(4.5)).astype(np.float32)
+    begins = replace(real, losses=dict(real.losses) | {"after_40": few, "after_200": many})
+    assert f"begins at step {real.steps[2]:,}" in history_numbers.notice(begins, 0)
+    never = replace(real, losses=dict(real.losses) | {"after_40": few, "after_200": few})
+    said = history_numbers.notice(never, 0)
+    assert "does not begin in these steps" in said
+    weak = real.said_twice[:, 0].max() <= history_numbers.STRONG
+    assert ("it comes with heads that look for what followed" in said) == weak
+    strong = replace(never, said_twice=np.full_like(real.said_twice, 0.4))
+    assert "it comes with heads" not in history_numbers.notice(strong, 0)
+    nothing = replace(real, losses=dict(real.losses) | {"after_40": few, "after_200": few * np.nan})
+    assert "has not come to texts of 200 tokens" in history_numbers.notice(nothing, 0)
+    assert "not split by the tokens before" in history_numbers.notice(kept("bert-novels"), 0)
+
+
+def test_text_lengths_in_words():
+    real = kept("gpt2-novels")
+    constant = replace(real, text_lengths=np.array([[0, 512]]))
+    assert history_numbers.text_lengths(constant) == "In training, texts had 512 tokens."
+    grown = replace(real, text_lengths=np.array([[0, 64], [1460, 256]]))
+    assert "had 64 tokens, 256 from step 1,460 on." in history_numbers.text_lengths(grown)
+
+
+def test_the_scores_are_those_of_the_table_of_heads():
+    titles = history_numbers.titles()
+    by_name = {statistic.name: statistic.title for statistic in statistics.definitions()}
+    assert titles == {name: by_name[name] for name in titles}
+    assert len(history_charts._COLOURS) == len(titles) == 6
+
+
+def test_the_files_to_take_away():
+    gpt2 = kept("gpt2-novels")
+    found = history.arrays(gpt2, 1)
+    np.testing.assert_array_equal(found["weights"][-1], gpt2.probes[1].weights(-1))
+    assert found["weights"].shape[0] == len(found["steps"]) == len(gpt2.steps)
+    np.testing.assert_array_equal(found["score_previous"], gpt2.probes[1].scores[:, 0])
+    assert "score_next" not in found
+    table = history_numbers.table(gpt2, 1, HeadId(0, 2))
+    assert history._csv(table).decode().splitlines()[0].startswith("step,tokens read,L0H2 previous")

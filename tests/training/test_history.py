@@ -1,0 +1,183 @@
+"""What is kept of a run is what its snapshots compute."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from safetensors.torch import load_file
+from torch.nn.functional import log_softmax
+
+from attention_core import Transformer, bert_config, gpt2_config
+from pretrained.history import LEVELS, History, read
+from pretrained.tokenization.bpe import FastBpe
+from training import history
+from training.batches import windows
+from training.corpus import Corpus
+from training.models import LanguageModel
+from training.recipe import Recipe
+from training.run import Run, read_curve
+from training.vocabulary import cut, special_ids
+
+SIZES = {"d_model": 24, "n_layers": 2, "n_heads": 3, "vocab_size": 261, "context_length": 430}
+MODELS = {"gpt2": gpt2_config(**SIZES), "bert": bert_config(**SIZES, n_segments=1)}
+TEXTS = {"Twice": "the cat the cat", "Once": "a dog runs"}
+
+
+def corpus() -> Corpus:
+    ids = np.random.default_rng(3).integers(0, 256, 5000).astype(np.uint16)
+    return Corpus(ids[:3000], ids[3000:])
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def kept(request, tmp_path_factory) -> tuple[str, Run, History]:
+    """A short run with random books, and what was kept of it, through the file."""
+    folder = tmp_path_factory.mktemp("run")
+    tokenizer = cut([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
+    n_tokens, mask_id = special_ids(tokenizer)
+    how = Recipe(
+        MODELS[request.param],
+        steps=4,
+        lengths=((0.0, 64), (0.5, 320)),
+        tokens_per_step=640,
+        tokens_per_part=320,
+        bfloat16=False,
+    )
+    patch = pytest.MonkeyPatch()
+    patch.setattr("training.run.CURVE_EVERY", 1)
+    patch.setattr("training.run.HELD_OUT_EVERY", 2)
+    patch.setattr("training.run._HELD_OUT_TEXTS", 3)
+    patch.setattr(history, "_CONTEXT_TEXTS", 5)
+    run = Run(how, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
+    with torch.no_grad():  # attention far from uniform
+        for name, weight in run.model.named_parameters():
+            if name.endswith("qkv.weight"):
+                weight *= 4
+    run.train()
+    another = Run(how, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id)
+    found = history.arrays(folder, how, FastBpe(tokenizer), history.held_out(another), TEXTS)
+    np.savez_compressed(folder / "history.npz", allow_pickle=False, **found)
+    patch.undo()
+    return request.param, run, read(folder / "history.npz", request.param)
+
+
+def core(run: Run, step: int) -> Transformer:
+    """The model of a snapshot, loaded as the run itself loads one."""
+    model = LanguageModel(run.recipe.model)
+    state = load_file(run.folder / "snapshots" / f"{step}.safetensors")
+    model.load_state_dict({name: weight.float() for name, weight in state.items()})
+    plain = Transformer(run.recipe.model)
+    plain.load_state_dict(model.core.state_dict())
+    return plain.eval()
+
+
+def test_steps_tokens_and_lengths(kept):
+    kind, run, found = kept
+    assert found.steps.tolist() == [0, 4]
+    assert found.tokens.tolist() == [0, 4 * 640]
+    assert found.text_lengths.tolist() == [[0, 64], [2, 320]]
+    assert found.causal == (kind == "gpt2")
+    assert (found.n_layers, found.n_heads) == (2, 3)
+    assert [(probe.title, probe.text) for probe in found.probes] == list(TEXTS.items())
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
+    _, run, found = kept
+    model = core(run, found.steps[number])
+    for probe in found.probes:
+        with torch.inference_mode():
+            records = model(torch.tensor(probe.ids)[None].long(), record=True).records
+        expected = np.stack([record.weights[0].numpy() for record in records])
+        off = np.abs(probe.weights(number) - expected)
+        assert 0 < off.max() <= probe.error * (1 + 1e-5)
+        t = len(probe.ids)
+        previous = np.mean([expected[:, :, i, i - 1] for i in range(1, t)], axis=0)
+        assert_allclose(probe.scores[number, 0], previous, atol=1e-5)
+        first = 1 if found.causal else 0
+        assert_allclose(probe.scores[number, 2], expected[:, :, first:, 0].mean(-1), atol=1e-5)
+        assert np.isnan(probe.scores[number, 1]).all() == found.causal
+
+
+def test_labels_and_what_the_text_lacks(kept):
+    _, _, found = kept
+    twice, once = found.probes
+    assert twice.labels[:2] == ("the", "␣")
+    assert "␣the" in twice.labels
+    assert not np.isnan(twice.scores[:, 3]).any()
+    assert len(once.labels) == len(set(once.labels)) == len(once.ids)
+
+
+def test_the_loss_on_held_out_books_is_the_run_s_own(kept):
+    _, run, found = kept
+    last = read_curve(run.folder)[-1]
+    # of the weights in float16
+    assert found.losses["held_out"][1] == pytest.approx(float(last["held_out_loss"]), abs=2e-3)
+    assert found.curve["step"].tolist() == [1, 2, 3, 4]
+    assert_array_equal(np.isnan(found.curve["held_out_loss"]), [True, False, True, False])
+    assert found.curve["train_loss"][3] == pytest.approx(float(last["train_loss"]))
+
+
+def test_the_same_tokens_with_few_and_with_many_before_them(kept):
+    kind, run, found = kept
+    after = {before: found.losses[f"after_{before}"] for before in (40, 200, 400)}
+    if kind == "bert":
+        assert np.isnan(list(after.values())).all()
+        return
+    # texts of 320 tokens came after the first snapshot, longer ones never
+    assert_array_equal(np.isnan(after[40]), [False, False])
+    assert_array_equal(np.isnan(after[200]), [True, False])
+    assert np.isnan(after[400]).all()
+    model = core(run, 4)
+    texts = windows(run.corpus.held_out, 5, 421, seed=(history._CONTEXT_SEED,))
+    for before in (40, 200):
+        losses = []
+        for text in texts:
+            start = 400 - before
+            with torch.inference_mode():
+                logits = model(text[None, start:420]).logits[0]
+            for place in range(381, 421):
+                row = log_softmax(logits[place - 1 - start].double(), dim=-1)
+                losses.append(-row[text[place]].item())
+        assert after[before][1] == pytest.approx(np.mean(losses), abs=1e-4)
+
+
+def test_snapshots_that_another_run_left_behind_are_left_out(tmp_path):
+    folder = tmp_path / "snapshots"
+    folder.mkdir()
+    for step, written in ((0, 100), (50, 200), (81, 150), (124, 300), (200, 189), (305, 299)):
+        file = folder / f"{step}.safetensors"
+        file.touch()
+        os.utime(file, (written, written))
+    assert list(history.snapshots(tmp_path)) == [0, 50, 124, 305]
+
+
+def test_a_folder_without_snapshots(tmp_path):
+    (tmp_path / "curve.csv").write_text("step,tokens\n")
+    how = Recipe(MODELS["gpt2"], 4, lengths=((0.0, 64),))
+    tokenizer = FastBpe(cut([], ["a"], size=258))
+    with pytest.raises(ValueError, match="0 snapshots and 0 lines"):
+        history.arrays(tmp_path, how, tokenizer, lambda *_: {})
+
+
+def test_codes_keep_the_largest_weight_and_zeros():
+    weights = np.array([[[1.0, 0.0], [0.25, 0.75]], [[0.5, 0.0], [0.1, 0.3]]], np.float32)
+    codes, largest = history.coded(weights)
+    assert largest.tolist() == [1.0, 0.5]
+    assert codes[0].tolist() == [[LEVELS, 0], [128, 221]]
+    assert codes[1, 0].tolist() == [LEVELS, 0]
+
+
+def test_a_long_curve_keeps_what_was_measured_and_a_hundred_points():
+    lines = [
+        {"step": str(20 * n), "train_loss": f"{9 / n:.4f}", "held_out_loss": "7" * (n % 10 == 0)}
+        for n in range(1, 281)
+    ]
+    kept = history.curve(lines)
+    assert 70 < len(kept["step"]) <= history.MAX_POINTS
+    assert (np.diff(kept["step"]) > 0).all()
+    assert kept["step"][[0, -1]].tolist() == [20, 5600]
+    assert np.isfinite(kept["held_out_loss"]).sum() == 28
+    assert (np.diff(kept["step"])[:5] == 20).all()  # closer together where the loss falls fast
+    np.testing.assert_allclose(kept["train_loss"], [9 / (s // 20) for s in kept["step"]], atol=1e-4)
