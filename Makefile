@@ -8,6 +8,8 @@
 # make format ruff's and Prettier's format, and what ruff can correct
 # make models download GPT-2 and BERT from the hub; others with make models MODELS="gpt2-medium"
 # make scale  two sites, two replicas of a model server and a proxy, on this machine
+# make train-gpt2 and make train-bert  train a model on novels, CORPUS=100_english_novels.tar.xz, and
+#             write its folder in pretrained/checkpoints; stopped and started again they go on
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
@@ -25,7 +27,8 @@ DEV := $(SITE) $(STAMPS)/dev
 # What reads and checks the code does without the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev scale test test-scale quick bench lint format prepare models browser clean
+.PHONY: setup run dev scale test test-scale quick bench lint format prepare models browser clean \
+	train-gpt2 train-bert
 .NOTPARALLEL:
 
 setup: $(DEV)
@@ -154,3 +157,10 @@ $(STAMPS)/bench: $(STAMPS)/dev requirements-bench.txt
 clean:
 	rm -rf $(VENV) $(VENV)-scale tests/javascript/node_modules .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+CORPUS ?= 100_english_novels.tar.xz
+train-gpt2 train-bert: train-%: $(SITE)
+	$(BIN)/python -m training.train $* --corpus "$(CORPUS)"
+	$(BIN)/python -m training.export $*
+	$(BIN)/python -m training.history $* --corpus "$(CORPUS)"
+	$(BIN)/python -m training.card $* --corpus "$(CORPUS)"

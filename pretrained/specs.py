@@ -57,11 +57,42 @@ def _gpt2(
     )
 
 
+def _novels(
+    name: str,
+    title: str,
+    role: Role,
+    architecture: Architecture,
+    n_parameters: int,
+    context_length: int,
+) -> ModelSpec:
+    return ModelSpec(
+        name=name,
+        title=title,
+        role=role,
+        architecture=architecture,
+        hub_id="",
+        revision="main",
+        download_bytes=0,
+        n_parameters=n_parameters,
+        package=None,
+        n_layers=6,
+        n_heads=8,
+        n_kv_heads=8,
+        context_length=context_length,
+        note=(
+            "Trained for this site with its own core, on ninety English novels, with GPT-2's "
+            "tokenizer cut to 8,192 tokens. The other one of the pair has the same layers, heads, "
+            "width, books and tokens."
+        ),
+    )
+
+
 SPECS: tuple[ModelSpec, ...] = (
     _gpt2("gpt2", "GPT-2 (124M)", 550_000_000, 124_439_808, 12, 12),
     _gpt2("gpt2-medium", "GPT-2 medium (355M)", 1_522_000_000, 354_823_168, 24, 16),
     _gpt2("gpt2-large", "GPT-2 large (774M)", 3_249_000_000, 774_030_080, 36, 20),
     _gpt2("gpt2-xl", "GPT-2 XL (1.5B)", 6_434_000_000, 1_557_611_200, 48, 25),
+    _novels("gpt2-novels", "GPT-2 on novels (7M, trained here)", "decoder", "gpt2", 6_967_296, 512),
     ModelSpec(
         name="smollm2-135m-instruct",
         title="SmolLM2 135M Instruct",
@@ -98,6 +129,7 @@ SPECS: tuple[ModelSpec, ...] = (
         context_length=512,
         note="The encoder of the original paper: every token attends to every token.",
     ),
+    _novels("bert-novels", "BERT on novels (7M, trained here)", "encoder", "bert", 6_869_248, 128),
     ModelSpec(
         name="all-minilm-l6-v2",
         title="MiniLM L6 (all-MiniLM-L6-v2)",
@@ -118,29 +150,6 @@ SPECS: tuple[ModelSpec, ...] = (
         ),
     ),
 )
-
-
-def _novels(name: str, title: str, role: Role, architecture: Architecture, n: int) -> ModelSpec:
-    return ModelSpec(
-        name=name,
-        title=title,
-        role=role,
-        architecture=architecture,
-        hub_id="",
-        revision="main",
-        download_bytes=0,
-        n_parameters=n,
-        package=None,
-        n_layers=6,
-        n_heads=8,
-        n_kv_heads=8,
-        context_length=512,
-        note=(
-            "Trained for this site with its own core, on ninety English novels, with GPT-2's "
-            "tokenizer cut to 8,192 tokens. The other one of the pair has the same sizes, books "
-            "and tokens."
-        ),
-    )
 
 
 def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:

@@ -49,10 +49,13 @@ def _size(model: Pretrained) -> int:
     return sum(p.numel() * p.element_size() for p in model.core.parameters())
 
 
-# Preferred first: what a page shows when the address names no model.
+# What a page asks for, the role of such models, and those that it then shows first when the address
+# names none. "bert" and "gpt2" are for pages about the two architectures, alone or as a pair.
 _PREFERRED = {
-    "encoder": ("bert-base-uncased", "all-minilm-l6-v2"),
-    "decoder": ("gpt2", "smollm2-135m-instruct"),
+    "encoder": ("encoder", ("bert-base-uncased", "all-minilm-l6-v2", "bert-novels")),
+    "decoder": ("decoder", ("gpt2", "smollm2-135m-instruct", "gpt2-novels")),
+    "bert": ("encoder", ("bert-base-uncased", "bert-novels", "all-minilm-l6-v2")),
+    "gpt2": ("decoder", ("gpt2", "gpt2-novels", "smollm2-135m-instruct")),
 }
 
 # What all loaded models may take together, and so the largest that is loaded.
@@ -77,15 +80,17 @@ def ready(role: str | None = None) -> list[CatalogEntry]:
     ]
 
 
-def preferred(role: str) -> str | None:
-    """The name of the model to show first for a role; None if no weights are here.
+def preferred(kind: str) -> str | None:
+    """The name of the model to show first: None if no weights of such a model are here.
 
-    One that there is room for, if any is.
+    kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). One that there is room
+    for, if any is.
     """
+    role, first = _PREFERRED[kind]
     entries = ready(role)
     fitting = [entry for entry in entries if n_bytes(entry) <= ROOM_BYTES]
     names = [entry.spec.name for entry in fitting or entries]
-    for name in _PREFERRED[role]:
+    for name in first:
         if name in names:
             return name
     return names[0] if names else None
@@ -166,18 +171,17 @@ def spec(name: str) -> ModelSpec:
 def load_preferred() -> list[str]:
     """Load the models that pages show first, so that they open at once.
 
-    Returns the roles whose model is here and could not be loaded.
+    Returns the names of those that are here and could not be loaded.
     Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
     """
     downloads.prefetch()
     failed = []
-    for role in ("encoder", "decoder"):
-        name = preferred(role)
+    for name in dict.fromkeys(map(preferred, _PREFERRED)):
         if name is None:
             continue
         try:
             get(name)
         except LOAD_ERRORS:  # a page that needs it says so; the other model is loaded all the same
             logging.getLogger(__name__).exception("could not load %s", name)
-            failed.append(role)
+            failed.append(name)
     return failed

@@ -16,7 +16,7 @@ _importing = threading.Lock()
 _needed = threading.Event()  # a page needs the core: nobody waits any longer
 _starting = threading.Lock()
 _threads: list[threading.Thread] = []  # the warm-up, once it has begun
-_failed: list[str] | None = None  # the roles without their model; None before it has ended
+_failed: list[str] | None = None  # models that were not loaded; None before it has ended
 
 
 def import_core() -> None:
@@ -60,7 +60,7 @@ def lacking(*modules: str) -> str | None:
     if _failed is None:
         return "The first models are loading." if running else "The warm-up failed; see the log."
     if _failed:
-        return f"The {' and the '.join(_failed)} could not be loaded; see the log."
+        return f"{' and '.join(_failed)} could not be loaded; see the log."
     return None
 
 

@@ -80,6 +80,7 @@ def _no_weights_but_for_those_who_say_so(
     if not {"weights", "browser"} & {mark.name for mark in request.node.iter_markers()}:
         for package in WEIGHTS_PACKAGES:  # as if none of them were installed
             monkeypatch.setitem(sys.modules, package, None)
+        monkeypatch.setattr("pretrained.sources.TRAINED_HERE", Path("/none"))
 
 
 _ask_again_and_again = local_script_runner.require_widgets_deltas

@@ -248,6 +248,7 @@ LIVE_CHARTS = {
     "pages/generate/generate/live_chart.py": "the times of a job, four times a second",
     "pages/kv_cache/timing/live_chart.py": "the steps of a run while it is timed",
     "pages/kv_cache/variants/live_chart.py": "the times of all forms while they are measured",
+    "pages/learn/watch_heads_form/live_chart.py": "losses and scores while a model learns",
 }
 
 

@@ -25,7 +25,7 @@ from training.n_grams import NGrams, perplexity
 from training.train import CORPUS, the_tokenizer
 from training.vocabulary import special_ids
 
-TEXTS, LENGTH, BATCH = 256, 512, 8
+TEXTS, BATCH = 256, 8
 MASKED = 0.15  # as BERT was trained and is measured, all of them shown as the mask
 
 
@@ -58,7 +58,8 @@ def bert_answers(
 
 def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
     """Every measure by its name; perplexities are of a token, accuracies from 0 to 1."""
-    texts = windows(corpus.held_out, TEXTS, LENGTH + 1, seed=(2,))
+    gpt2, bert = (pretrained.load(name) for name in ("gpt2-novels", "bert-novels"))
+    texts = windows(corpus.held_out, TEXTS, gpt2.core.config.context_length + 1, seed=(2,))
     counted = NGrams(corpus.train, vocab_size)
     flat: NDArray[np.int64] = texts.flatten().numpy()
     measures = {
@@ -66,14 +67,13 @@ def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
         "bigram perplexity": perplexity(counted.bigram(flat)),
         "trigram perplexity": perplexity(counted.trigram(flat)),
     }
-    losses = gpt2_losses(pretrained.load("gpt2-novels"), texts)
+    losses = gpt2_losses(gpt2, texts)
     measures["gpt2-novels perplexity"] = losses.mean().exp().item()
     for place in (40, 200, 400):
         measures[f"gpt2-novels loss at token {place}"] = (
             losses[:, place - 20 : place + 20].mean().item()
         )
-    bert = pretrained.load("bert-novels")
-    answers = list(bert_answers(bert, texts[:, :LENGTH], mask_id))
+    answers = list(bert_answers(bert, texts[:, : bert.core.config.context_length], mask_id))
     right, guesses = (torch.cat(parts) for parts in zip(*answers, strict=True))
     most_frequent = int(np.bincount(corpus.train).argmax())
     measures["most frequent token, accuracy"] = (right == most_frequent).double().mean().item()
@@ -81,18 +81,27 @@ def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
     return measures
 
 
-def main() -> None:
-    """Print the measures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the books and the runs are."""
     parser.add_argument(
         "--corpus", type=Path, default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS)
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
-    chosen = parser.parse_args()
-    tokenizer = the_tokenizer(chosen.corpus, chosen.runs)
+
+
+def measured(corpus: Path, runs: Path) -> dict[str, float]:
+    """The `report` on the books of an archive, whose ids the folder of runs keeps."""
+    tokenizer = the_tokenizer(corpus, runs)
     end, mask = special_ids(tokenizer)
-    corpus = encoded(chosen.corpus, tokenizer, end, chosen.runs)
-    for name, value in report(corpus, tokenizer.get_vocab_size(), mask).items():
+    return report(encoded(corpus, tokenizer, end, runs), tokenizer.get_vocab_size(), mask)
+
+
+def main() -> None:
+    """Print the measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
+    chosen = parser.parse_args()
+    for name, value in measured(chosen.corpus, chosen.runs).items():
         print(f"{name:32} {value:.4f}")
 
 

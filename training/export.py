@@ -131,11 +131,15 @@ def export(
 
 
 def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
-    """The tokenizer's file: for BERT a mask that is typed is the mask, for GPT-2 it is text."""
+    """The tokenizer's file: for BERT a mask that is typed is the mask, for GPT-2 it is text.
+
+    The mask stands for a word with the space before it, so it takes a space that is typed there.
+    """
     value = json.loads(tokenizer.to_str())
     for token in value["added_tokens"]:
         if token["content"] == MASK:
             token["special"] = kind == "gpt2"
+            token["lstrip"] = kind == "bert"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -82,12 +82,12 @@ def recipe(kind: Kind, steps: int | None = None) -> Recipe:
         model = gpt2_config(d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=512)
         return Recipe(model, steps or 4600, lengths=((0.0, 64), (0.1, 256), (0.8, 512)))
     model = bert_config(
-        d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=512, n_segments=1
+        d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=128, n_segments=1
     )
     return Recipe(
         model,
-        steps or 6400,
-        lengths=((0.0, 32), (0.3, 128), (0.85, 512)),
+        steps or 4600,
+        lengths=((0.0, 32), (0.3, 128)),
         rate=1e-3,
         warmup=500,
     )

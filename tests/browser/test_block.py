@@ -38,7 +38,7 @@ def test_through_a_layer_step_by_step(page: Page, site: Site):
 
 
 def test_sections_and_a_link_to_one(page: Page, site: Site, other: Page):
-    open_page(page, site, "/block", "Block")
+    open_page(page, site, "/block?block_decoder=smollm2-135m-instruct", "Block")
     choose_section(page, "Logit lens")
     expect(page.get_by_text("first after 30 layers")).to_be_visible()
     set_slider(page, "Tokens before the last", 0, 1)

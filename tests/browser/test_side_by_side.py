@@ -26,7 +26,10 @@ LEFT, RIGHT = (
     "MiniLM L6 (all-MiniLM-L6-v2), L3H1",
     "SmolLM2 135M Instruct, L3H1",
 )
-LINK = f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"
+LINK = (
+    f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"
+    f"&side_by_side_a_model={ENCODER}&side_by_side_b_model={DECODER}"
+)
 
 
 def maps(page: Page) -> tuple[Locator, Locator, Locator]:

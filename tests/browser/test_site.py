@@ -25,7 +25,7 @@ from tests.helpers.browser import (
     slider,
     type_text,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, attention
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.visitors import settled
 
 Start = Callable[..., Server]
@@ -36,9 +36,9 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
-    figure = heatmap(page, "MiniLM L6 (all-MiniLM-L6-v2), L5H7")
+    figure = heatmap(page, "BERT on novels (7M, trained here), L5H7")
     expect(figure).to_be_visible()
-    expected, tokens = attention(ENCODER, SENTENCE, 5, 7)
+    expected, tokens = attention(FIRST_BERT, SENTENCE, 5, 7)
     n = len(tokens.ids)
     for row, column in ((2, 5), (n - 1, 0), (0, n - 1)):
         text = read_cell(figure, row, column)
@@ -54,9 +54,9 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
         f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
         "Side by side",
     )
-    figure = heatmap(page, "SmolLM2 135M Instruct, L3H1")
+    figure = heatmap(page, "GPT-2 on novels (7M, trained here), L3H1")
     expect(figure).to_be_visible()
-    expected, _ = attention(DECODER, SENTENCE, 3, 1)
+    expected, _ = attention(FIRST_GPT2, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
     shown = last_number(read_cell(figure, 4, 1))
     assert shown == pytest.approx(float(expected[4, 1]), rel=1e-5)
@@ -86,7 +86,7 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
     page.set_viewport_size({"width": 390, "height": 500})
     text = urllib.parse.quote("word " * 100)
     open_page(page, site, f"/side-by-side?side_by_side_text={text}", "Side by side")
-    figure = heatmap(page, "MiniLM L6")
+    figure = heatmap(page, "BERT on novels")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
     press(canvas)
@@ -97,7 +97,7 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
 
 
 def test_the_address_is_the_view(page: Page, site: Site, other: Page):
-    open_page(page, site, "/side-by-side", "Side by side")
+    open_page(page, site, f"/side-by-side?side_by_side_b_model={DECODER}", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M Instruct, L7H1"
@@ -171,14 +171,15 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     open_page(
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )
-    expect(heatmap(page, "SmolLM2 135M Instruct, L3H2")).to_be_visible()
+    expect(heatmap(page, "GPT-2 on novels (7M, trained here), L3H2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
 
 
 def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, other: Page):
-    open_page(page, site, "/side-by-side?side_by_side_b_layer=29", "Side by side")
+    link = f"/side-by-side?side_by_side_b_layer=29&side_by_side_b_model={DECODER}"
+    open_page(page, site, link, "Side by side")
     expect(heatmap(page, "SmolLM2 135M Instruct, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))

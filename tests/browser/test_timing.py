@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import choose, click, heatmap, open_page, press, read_cell
-from tests.helpers.bundled_models import DECODER
+from tests.helpers.bundled_models import DECODER, ENCODER
 
 TINY = "/timing?timing_model=random-tiny&timing_tokens=16&timing_repeats=2"
 WAYS = "&timing_ways=core,+cached&timing_ways=core,+uncached"
@@ -38,7 +38,8 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Si
     open_page(page, site, LONG, "Timing")
     click(page.locator(".st-key-timing_start button"))
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
-    open_page(other, site, "/side-by-side?side_by_side_text=Read beside a run", "Side by side")
+    link = f"/side-by-side?side_by_side_text=Read beside a run&side_by_side_a_model={ENCODER}"
+    open_page(other, site, link, "Side by side")
     figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
     assert "query 1 “read” → key 2 “beside”" in read_cell(figure, 1, 2)

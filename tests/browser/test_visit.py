@@ -16,7 +16,7 @@ from tests.helpers.browser import (
     set_slider,
     type_text,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, attention
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, attention
 from tests.helpers.panels import panel
 from tests.helpers.visitors import settled
 
@@ -149,14 +149,22 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     read_by_keyboard(page.locator("figure.heatmap"), "query 10 “it” → key 2 “animal”: weight")
     assert visitor.acts <= 1
 
-    # the same in another model
-    weights, _ = attention(DECODER, ANIMAL, 13, 8)
+    # one pair of words in two models
     visitor = at_home()
     visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
-    visitor.click(page.get_by_role("button", name=f"Most in L13H8: {weights[8, 1]:.3f}"))
-    figure = heatmap(page, "SmolLM2 135M Instruct, L13H8")
+    most = page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: "))
+    said = re.search(r"L(\d)H(\d): ([\d.]+)", most.inner_text())
+    framed = page.get_by_text(re.compile("^Framed: ")).inner_text()
+    labels = re.findall("“\u2068(.+?)\u2069”", framed)
+    assert said is not None
+    layer, head = int(said[1]), int(said[2])
+    weights, tokens = attention(FIRST_GPT2, ANIMAL, layer, head)
+    query, key = (tokens.labels.index(label) for label in labels)
+    assert said[3] == f"{weights[query, key]:.3f}"
+    visitor.click(most)
+    figure = heatmap(page, f"GPT-2 on novels (7M, trained here), L{layer}H{head}")
     expect(figure).to_be_in_viewport()
-    read_by_keyboard(figure, "query 8 “␣it” → key 1 “␣animal”: weight")
+    read_by_keyboard(figure, f"query {query} “{labels[0]}” → key {key} “{labels[1]}”: weight")
     assert visitor.acts <= 2
 
     # what the cache saves over 100 tokens

@@ -309,9 +309,13 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown(make("a")) == "abcde", "what was shown stays"
     own_page.set_viewport_size(PHONE)
     assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
-    own_page.clock.fast_forward(5_000)
-    assert shown("") == "abcde", "nothing waits for ever"
     run = "document.querySelector('.stMain').dataset.testScriptState ="
+    own_page.evaluate(f"{run} 'running'")
+    own_page.clock.fast_forward(7_000)
+    assert shown("") == "abc", "the page is still being made"
+    own_page.evaluate(f"{run} 'notRunning'")
+    own_page.clock.fast_forward(7_000)
+    assert shown("") == "abcde", "nothing waits for ever"
     assert shown(f"{run} 'running'; {write}; {made('c')}") == "abcde"
     row = "document.querySelector('.stMain > :last-child').dataset.testid = 'stHorizontalBlock'"
     own_page.set_viewport_size(PROJECTOR)

@@ -8,8 +8,11 @@ import torch
 import pretrained
 from pretrained import Tokens
 
-ENCODER = "all-minilm-l6-v2"
-DECODER = "smollm2-135m-instruct"
+# What pages about the two architectures show first, trained here.
+FIRST_BERT, FIRST_GPT2 = "bert-novels", "gpt2-novels"
+# What other pages show first. The encoder adds [CLS] and [SEP]; the decoder has 30 layers, rotary
+# positions and shared key/value heads.
+ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 
 
 @functools.cache

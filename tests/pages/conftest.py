@@ -137,8 +137,9 @@ def site() -> AppTest:
 
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A machine on which no package carries weights and no model was ever downloaded."""
+    """A machine without weights in packages, in the project, or from a download."""
     monkeypatch.setattr(sources, "package_folder", lambda package: None)
+    monkeypatch.setattr(sources, "TRAINED_HERE", tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
     with models.loaded.nothing_kept(), runs.forward.nothing_kept():
@@ -156,3 +157,4 @@ def only_a_small_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bundled = {spec.package for spec in SPECS}
     folder = sources.package_folder
     monkeypatch.setattr(sources, "package_folder", lambda p: None if p in bundled else folder(p))
+    monkeypatch.setattr(sources, "TRAINED_HERE", tmp_path / "none")

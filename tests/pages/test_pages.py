@@ -32,7 +32,7 @@ from tests.helpers.apptest import (
     open_page,
     open_whole_page,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, weights
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, weights
 from tests.helpers.charts import drawn_charts
 from tests.helpers.reading_ease import EASY, passages, reading_ease, syllables
 from tests.helpers.says import unnamed_axes
@@ -121,16 +121,22 @@ def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: st
 def test_a_head_of_the_sentence(site: AppTest):
     open_page(site, SIDE)
     (header, values), (_, others) = maps(site)[:2]
-    expected = weights(ENCODER, controls.ANIMAL, 3, 1)
+    expected = weights(FIRST_BERT, controls.ANIMAL, 3, 1)
     np.testing.assert_array_equal(values, expected)
-    assert header["labels"][0] == "[CLS]"
     # for the picture that is saved, and its name
     assert header["title"] == f"{header['about']['model']}, L3H1"
-    assert (header["about"]["name"], header["about"]["sentence"]) == (ENCODER, controls.ANIMAL)
+    assert (header["about"]["name"], header["about"]["sentence"]) == (
+        FIRST_BERT,
+        controls.ANIMAL,
+    )
     assert header["largest"] == pytest.approx(float(max(expected.max(), others.max())))
     # the labels stand between marks that keep right-to-left text in its place
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    assert "“it” gives 0.640 of its attention to “animal”" in sentence
+    said = re.search("“(.+)” gives (.+) of its attention to “(.+)”", sentence)
+    assert said is not None
+    query, weight, key = said.groups()
+    place = header["labels"].index(query), header["labels"].index(key)
+    assert weight == f"{expected[place]:.3f}"
 
 
 @pytest.mark.parametrize("view", [HOME, SIDE])
@@ -277,7 +283,7 @@ def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
 
     monkeypatch.setattr(models, "get", get)
     models.load_preferred()
-    assert asked == [ENCODER, DECODER]
+    assert asked == [ENCODER, DECODER, FIRST_BERT, FIRST_GPT2]
 
 
 def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):

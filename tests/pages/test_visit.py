@@ -61,7 +61,8 @@ def test_a_new_sentence_has_its_own_strongest_pair(site: AppTest):
 
 
 def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest):
-    go(site, "compare/side_by_side")
+    names = {"side_by_side_a_model": ENCODER, "side_by_side_b_model": DECODER}
+    go(site, "compare/side_by_side", **names)
     assert [text.value for text in site.text if "Framed" in text.value] == [
         "Framed: “\u2068it\u2069” gives 0.640 of its attention to “\u2068animal\u2069”."
     ]

@@ -149,5 +149,6 @@ def test_a_models_folder_that_cannot_be_looked_at(name: str, monkeypatch: pytest
     monkeypatch.setenv("ATTENTION_LAB_MODELS", name)
     monkeypatch.setenv("HF_HUB_CACHE", name)
     monkeypatch.setenv("HOME", "~")
-    bundled = {entry.spec.name for entry in catalog() if entry.state == "ready"}
-    assert bundled == {"smollm2-135m-instruct", "all-minilm-l6-v2"}
+    here = {entry.spec.name for entry in catalog() if entry.state == "ready"}
+    brought_along = {"smollm2-135m-instruct", "all-minilm-l6-v2", "gpt2-novels", "bert-novels"}
+    assert here == brought_along

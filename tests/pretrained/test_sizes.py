@@ -10,6 +10,7 @@ from pretrained import sizes
 from pretrained.sources import Source
 from pretrained.specs import SPECS, spec_of
 from tests.helpers.hollow_models import hollow_model
+from training.recipe import recipe
 
 WIDTHS = {"gpt2": 768, "gpt2-medium": 1024, "gpt2-large": 1280, "gpt2-xl": 1600}
 OTHERS = {
@@ -23,6 +24,8 @@ OTHERS = {
     "all-minilm-l6-v2": bert_config(
         vocab_size=30522, context_length=512, d_model=384, n_layers=6, n_heads=12, d_ff=1536
     ),
+    "gpt2-novels": recipe("gpt2").model,
+    "bert-novels": recipe("bert").model,
 }  # fmt: skip
 
 

@@ -92,11 +92,11 @@ def test_alive_while_models_load_and_ready_after(warm_up: Callable[..., threadin
 
 
 def test_not_ready_without_a_model_that_should_be_there(warm_up: Callable[..., threading.Event]):
-    warm_up(lambda: ["encoder", "decoder"]).set()
+    warm_up(lambda: ["bert-base", "gpt2"]).set()
     warmup.start()
     warmup._threads[0].join()
     answer = client().get("/readyz")
-    reason = "The encoder and the decoder could not be loaded; see the log."
+    reason = "bert-base and gpt2 could not be loaded; see the log."
     assert (answer.status_code, answer.json()["reason"]) == (503, reason)
 
 
@@ -117,9 +117,9 @@ def test_the_models_that_could_not_be_loaded_are_named(monkeypatch: pytest.Monke
             raise OSError(name)
 
     monkeypatch.setattr(models, "get", get)
-    monkeypatch.setattr(models, "preferred", lambda role: f"the {role}")
-    assert models.load_preferred() == ["encoder"]
-    monkeypatch.setattr(models, "preferred", lambda role: None)  # there are none
+    monkeypatch.setattr(models, "preferred", lambda kind: f"the {kind}")
+    assert models.load_preferred() == ["the encoder"]
+    monkeypatch.setattr(models, "preferred", lambda kind: None)  # there are none
     assert models.load_preferred() == []
 
 

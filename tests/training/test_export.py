@@ -74,15 +74,16 @@ def test_transformers_computes_the_same(exported):
 def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
     kind, _, loaded = exported
     tokens = loaded.tokenizer.encode(TEXT)
-    assert loaded.tokenizer.decode(tokens.ids) == TEXT
     assert "".join(TEXT[slice(*span)] for span in tokens.spans) == TEXT
     if kind == "bert":
         place = tokens.pieces.index("[MASK]")
+        assert TEXT[slice(*tokens.spans[place])] == " [MASK]"  # a word comes with its space
         assert tokens.ids[place] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
         assert tokens.special[place]
         assert sum(tokens.special) == 1
     else:
         assert loaded.tokenizer.mask_id is None
+        assert loaded.tokenizer.decode(tokens.ids) == TEXT
         assert not any(tokens.special)
         assert loaded.tokenizer.end_ids == {SIZES["vocab_size"] - 2}
 

@@ -13,6 +13,7 @@ from pages.compare.generated_tokens import shaded
 from pages.compare.heads import lines, mosaic
 from pages.generate.generate import race
 from pages.learn.tokens import chips
+from pages.learn.watch_heads_form import maps as forming
 from ui.canvas import component, heatmap, one_pass, tensors
 from ui.canvas.component import Canvas, described, pack
 from ui.charts import style
@@ -20,6 +21,7 @@ from ui.charts import style
 FOLDER = Path(component.__file__).parent
 CANVASES: dict[str, Canvas] = {
     "chips": chips._canvas,
+    "forming": forming._canvas,
     "heatmap": heatmap.canvas,
     "lines": lines.canvas,
     "mosaic": mosaic.canvas,

@@ -15,14 +15,14 @@ from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 
-SMOLLM2, MINILM = "smollm2-135m-instruct", "all-minilm-l6-v2"
+SMOLLM2, MINILM, BERT = "smollm2-135m-instruct", "all-minilm-l6-v2", "bert-novels"
 CAPITAL = "The capital of France is Paris. The capital of Italy is"
 TEXT, MODEL, HEADS, KIND, POSITION = (
     f"ablate_{name}" for name in ("text", "model", "heads", "kind", "position")
 )
 
 # What each preset writes into the widgets; those for a model that is not here are left out.
-# Found by ranking all heads of SmolLM2 on these sentences.
+# Found by ranking all heads of the models on these sentences.
 PRESETS: dict[str, dict[str, object]] = {
     "one head forgets Rome": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
     "three small effects, one large": {
@@ -36,6 +36,10 @@ PRESETS: dict[str, dict[str, object]] = {
     "copying a word breaks": {
         TEXT: "The quick zebra jumped over the lazy walrus. The quick zebra jumped over the lazy",
         MODEL: SMOLLM2, HEADS: ["L3H4"], KIND: "uniform",
+    },
+    "a masked word": {
+        TEXT: "She put on her [MASK] and went out.",
+        MODEL: BERT, HEADS: ["L0H6"], KIND: "zero",
     },
     "an encoder": {TEXT: controls.ANIMAL, MODEL: MINILM, HEADS: ["L3H1"], KIND: "zero"},
 }  # fmt: skip
@@ -57,7 +61,7 @@ def _use_preset(chosen: str) -> None:
 def heads(spec: ModelSpec) -> list[str]:
     """The heads to switch off. Those that a newly chosen model does not have are left out."""
     options = runs.names(spec)
-    default = [head for head in ("L23H4",) if spec.name == SMOLLM2] or options[:1]
+    default = [{SMOLLM2: "L23H4", BERT: "L0H6"}.get(spec.name, options[0])]
     chosen_before = st.session_state.get(HEADS)
     if chosen_before is not None:
         known = set(options)

@@ -67,10 +67,10 @@ with right, settings():
     )
 columns = st.columns(2, gap="large")
 with columns[0]:
-    first = controls.head("side_by_side_a", prefer="encoder", layer=3, head=1)
+    first = controls.head("side_by_side_a", prefer="bert", layer=3, head=1)
     above, places = [same_pair.line("a")], [later()]
 with columns[1]:
-    second = controls.head("side_by_side_b", prefer="decoder", layer=3, head=1, of_visit=False)
+    second = controls.head("side_by_side_b", prefer="gpt2", layer=3, head=1, of_visit=False)
     above.append(same_pair.line("b"))
     places.append(later())
 
@@ -150,11 +150,12 @@ with st.expander("How to read this"):
         "Both maps share one colour scale. Point at a cell: its partners are framed in the other "
         "maps and read out below them.\n"
         "- **Orange**: the left head gives more. **Blue**: the right one does.\n"
-        "- A **decoder** (SmolLM2, GPT-2) may not look ahead: the hatched half is masked before "
+        "- A **decoder** (GPT-2, SmolLM2) may not look ahead: the hatched half is masked before "
         "the softmax, which is not a small weight. Beside an encoder, those cells are crossed out: "
         "not comparable.\n"
-        "- An **encoder** (MiniLM, BERT) fills the full square and adds `[CLS]` and `[SEP]`, which "
-        "a decoder does not have. Heads with nothing to say often rest there; in a decoder, on the "
+        "- An **encoder** (BERT, MiniLM) fills the full square. The two models on novels cut a "
+        "text into the same tokens: every cell has its partner. The published BERT and MiniLM add "
+        " `[CLS]` and `[SEP]`. Heads with nothing to say often rest there; in a decoder, on the "
         "first token. So its rows keep less for the words: renormalise to compare the rest.\n"
         "- `␣` marks a space, `⏎` a new line, `##` a piece that continues a word, `<F0>` a byte of "
         "a character, `(2)` the second token of the same text.\n"

@@ -27,7 +27,7 @@ left, right = controls.row(2, 3)  # a button stands there too
 with left:
     prompt = controls.text("Prompt", "generate_prompt", controls.NEXT_DAY)
 with right:
-    model = controls.model("generate_model", "decoder", prefer="decoder")
+    model = controls.model("generate_model", "decoder", prefer="gpt2")
 with right, settings():
     n_new = linked(st.slider, "New tokens", 1, MAX_NEW_TOKENS, 40, key="generate_tokens")
     weights = linked(

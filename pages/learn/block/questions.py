@@ -52,7 +52,7 @@ def _order_question() -> Question:
 
 
 def _lens_question() -> Question | None:
-    name = models.preferred("decoder")
+    name = models.preferred("gpt2")
     if name is None:
         return None
     try:

@@ -124,7 +124,7 @@ def layer(text: str) -> steps.Layer:
 def run(role: str | None, text: str) -> tuple[str, stream.Stream]:
     """The chosen model (a decoder, where the role says so) and its run on the text."""
     key = "block_decoder" if role else "block_model"
-    name = controls.model(key, role, prefer="decoder").spec.name
+    name = controls.model(key, role, prefer="gpt2").spec.name
     return name, stream.run(name, text)
 
 

@@ -17,6 +17,12 @@ from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
 from ui.widgets import controls
 
 
+def opened(site: AppTest, **query: str) -> None:
+    """The page with an encoder that adds tokens and a decoder that cuts words in another way."""
+    names = {"side_by_side_a_model": ENCODER, "side_by_side_b_model": DECODER}
+    open_whole_page(site, SIDE, **(names | query))
+
+
 def tokens(name: str, text: str) -> Tokens:
     return bundled(name).tokenizer.encode(text)
 
@@ -62,7 +68,7 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
 
 def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     text = "Two kettles sing before one lamp"
-    open_whole_page(site, SIDE)
+    opened(site)
     site.text_input("side_by_side_text").set_value(text).run()
     site.select_slider("side_by_side_a_layer").set_value(5)
     site.select_slider("side_by_side_a_head").set_value(11)
@@ -80,7 +86,7 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
 
 
 def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
     site.text_input("side_by_side_text").set_value("word " * 60).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
@@ -102,7 +108,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
         return original(where)
 
     monkeypatch.setattr(models, "loaded", loaded)
-    open_whole_page(site, SIDE, side_by_side_text="A sentence that no other test runs")
+    opened(site, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["title"] == "SmolLM2 135M Instruct, L3H1"
     message = site.warning[0].value
@@ -112,7 +118,7 @@ def test_one_model_that_fails_leaves_the_other_picture(
 
 
 def test_the_table_is_the_picture(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     for (_, values), table in zip(maps(site)[:2], site.dataframe[1:], strict=True):
         frame = table.value
         assert (frame["weight"].diff().dropna() <= 0).all()
@@ -123,14 +129,14 @@ def test_the_table_is_the_picture(site: AppTest):
 
 
 def test_the_same_model_on_both_sides(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
     assert [header["causal"] for header, _ in maps(site)[:2]] == [False, False]
 
 
 def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     site.select_slider("side_by_side_b_layer").set_value(29).run()
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
@@ -139,7 +145,7 @@ def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
 
 
 def test_presets_fill_the_box(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     for sentence in controls.SENTENCES:
         site.menu_button("side_by_side_text_example").click(sentence).run()
         assert site.text_input("side_by_side_text").value == sentence
@@ -148,7 +154,7 @@ def test_presets_fill_the_box(site: AppTest):
 
 def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     text = "word " * 270
-    open_whole_page(site, SIDE)
+    opened(site)
     site.text_input("side_by_side_text").set_value(text).run()
     assert not site.exception
     # 270 words and [CLS], [SEP]; 16 tokens over 256
@@ -157,15 +163,14 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
 
 
 def test_a_decoder_has_nothing_to_say_about_no_text(site: AppTest):
-    open_whole_page(site, SIDE)
+    opened(site)
     site.text_input("side_by_side_text").set_value("").run()
     assert any("type a word or more" in m for m in messages(site))
 
 
 def test_a_link_restores_the_view(site: AppTest):
-    open_whole_page(
+    opened(
         site,
-        SIDE,
         side_by_side_text="A linked sentence",
         side_by_side_a_layer="2",
         side_by_side_a_head="7",
@@ -180,9 +185,8 @@ def test_a_link_restores_the_view(site: AppTest):
 
 
 def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_whole_page(
+    opened(
         site,
-        SIDE,
         side_by_side_a_layer="99",
         side_by_side_a_head="x",
         side_by_side_a_model="../../etc/passwd",
@@ -191,7 +195,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     )
     assert not site.exception
     titles = [header["title"] for header, _ in maps(site)[:2]]
-    assert titles[0] == "MiniLM L6 (all-MiniLM-L6-v2), L3H1"
+    assert titles[0] == "BERT on novels (7M, trained here), L3H1"
     assert titles[1] == "SmolLM2 135M Instruct, L4H1"
     labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
     assert labels == ["Colours", "Model", "Layer", "Head"]
@@ -201,9 +205,7 @@ TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
 
 
 def test_left_minus_right_over_shared_units(site: AppTest):
-    open_whole_page(
-        site, SIDE, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5"
-    )
+    opened(site, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
     assert not site.exception
     *_, (header, values) = maps(site)
     units = matched(TEXT)
@@ -235,7 +237,7 @@ def test_left_minus_right_over_shared_units(site: AppTest):
 
 
 def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
-    open_whole_page(site, SIDE, side_by_side_text=TEXT, side_by_side_rows="true")
+    opened(site, side_by_side_text=TEXT, side_by_side_rows="true")
     table = site.dataframe[0].value
     sums = table.groupby("query unit")[["left", "right"]].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
@@ -248,7 +250,7 @@ def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
 
 
 def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
-    open_whole_page(site, SIDE, side_by_side_text=TEXT, side_by_side_view="words")
+    opened(site, side_by_side_text=TEXT, side_by_side_view="words")
     (left, first), (right, second), (signed, _) = maps(site)
     words = ["The", "lighthouse", "keeper's", "unfathomable", "daydreams", "didn't", "fade", "."]
     assert left["labels"] == ["[CLS]", *words, "[SEP]"]
@@ -262,7 +264,7 @@ def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
 
 
 def test_a_head_beside_itself_differs_nowhere(site: AppTest):
-    open_whole_page(site, SIDE, side_by_side_b_model=ENCODER)
+    opened(site, side_by_side_b_model=ENCODER)
     (left, _), (_, _), (header, values) = maps(site)
     assert values.shape[0] == len(left["labels"])  # [CLS] and [SEP] are partners here
     assert not values.any()
@@ -271,7 +273,7 @@ def test_a_head_beside_itself_differs_nowhere(site: AppTest):
 
 
 def test_two_decoder_heads_hide_the_same_half(site: AppTest):
-    open_whole_page(site, SIDE, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
+    opened(site, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
     *_, (header, values) = maps(site)
     expected = weights(DECODER, controls.ANIMAL, 7, 1) - weights(DECODER, controls.ANIMAL, 3, 1)
     lower = np.tril(np.ones_like(values, dtype=bool))
@@ -281,7 +283,7 @@ def test_two_decoder_heads_hide_the_same_half(site: AppTest):
 
 
 def test_another_sentence_on_the_right(site: AppTest):
-    open_whole_page(site, SIDE, side_by_side_two="true", side_by_side_b_model=ENCODER)
+    opened(site, side_by_side_two="true", side_by_side_b_model=ENCODER)
     assert site.text_input("side_by_side_text_b").value.endswith("too wide")
     *_, (header, values) = maps(site)
     assert header["labels"] == [
@@ -310,9 +312,8 @@ def test_another_sentence_on_the_right(site: AppTest):
 
 
 def test_sentences_without_a_common_token(site: AppTest):
-    open_whole_page(
+    opened(
         site,
-        SIDE,
         side_by_side_two="true",
         side_by_side_text="one",
         side_by_side_text_b="two",
@@ -325,9 +326,8 @@ def test_sentences_without_a_common_token(site: AppTest):
 
 def test_the_core_beside_the_reference_model(site: AppTest):
     text = "Five boats, one lamp"
-    open_whole_page(
+    opened(
         site,
-        SIDE,
         side_by_side_text=text,
         side_by_side_reference="true",
         side_by_side_b_model=ENCODER,

@@ -302,7 +302,7 @@ def test_before_a_run_the_lanes_are_empty(site: AppTest):
 
 
 def test_the_page_shows_what_the_job_measured(site: AppTest):
-    open_page(site, PAGE)
+    open_page(site, PAGE, generate_model=DECODER)
     site.slider("generate_tokens").set_value(4).run()
     job = run_job(site)
     assert site.success[0].value.startswith("Done: 4 tokens.")
@@ -324,7 +324,7 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
 
 
 def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
-    open_page(site, PAGE)
+    open_page(site, PAGE, generate_model=DECODER)
     assert not any("price" in element.value for element in site.markdown)
     site.button_group("generate_weights").set_value("int8").run()
     site.slider("generate_tokens").set_value(2).run()

@@ -175,7 +175,7 @@ def test_the_residual_stream(site: AppTest, name: str):
 
 
 def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
-    open_page(site, VIEW, block_section=sections.LENS)
+    open_page(site, VIEW, block_section=sections.LENS, block_decoder=DECODER)
     model, output = run_of(DECODER, prediction.PARIS)
     probabilities = output.logits[0, -1].softmax(-1)
     best = int(probabilities.argmax())
@@ -193,7 +193,7 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
 
 
 def test_the_next_token(site: AppTest):
-    open_page(site, VIEW, block_section=sections.NEXT)
+    open_page(site, VIEW, block_section=sections.NEXT, block_decoder=DECODER)
     _, output = run_of(DECODER, prediction.PARIS)
     top = output.logits[0, -1].softmax(-1).topk(10)
     rows = chart(site)

@@ -77,11 +77,17 @@ def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
     assert message.startswith("large takes 2.00 GB of memory in float32, and all models together")
     assert "may take 1.22 GB here" in message
     sizes = site.dataframe[0].value.set_index("name")["GB in float32"]
-    assert dict(sizes) == {"smollm2-135m-instruct": 0.54, "all-minilm-l6-v2": 0.09, "large": 2.0}
+    assert dict(sizes) == {
+        "gpt2-novels": 0.03,
+        "smollm2-135m-instruct": 0.54,
+        "bert-novels": 0.03,
+        "all-minilm-l6-v2": 0.09,
+        "large": 2.0,
+    }
     labels = site.selectbox("models_download").options
     assert "GPT-2 (124M), 0.55 GB" in labels
     assert "GPT-2 medium (355M), 1.52 GB, too large for this site's memory" in labels
-    # the bundled models still come first
+    # what fits still comes first
     assert models.preferred("decoder") == "smollm2-135m-instruct"
 
 

@@ -243,7 +243,13 @@ export default function (component) {
     readout.scrollIntoView({ block: "nearest" });
   }
 
-  const scale = { tone: colour, low: "0", middle: "0.25", high: "1", text: "weight, square-root colours:" };
+  const scale = {
+    tone: colour,
+    low: "0",
+    middle: "0.25",
+    high: "1",
+    text: "weight, square-root colours:",
+  };
   find(".title").textContent = map.title;
   showLegend(find(".key"), map.says, [scale]);
   canvas.setAttribute(

@@ -1,0 +1,83 @@
+"""The pair that was trained here, as it lies in the repository: parity, tokens and size."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pretrained
+from pretrained.masked_word import masked_word_head
+from pretrained.sources import TRAINED_HERE
+
+pytestmark = pytest.mark.weights
+
+NAMES = ["gpt2-novels", "bert-novels"]
+TEXT = "The captain looked at the ship, and the ship looked old. “Why?” said Mary — naïve 🙂"
+LARGEST_BYTES = 25_000_000
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def model(request) -> pretrained.Pretrained:
+    return pretrained.load(request.param)
+
+
+def test_it_is_found_without_packages_and_folders(model):
+    assert model.source.kind == "trained here"
+    assert model.source.path == TRAINED_HERE / model.name
+    assert model.spec.n_parameters == sum(p.numel() for p in model.core.parameters())
+    assert sum(f.stat().st_size for f in model.folder.iterdir()) < LARGEST_BYTES
+    entries = {entry.spec.name: entry.state for entry in pretrained.catalog()}
+    assert entries[model.name] == "ready"
+
+
+def test_logits_and_all_weights_equal_those_of_transformers(model):
+    ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
+    with torch.inference_mode():
+        theirs = model.reference(ids, output_attentions=True)
+        ours = model.core(ids, record=True)
+        logits = ours.logits if model.core.config.causal else masked_word_head(model)(ours.hidden)
+    assert_close(logits, theirs.logits, atol=1e-4, rtol=0.0)
+    assert len(ours.records) == len(theirs.attentions) == 6
+    for record, attention in zip(ours.records, theirs.attentions, strict=True):
+        assert record.weights.shape == attention.shape
+        assert_close(record.weights, attention, atol=1e-4, rtol=0.0)
+
+
+def test_both_cut_every_text_alike():
+    gpt2, bert = (pretrained.load(name).tokenizer for name in NAMES)
+    assert gpt2.encode(TEXT) == bert.encode(TEXT)
+    assert gpt2.decode(gpt2.encode(TEXT).ids) == TEXT
+    assert gpt2.mask_id is None
+    assert bert.encode("the [MASK] sat").ids.count(bert.mask_id) == 1
+    assert gpt2.encode("the [MASK] sat").ids != bert.encode("the [MASK] sat").ids
+
+
+def test_what_bert_sees_behind_a_mask_counts_and_gpt2_sees_nothing_behind():
+    bert, gpt2 = pretrained.load("bert-novels"), pretrained.load("gpt2-novels")
+    first, second = (
+        torch.tensor([bert.tokenizer.encode(f"She opened the [MASK] {rest}").ids])
+        for rest in ("and went out of the house.", "and began to read the first page.")
+    )
+    place = first[0].tolist().index(bert.tokenizer.mask_id)
+    with torch.inference_mode():
+        states = [bert.core(ids).hidden[0, place] for ids in (first, second)]
+        assert (states[0] - states[1]).abs().max() > 0.1
+        logits = [gpt2.core(ids[:, : place + 3]).logits for ids in (first, second)]
+    assert_close(logits[0][:, :place], logits[1][:, :place], atol=1e-5, rtol=0.0)
+
+
+def test_the_cards_name_what_was_measured():
+    gpt2, bert = ((TRAINED_HERE / name / "README.md").read_text("utf-8") for name in NAMES)
+    assert _value(gpt2, "gpt2-novels perplexity") < 0.8 * _value(gpt2, "trigram perplexity")
+    assert _value(bert, "bert-novels accuracy") > 3 * _value(bert, "most frequent token, accuracy")
+
+
+def test_a_model_that_is_loaded_in_inference_mode_can_be_changed_later():
+    with torch.inference_mode():
+        model = pretrained.load("gpt2-novels", dtype="bfloat16")
+    assert not any(weight.is_inference() for weight in model.core.parameters())
+
+
+def _value(card: str, measure: str) -> float:
+    """The value of a row of the card's table."""
+    (line,) = [line for line in card.splitlines() if line.startswith(f"| {measure} |")]
+    return float(line.split("|")[2])
