@@ -16,7 +16,7 @@ from tests.helpers.browser import (
     set_slider,
     type_text,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, attention
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.panels import panel
 from tests.helpers.visitors import settled
 
@@ -149,23 +149,23 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     read_by_keyboard(page.locator("figure.heatmap"), "query 10 “it” → key 2 “animal”: weight")
     assert visitor.acts <= 1
 
-    # one pair of words in two models
+    # the same pair of words in two other models, and in which head the decoder has it most
     visitor = at_home()
+    visitor.click(navigation.get_by_role("link", name="Heads", exact=True), "Heads")
     visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
-    most = page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: "))
-    said = re.search(r"L(\d)H(\d): ([\d.]+)", most.inner_text())
-    framed = page.get_by_text(re.compile("^Framed: ")).inner_text()
-    labels = re.findall("“\u2068(.+?)\u2069”", framed)
-    assert said is not None
-    layer, head = int(said[1]), int(said[2])
-    weights, tokens = attention(FIRST_GPT2, ANIMAL, layer, head)
-    query, key = (tokens.labels.index(label) for label in labels)
-    assert said[3] == f"{weights[query, key]:.3f}"
-    visitor.click(most)
-    figure = heatmap(page, f"GPT-2 on novels (7M, trained here), L{layer}H{head}")
-    expect(figure).to_be_in_viewport()
-    read_by_keyboard(figure, f"query {query} “{labels[0]}” → key {key} “{labels[1]}”: weight")
+    weights, tokens = attention(FIRST_BERT, ANIMAL, 3, 1)
+    query, key = (tokens.labels.index(label) for label in ("␣it", "␣animal"))
+    said = f"“\u2068␣it\u2069” gives {weights[query, key]:.3f} of its attention"
+    expect(page.get_by_text(said)).to_be_in_viewport()
+    weights, _ = attention(FIRST_GPT2, ANIMAL, 3, 1)
+    same = page.get_by_text(f"The same pair: {weights[query, key]:.3f}.")
+    expect(same).to_be_in_viewport()
     assert visitor.acts <= 2
+    visitor.click(page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: ")))
+    figure = heatmap(page, "GPT-2 on novels")
+    expect(figure).to_be_in_viewport()
+    read_by_keyboard(figure, f"query {query} “␣it” → key {key} “␣animal”: weight")
+    assert visitor.acts <= 3
 
     # what the cache saves over 100 tokens
     visitor = at_home()

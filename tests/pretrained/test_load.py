@@ -154,7 +154,8 @@ def test_a_device_that_is_none() -> None:
 
 
 def test_an_unknown_name_lists_what_is_ready() -> None:
-    with pytest.raises(ValueError, match=r"ready are: smollm2-135m-instruct, all-minilm-l6-v2\."):
+    names = "gpt2-novels, smollm2-135m-instruct, bert-novels, all-minilm-l6-v2"
+    with pytest.raises(ValueError, match=f"ready are: {names}\\."):
         pretrained.load("no-such-model")
 
 

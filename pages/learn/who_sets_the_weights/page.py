@@ -110,8 +110,7 @@ with st.expander("How to read this"):
         "Adam and millions of texts; loss and gradient are the same.\n"
         "- The steps change a **copy**, which is thrown away. The model of all other pages stays "
         "as it is.\n"
-        "- **An encoder** has no loss here: the next token is no question for a model that sees "
-        "it. BERT was trained on masked words, and MiniLM to give sentences of like meaning "
-        "similar vectors."
+        "- **MiniLM** has no loss here: without an output matrix it guesses no token. It was "
+        "trained to give sentences of like meaning similar vectors."
     )
 quiz("who_sets_the_weights", questions())

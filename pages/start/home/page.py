@@ -69,7 +69,7 @@ LEARN = {
     "learn/block": "The whole layer: residuals, norms, feed-forward, predictions.",
     "learn/two_networks": "Encoder and decoder, and the attention between them.",
     "learn/who_sets_the_weights": "One step of training on your text: which matrices move.",
-    "learn/watch_heads_form": "A small model learns before your eyes: when a head appears.",
+    "learn/watch_heads_form": "A small model learns live, and its heads appear.",
     "learn/cheaper_models": "Experts, several tokens at once, rewards, small models.",
 }
 COMPARE = {
