@@ -74,17 +74,18 @@ class TokenPair:
         return {"query": query, "a": key} if query and key else {}
 
 
-def strongest(run: Run, layer: int, head: int) -> tuple[int, int]:
+def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:
     """The query and the key of the strongest weight between two ordinary tokens; else of any.
 
     Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
-    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453). causal: keys behind the query
+    are left out in an encoder too.
     """
     weights = run.weights[layer, head]
     resting = np.array(run.tokens.special)
     resting[0] |= run.causal
     left_out = resting[:, None] | resting[None, :] | np.eye(len(weights), dtype=bool)
-    if run.causal:
+    if run.causal or causal:
         left_out[np.triu_indices(len(weights), 1)] = True
     ordinary = np.where(left_out, -1.0, weights)
     best = (ordinary if ordinary.max() >= 0 else weights).argmax()

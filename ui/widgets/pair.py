@@ -15,15 +15,15 @@ def choose_pair(
     choice: HeadChoice,
     prefix: str,
     labels: tuple[str, str] = ("Query (row)", "Key (column)"),
+    causal: bool = False,
 ) -> tuple[int, int]:
     """The query and the key to look at: two sliders, which a click on a map may move.
 
-    At first the visit's pair, if it is one of this text; else the one with the largest weight
-    between two ordinary tokens of this head.
+    At first the visit's pair, if it is one of this text; else the `strongest` one of this head.
     """
     tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
     keys = f"{prefix}_query", f"{prefix}_key"
-    shown = dict(zip(keys, strongest(run, choice.layer, choice.head), strict=True))
+    shown = dict(zip(keys, strongest(run, choice.layer, choice.head, causal=causal), strict=True))
     spans = dict(enumerate(tokens.spans))
     parts = current().pair(tokens.text, spans, lambda: [state.get(*of) for of in shown.items()])
     if state.get(cut) != (tokens.text, spans):  # the numbers of the tokens mean others now

@@ -93,7 +93,7 @@ if len(opened) == 2:
     comparison = side_by_side.compare(both_runs, (first, second), view, renormalise)
     scale = side_by_side.scale([side.values for side in comparison.sides], colours)
     with columns[0]:
-        pair = choose_pair(both_runs[0], first, "side_by_side")
+        pair = choose_pair(both_runs[0], first, "side_by_side", causal=both_runs[1].causal)
     pairs = pair, same_pair.show(above, both_runs, (first, second), pair)
     for (which, place, run, choice), side, cell in zip(
         opened, comparison.sides, pairs, strict=True
