@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from pretrained.sources import TRAINED_HERE
+
 NAMES = ("gpt2-novels", "bert-novels")
-FOLDER = Path(__file__).with_name("checkpoints")
+FOLDER = TRAINED_HERE
 FILE = "history.npz"
 
 # Names of statistics as in attention_core/experiments/compare/heads: of the weights on a text, and
