@@ -314,7 +314,11 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     own_page.clock.fast_forward(7_000)
     assert shown("") == "abc", "the page is still being made"
     own_page.evaluate(f"{run} 'notRunning'")
-    own_page.clock.fast_forward(7_000)
+    own_page.clock.fast_forward(4_000)
+    assert shown("document.querySelector('#a').append('more')") == "abc"
+    own_page.clock.fast_forward(4_000)
+    assert shown("") == "abc", "the page still changes"
+    own_page.clock.fast_forward(3_000)
     assert shown("") == "abcde", "nothing waits for ever"
     assert shown(f"{run} 'running'; {write}; {made('c')}") == "abcde"
     row = "document.querySelector('.stMain > :last-child').dataset.testid = 'stHorizontalBlock'"

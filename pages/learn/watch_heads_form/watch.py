@@ -66,7 +66,8 @@ def show(settings: Settings) -> Recording:
         job_view.follow(mine, partial(_running, settings), live=True, every=0.5)
     else:
         with job_view.place_of_a_job():
-            _picture(_shown(mine), mine, settings, below=partial(_steps, _shown(mine)))
+            recording = _shown(mine)
+            _picture(recording, _moment(recording), mine, settings, partial(_steps, recording))
     return _shown(mine)
 
 
@@ -77,24 +78,24 @@ def is_stored(recording: Recording) -> bool:
 
 def _running(settings: Settings, mine: FormingJob, was_live: bool) -> None:
     recording = _shown(mine)
-    _picture(recording, mine, settings, below=partial(_progress, mine, recording))
+    newest = list(recording.drawn.values())[-1]
+    _picture(recording, newest, mine, settings, below=partial(_progress, mine))
 
 
 def _picture(
     recording: Recording,
+    moment: Moment,
     mine: FormingJob | None,
     settings: Settings,
-    below: Callable[[], Moment],
+    below: Callable[[], None],
 ) -> None:
     """Maps at the left with what chooses or tells the step below them; the charts at the right."""
     left, right = st.columns([5, 4], gap="medium")
     with left:
-        place = st.container()
+        title = f"{_whose(recording)}, after step {moment.step}"
+        maps.draw(recording, moment, title, key="watch_heads_form_maps")
         with st.container(height=84, border=False):  # the charts and maps stay where they are
-            moment = below()
-        with place:
-            title = f"{_whose(recording)}, after step {moment.step}"
-            maps.draw(recording, moment, title, key="watch_heads_form_maps")
+            below()
     with right:
         show_live(live_chart.losses(recording), key="watch_heads_form_losses")
         show_live(live_chart.scores(recording), key="watch_heads_form_scores")
@@ -103,28 +104,30 @@ def _picture(
         st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
 
 
-def _steps(recording: Recording) -> Moment:
-    """A slider over the steps whose maps were kept."""
+def _step_key(recording: Recording) -> str:
+    """Another slider for another run, so that each opens at its last step."""
+    return f"watch_heads_form_step_{recording.settings}_{len(recording.moments)}"
+
+
+def _moment(recording: Recording) -> Moment:
+    """What the slider stands at; it is below the maps, and whatever is below waits for them."""
     drawn = recording.drawn
-    steps = list(drawn)
-    chosen: int = st.select_slider(
-        "Maps after step",
-        steps,
-        steps[-1],
-        # another widget for another run, so that each opens at its last step
-        key=f"watch_heads_form_step_{recording.settings}_{len(recording.moments)}",
-    )
-    return drawn[chosen]
+    return drawn[st.session_state.get(_step_key(recording), list(drawn)[-1])]
 
 
-def _progress(mine: FormingJob, recording: Recording) -> Moment:
+def _steps(recording: Recording) -> None:
+    """A slider over the steps whose maps were kept."""
+    steps = list(recording.drawn)
+    st.select_slider("Maps after step", steps, steps[-1], key=_step_key(recording))
+
+
+def _progress(mine: FormingJob) -> None:
     """How far the run is, or how long it has to wait."""
     run = job.run.peek(mine.number)
     n_steps = 0 if run is None else run.n_steps
     ahead = TRAININGS.ahead(mine)
     note = f"Waiting: {ahead} ahead of you." if ahead else f"{n_steps} of {MAX_FORMING_STEPS} steps"
     st.progress(n_steps / MAX_FORMING_STEPS, text=note)
-    return list(recording.drawn.values())[-1]
 
 
 def _note(mine: FormingJob | None, settings: Settings) -> None:
