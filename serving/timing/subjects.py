@@ -67,6 +67,8 @@ class Question:
 
 # The lecture's: GPT-2, a short prompt, 100 new tokens; here with the core beside transformers.
 LECTURE = Question(GPT2_SHAPE, "The next day is bright", 100, 1, UNROUNDED)
+# What the page opens on: the same of a GPT-2 so small that the answer is there in seconds.
+FIRST = Question("gpt2-novels", LECTURE.prompt, 100, 3, UNROUNDED)
 
 
 @dataclass(frozen=True)

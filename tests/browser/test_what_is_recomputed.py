@@ -20,7 +20,7 @@ from tests.helpers.browser import (
     unfold,
     written,
 )
-from tests.helpers.bundled_models import DECODER, bundled
+from tests.helpers.bundled_models import FIRST_GPT2, bundled
 from tests.helpers.visitors import settled
 
 PROMPT = "Two small cats"
@@ -40,23 +40,23 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
     open_whole_page(page, site, link, "What is recomputed")
-    ids = list(bundled(DECODER).tokenizer.encode(PROMPT).ids)
+    ids = list(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids)
     n = len(ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
     expect(page.get_by_text("What was cached there would be wrong", exact=False)).to_be_visible()
-    set_slider(page, "Layer", 0, 1)  # 5 -> 6
+    set_slider(page, "Layer", 0, -1)  # 5 -> 4
     set_slider(page, "First column drawn", 0, 2)
     set_slider(page, "Step", 0, -1)
     expect(page.get_by_text(f"Step 2 of 4: without a cache it runs {n - 1} tokens")).to_be_visible()
     expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
     canvas = panel(page, "keys").locator("canvas")
-    expect(panel(page, "keys").locator(".shape")).to_contain_text(f"token {n - 1}, column 64")
+    expect(panel(page, "keys").locator(".shape")).to_contain_text(f"token {n - 1}, column 32")
     settled(page)
     height = picture(page, 0).evaluate(HEIGHT)
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
     press(canvas, "ArrowDown", "ArrowDown")
     with torch.inference_mode():
-        record = bundled(DECODER).core(torch.tensor([ids]), record=True).records[6]
+        record = bundled(FIRST_GPT2).core(torch.tensor([ids]), record=True).records[4]
     said = read_by_keyboard(picture(page, 0), "keys[1, 2] = ")
     assert said.endswith("computed one step ago already")
     shown = written(said.split(" = ")[1].split(" (")[0])
@@ -88,7 +88,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     unfold(page, "Take it away")
     with page.expect_download() as download:
         press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
-    assert download.value.suggested_filename.endswith("step4_layer6_head0.npz")
+    assert download.value.suggested_filename.endswith("step4_layer4_head0.npz")
 
 
 def test_the_number_of_tokens_waits_for_run(page: Page, site: Site):

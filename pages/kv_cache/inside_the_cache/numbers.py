@@ -106,6 +106,6 @@ def verdict(run: Run) -> str:
     return (
         f"Over all {run.n_steps} steps the logits differ by at most **{largest:.1e}**, and "
         f"**{same} of {run.n_steps}** choose the same token. Sums in another order round "
-        "differently: in float32 by 1e‑5 to 1e‑4 on SmolLM2. Much more "
+        "differently: in float32 by 1e‑5 to 1e‑4 on these models. Much more "
         "would be a bug in the cache."
     )

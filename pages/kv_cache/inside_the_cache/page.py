@@ -38,7 +38,7 @@ left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "inside_the_cache_prompt", controls.NEXT_DAY)
 with right:
-    entry = controls.model("inside_the_cache_model", "decoder", prefer="decoder")
+    entry = controls.model("inside_the_cache_model", "decoder", prefer="gpt2")
 with right, settings():
     with run_form("inside_the_cache_run", "inside_the_cache_tokens"):
         n_new = linked(

@@ -11,6 +11,7 @@ from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
     CORE_UNCACHED,
+    FIRST,
     LECTURE,
     TINY,
     Question,
@@ -60,7 +61,7 @@ def question() -> tuple[Question, DeltaGenerator]:
         prompt = controls.text(
             "Prompt",
             "timing_prompt",
-            LECTURE.prompt,
+            FIRST.prompt,
             examples=known,
             use=_use_preset,
         )
@@ -69,17 +70,17 @@ def question() -> tuple[Question, DeltaGenerator]:
             st.selectbox,
             "Model",
             names,
-            names.index(LECTURE.model) if LECTURE.model in names else 0,
+            names.index(FIRST.model) if FIRST.model in names else 0,
             key="timing_model",
             label_visibility="collapsed",
         )
     with right, settings():
-        n_new = linked(st.select_slider, "New tokens", TOKENS, LECTURE.n_new, key="timing_tokens")
+        n_new = linked(st.select_slider, "New tokens", TOKENS, FIRST.n_new, key="timing_tokens")
         repeats = linked(
             st.select_slider,
             "Repeats",
             range(1, MAX_TIMED_REPEATS + 1),
-            LECTURE.repeats,
+            FIRST.repeats,
             key="timing_repeats",
             help="The spread is that of the repeats; one has none.",
         )
@@ -87,7 +88,7 @@ def question() -> tuple[Question, DeltaGenerator]:
             st.multiselect,
             "Ways to generate, timed in turn",
             ways,
-            [way for way in ways if way in LECTURE.contenders],
+            [way for way in ways if way in FIRST.contenders],
             key="timing_ways",
         )
         st.markdown(

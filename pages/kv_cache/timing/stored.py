@@ -1,4 +1,4 @@
-"""The run that the page "Timing" opens on: the lecture's setting, measured beforehand.
+"""The run that the page "Timing" opens on: the small GPT-2, measured beforehand.
 
 It lies in `stored_run.json` and names its machine and its day. To measure it anew on this machine,
 with nothing else running on it: `python -m pages.kv_cache.timing.stored`.
@@ -20,7 +20,7 @@ import numpy as np
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Run, Series
 from serving.jobs import JobQueue
-from serving.timing.subjects import LECTURE, Question
+from serving.timing.subjects import FIRST, Question
 
 FILE = Path(__file__).with_name("stored_run.json")
 _ARRAYS = ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops")
@@ -87,8 +87,8 @@ def machine() -> str:
 
 
 def main() -> None:
-    """Measure the lecture's setting and write the file."""
-    job = TimingJob(LECTURE)
+    """Measure what the page first asks and write the file."""
+    job = TimingJob(FIRST)
     JobQueue().put(job)
     while not job.finished.wait(1.0):
         job.watch()

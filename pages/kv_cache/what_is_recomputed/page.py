@@ -30,7 +30,7 @@ left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "what_is_recomputed_prompt", controls.NEXT_DAY)
 with right:
-    entry = controls.model("what_is_recomputed_model", "decoder", prefer="decoder")
+    entry = controls.model("what_is_recomputed_model", "decoder", prefer="gpt2")
 try:
     with st.spinner("Loading the model …"):
         config = models.get(entry.spec.name).core.config

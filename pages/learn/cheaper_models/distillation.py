@@ -138,7 +138,11 @@ def draw(run: Run) -> None:
     left, right = st.columns(2, gap="large")
     with right:
         n_layers = controls.number(
-            "Layers of the student", "cheaper_models_student_layers", n_all + 1, 27, least=1
+            "Layers of the student",
+            "cheaper_models_student_layers",
+            n_all + 1,
+            n_all - max(n_all // 10, 1),
+            least=1,
         )
         temperature = linked(
             st.slider,

@@ -156,7 +156,11 @@ def draw(run: Run) -> None:
             "Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS + 1, 3, least=1
         )
         n_layers = controls.number(
-            "Layers of the draft", "cheaper_models_draft_layers", n_all + 1, 28, least=1
+            "Layers of the draft",
+            "cheaper_models_draft_layers",
+            n_all + 1,
+            n_all - max(n_all // 15, 1),
+            least=1,
         )
     drafted = draft(run, n_layers, n_drafted)
     with left:

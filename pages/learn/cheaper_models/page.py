@@ -50,7 +50,7 @@ left, right = controls.row()
 with left:
     text = controls.text("Text", "cheaper_models_text", controls.ANIMAL)
 with right:
-    entry = controls.model("cheaper_models_model", "decoder", prefer="decoder")
+    entry = controls.model("cheaper_models_model", "decoder", prefer="gpt2")
 shown = parts("cheaper_models_part", tuple(idea.NAME for idea in IDEAS))
 try:
     with st.spinner("Loading the model …", show_time=True):

@@ -34,10 +34,10 @@ left, right = controls.row()
 with left:
     text = controls.text("Text", "who_sets_the_weights_text", controls.ANIMAL)
 with right:
-    entry = controls.model("who_sets_the_weights_model", "decoder", prefer="decoder")
+    entry = controls.model("who_sets_the_weights_model", "decoder", prefer="gpt2")
 spec = entry.spec
 with right, settings():
-    choice = controls.head_of(entry, "who_sets_the_weights", layer=13, head=8)
+    choice = controls.head_of(entry, "who_sets_the_weights", layer=4, head=6)
 
 left, right = st.columns([5, 6], gap="medium")
 with left:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Training,
     )
 
-RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 PURPOSE = "this page"
 
 _one_at_a_time = threading.Lock()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import streamlit as st
 
-from pages.learn.who_sets_the_weights import charts, numbers
+from pages.learn.who_sets_the_weights import charts, numbers, run
 from pages.learn.who_sets_the_weights.run import Trained
 from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
@@ -36,7 +36,7 @@ def notice(trained: Trained) -> str:
     outcome = (
         f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
         f"of {numbers.percent(math.exp(-last))} ({numbers.percent(math.exp(-first))} before; "
-        "geometric means). Try a learning rate of 0.1."
+        f"geometric means). Try a learning rate of {run.RATES[-1]:g}."
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
         "and the step leaps over the lower loss. Choose a smaller one."

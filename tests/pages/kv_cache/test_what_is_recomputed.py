@@ -18,11 +18,11 @@ from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run, tak
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled
 
 PAGE = "pages/kv_cache/what_is_recomputed/page.py"
 PROMPT = "Two cats sat."
-N_NEW, STEP, LAYER, HEAD, COLUMN = 3, 3, 7, 4, 2
+N_NEW, STEP, LAYER, HEAD, COLUMN = 3, 3, 4, 5, 2
 LINK = {
     "what_is_recomputed_prompt": PROMPT,
     "what_is_recomputed_tokens": str(N_NEW),
@@ -38,7 +38,7 @@ NAMES = ["queries", "keys", "values", "scores", "weights", "context"]
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, Any, Any]:
     """All ids, how many are the prompt's, and the outputs of the last step and the one before."""
-    model = bundled(DECODER)
+    model = bundled(FIRST_GPT2)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     ids = prompt + generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -50,8 +50,8 @@ def expected() -> tuple[list[int], int, Any, Any]:
 
 def head_of(output: Any) -> dict[str, np.ndarray]:
     """The six matrices of the head that the link names."""
-    record, shared = output.records[LAYER], HEAD // 3
-    parts = [record.q[0, HEAD], record.k[0, shared], record.v[0, shared], record.scores[0, HEAD],
+    record = output.records[LAYER]
+    parts = [record.q[0, HEAD], record.k[0, HEAD], record.v[0, HEAD], record.scores[0, HEAD],
              record.weights[0, HEAD], record.context[0, HEAD]]  # fmt: skip
     return {name: part.numpy() for name, part in zip(NAMES, parts, strict=True)}
 
@@ -111,7 +111,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
-    config, n = bundled(DECODER).core.config, n_prompt + STEP - 1
+    config, n = bundled(FIRST_GPT2).core.config, n_prompt + STEP - 1
     total = next(d for d in plain_tables(site) if "there a step ago" in d).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
     assert 2 * total["with the cache"] == forward_flops(config, 1, n)
@@ -141,10 +141,10 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
 
 def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     ids, _, _, _ = expected
-    made = run.growth(run.Settings(DECODER, PROMPT, N_NEW))
+    made = run.growth(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
     assert made.ids == tuple(ids)
     found = counts.contrast(made)
-    encoder, text = bundled(ENCODER), bundled(DECODER).tokenizer.decode(ids[:-1])
+    encoder, text = bundled(ENCODER), bundled(FIRST_GPT2).tokenizer.decode(ids[:-1])
     whole = list(encoder.tokenizer.encode(text).ids)
     shorter = whole[:-2] + whole[-1:]
     with torch.inference_mode():
@@ -170,13 +170,13 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
 
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
-    made = run.growth(run.Settings(DECODER, PROMPT, N_NEW))
+    made = run.growth(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
     look = pictures.View(made, STEP - 1, LAYER, HEAD, COLUMN)
     stored = take_away.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
         np.testing.assert_allclose(stored[name], matrix, atol=1e-4, rtol=1e-5)
-    assert stored["cached_queries"].shape == (1, 64)
+    assert stored["cached_queries"].shape == (1, 32)
     assert stored["before_scores"].shape == (n_prompt + 1, n_prompt + 1)
     rows = pd.read_csv(io.BytesIO(take_away._csv(look, counts.HEAD)))
     assert list(rows["matrix"]) == [*NAMES, "sum"]
@@ -209,7 +209,7 @@ def test_a_link_that_counts_nothing_counts_one_head(site: AppTest):
 
 
 def test_hostile_text(site: AppTest):
-    prompt = "<img/> ![x](y) \u202e**b"
+    prompt = "<img/>![x](y)\u202e"
     open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")
     assert not site.exception
     assert not messages(site)
@@ -217,18 +217,18 @@ def test_hostile_text(site: AppTest):
 
 
 def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    settings = run.Settings(DECODER, PROMPT, 2)
+    settings = run.Settings(FIRST_GPT2, PROMPT, 2)
     run.growth.clear()
     with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
-        run.growth(run.Settings(DECODER, PROMPT, 9))
+        run.growth(run.Settings(FIRST_GPT2, PROMPT, 9))
 
     def abandon(_: int) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         run.growth(settings, abandon)
-    monkeypatch.setattr(run, "MAX_GROWN_BYTES", 1_000_000)
-    with pytest.raises(OverLimit, match="over the limit of 1. Choose fewer tokens"):
+    monkeypatch.setattr(run, "MAX_GROWN_BYTES", 20_000)
+    with pytest.raises(OverLimit, match="over the limit of 0. Choose fewer tokens"):
         run.growth(settings)
     site.session_state["what_is_recomputed_stopped"] = settings
     open_whole_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")

@@ -22,7 +22,7 @@ from tests.helpers.apptest import (
     words,
 )
 from tests.helpers.browser import plain
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled
 from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/learn/cheaper_models/page.py"
@@ -30,7 +30,7 @@ TEXT = "Nine bells rang over the harbour, and nine"
 
 
 def ids_of(text: str = TEXT) -> torch.Tensor:
-    return torch.tensor([bundled(DECODER).tokenizer.encode(text).ids])
+    return torch.tensor([bundled(FIRST_GPT2).tokenizer.encode(text).ids])
 
 
 def open_part(site: AppTest, name: str, text: str = TEXT, **query: str) -> None:
@@ -50,7 +50,7 @@ def said(site: AppTest, begin: str) -> str:
 
 @pytest.mark.parametrize("way", experts.WAYS)
 def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
-    layer, n_experts, k = 9, 8, 3
+    layer, n_experts, k = 4, 8, 3
     open_part(
         site,
         experts.NAME,
@@ -59,30 +59,30 @@ def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
         cheaper_models_kept=str(k),
         cheaper_models_sorted=way,
     )
-    core = bundled(DECODER).core
+    core = bundled(FIRST_GPT2).core
     with torch.inference_mode():
         record = core(ids_of(), record=True).layers[layer]
         hidden, down = record.mlp_hidden[0], core.blocks[layer].mlp.down.weight
-        units = torch.arange(1536)
+        units = torch.arange(1024)
         if way == experts.BY_TOKEN:
             units = torch.argsort((hidden.abs() * down.norm(dim=1)).argmax(0), stable=True)
-        masks = torch.zeros(n_experts, 1536)
+        masks = torch.zeros(n_experts, 1024)
         for number, part in enumerate(units.reshape(n_experts, -1)):
             masks[number, part] = 1
         added = torch.stack([(hidden * mask) @ down for mask in masks], dim=1)
         lengths = added.norm(dim=-1)
         least = lengths.sort(dim=1, descending=True).values[:, k - 1 : k]
-        output = (added * (lengths >= least)[..., None]).sum(1)
+        output = (added * (lengths >= least)[..., None]).sum(1) + core.blocks[layer].mlp.down.bias
         error = (output - record.mlp_output[0]).norm(dim=-1) / record.mlp_output[0].norm(dim=-1)
         after = core.resume(record.attention_sum + output, layer + 1)[0, -1] @ core.unembedding
         before = core(ids_of()).logits[0, -1]
     (header, values) = maps(site)[0]
-    assert header["rowLabels"] == list(bundled(DECODER).tokenizer.encode(TEXT).labels)
+    assert header["rowLabels"] == list(bundled(FIRST_GPT2).tokenizer.encode(TEXT).labels)
     expected = torch.where(lengths >= least, lengths, torch.nan)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-4, atol=1e-5)
     costs, tokens = plain_tables(site)[:2]
     assert costs.iloc[0, 1] == f"{float(error.mean()):.1%}"
-    assert costs.iloc[1, 1] == f"{3 * 576 * 1536 * k // n_experts:,} ({k / n_experts:.1%})"
+    assert costs.iloc[1, 1] == f"{2 * 256 * 1024 * k // n_experts:,} ({k / n_experts:.1%})"
     likeliest = before.topk(len(tokens)).indices
     for column, logits in (("whole MLP", before), (f"{k} of {n_experts}", after)):
         shares = logits.softmax(-1)[likeliest]
@@ -106,7 +106,7 @@ def test_the_ranks_of_later_tokens(site: AppTest):
     open_part(site, drafts.NAME)
     ids = ids_of()[0]
     with torch.inference_mode():
-        logits = bundled(DECODER).core(ids[None]).logits[0]
+        logits = bundled(FIRST_GPT2).core(ids[None]).logits[0]
     chart = drawn_charts(site)[0].rows
     table = plain_tables(site)[0]
     for row, (ahead, which) in enumerate(drafts.AHEAD.items()):
@@ -119,7 +119,7 @@ def test_the_ranks_of_later_tokens(site: AppTest):
 
 
 def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
-    n_layers, n_drafted = 27, 4
+    n_layers, n_drafted = 5, 4
     open_part(
         site,
         drafts.NAME,
@@ -127,7 +127,7 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
         cheaper_models_draft_layers=str(n_layers),
         cheaper_models_acceptance="0.5",
     )
-    model, ids = bundled(DECODER), ids_of()[0]
+    model, ids = bundled(FIRST_GPT2), ids_of()[0]
     with torch.inference_mode():
         text = ids
         for _ in range(n_drafted):
@@ -142,13 +142,13 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
     written = model.tokenizer.decode_bytes(greedy).decode().replace(" ", "␣")
     sentence = said(site, f"One pass wrote {n_written} token")
     assert f"“{written}”. Token by token the whole model writes the same." in sentence
-    assert f"cost {1 + n_drafted * n_layers / 30:.1f} passes" in sentence
+    assert f"cost {1 + n_drafted * n_layers / 6:.1f} passes" in sentence
     tokens = drawn_charts(site)[1].rows["tokens"].tolist()
     assert tokens == pytest.approx([sum(0.5**i for i in range(n + 1)) for n in range(7)])
 
 
 def test_a_draft_by_all_layers_is_kept(site: AppTest):
-    open_part(site, drafts.NAME, cheaper_models_draft_layers="30")
+    open_part(site, drafts.NAME, cheaper_models_draft_layers="6")
     happens = plain_tables(site)[1]["what happens"].tolist()
     assert happens == ["kept"] * 3 + ["the model's own is taken"]
 
@@ -166,7 +166,7 @@ def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
         cheaper_models_rule="a word of your own",
         cheaper_models_word="absent and hostile <b>(a+)+$</b>",
     )
-    model = bundled(DECODER)
+    model = bundled(FIRST_GPT2)
     table = plain_tables(site)[0]
     for number in range(n):
         steps = list(
@@ -198,9 +198,9 @@ def test_the_push_is_the_gradient_of_autograd(site: AppTest):
     assert set(marks) == {0, 1}  # or this test would show nothing
     advantages = (marks - marks.mean()) / marks.std()
     np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
-    model = bundled(DECODER)
-    run = runs.run(DECODER, TEXT, MAX_CHEAPER_TOKENS)
-    sampled = rewards.sample(rewards.Settings(DECODER, TEXT, 6, 0))[1]
+    model = bundled(FIRST_GPT2)
+    run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS)
+    sampled = rewards.sample(rewards.Settings(FIRST_GPT2, TEXT, 6, 0))[1]
     with torch.inference_mode():
         before = torch.tensor([[*run.tokens.ids, *sampled.ids[:2]]])
         logits = model.core(before).logits[0, -1]
@@ -227,25 +227,25 @@ def test_another_rule_samples_nothing_anew(site: AppTest, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("n", [1, MAX_CONTINUATIONS + 1])
 def test_the_number_of_continuations_is_bounded(n: int):
     with pytest.raises(OverLimit, match=f"not {n}"):
-        rewards.sample(rewards.Settings(DECODER, TEXT, n, 0))
+        rewards.sample(rewards.Settings(FIRST_GPT2, TEXT, n, 0))
 
 
 # ---- distillation
 
 
 def test_teacher_and_student(site: AppTest):
-    n_layers, temperature = 24, 2.0
+    n_layers, temperature = 4, 2.0
     open_part(
         site,
         distillation.NAME,
         cheaper_models_student_layers=str(n_layers),
         cheaper_models_temperature=str(temperature),
     )
-    core, ids = bundled(DECODER).core, ids_of()[0]
+    core, ids = bundled(FIRST_GPT2).core, ids_of()[0]
     with torch.inference_mode():
         states = core(ids[None], record=True).hidden_states
-        lens = {depth: core.final_norm(states[depth][0]) @ core.unembedding for depth in (24, 30)}
-    teacher, student = lens[30], lens[24]
+        lens = {depth: core.final_norm(states[depth][0]) @ core.unembedding for depth in (4, 6)}
+    teacher, student = lens[6], lens[4]
 
     def divergence(temperature: float) -> torch.Tensor:
         logs = [(logits / temperature).log_softmax(-1) for logits in (student, teacher)]
@@ -254,15 +254,15 @@ def test_teacher_and_student(site: AppTest):
     curve, tokens = drawn_charts(site)
     layers = curve.layers[0]
     shown = dict(zip(layers["layers"], layers["divergence"], strict=True))
-    assert shown[24] == pytest.approx(float(divergence(1.0).mean()), rel=1e-3)
-    assert shown[30] == pytest.approx(0, abs=1e-5)
+    assert shown[4] == pytest.approx(float(divergence(1.0).mean()), rel=1e-3)
+    assert shown[6] == pytest.approx(0, abs=1e-5)
     bits = tokens.rows[tokens.rows["kind"] == distillation.DIVERGENCE]["bits"]
     np.testing.assert_allclose(bits, divergence(temperature)[:-1].numpy(), rtol=1e-3, atol=1e-3)
     entropy = torch.distributions.Categorical(logits=teacher[:-1]).entropy() / math.log(2)
     shown_bits = tokens.rows[tokens.rows["kind"] == distillation.ENTROPY]["bits"]
     np.testing.assert_allclose(shown_bits, entropy.numpy(), rtol=1e-3, atol=1e-3)
     costs, table = plain_tables(site)[:2]
-    n_less = 6 * sum(p.numel() for p in core.blocks[0].parameters())
+    n_less = 2 * sum(p.numel() for p in core.blocks[0].parameters())
     n_all = sum(p.numel() for p in core.parameters())
     assert costs["parameters"].tolist() == [
         f"{count / 1e6:,.1f} million" for count in (n_all, n_all - n_less)
@@ -298,7 +298,7 @@ def test_a_text_that_cannot_be_taken_is_said_and_kept(site: AppTest, text: str, 
 
 def test_one_token_has_no_next(site: AppTest):
     """Experts and continuations it has: each part says for itself what it lacks."""
-    open_whole_page(site, VIEW, cheaper_models_text="Hello")
+    open_whole_page(site, VIEW, cheaper_models_text="The")
     assert not site.exception
     assert messages(site) == ["One token has no next token: type another word."] * 2
     assert len(maps(site)) == 1
@@ -307,7 +307,7 @@ def test_one_token_has_no_next(site: AppTest):
 def test_an_encoder_writes_no_text(site: AppTest):
     open_page(site, VIEW, cheaper_models_model=ENCODER)
     assert not site.exception
-    assert site.selectbox("cheaper_models_model").value == DECODER
+    assert site.selectbox("cheaper_models_model").value == FIRST_GPT2
 
 
 @pytest.mark.usefixtures("only_a_small_model")
@@ -316,7 +316,7 @@ def test_a_gpt2(site: AppTest):
     open_whole_page(site, VIEW, cheaper_models_text="Nine bells", cheaper_models_experts="32")
     assert not site.exception
     assert not messages(site)
-    assert site.select_slider("cheaper_models_student_layers").value == 2
+    assert site.select_slider("cheaper_models_student_layers").value == 1
     site.select_slider("cheaper_models_kept").set_value(32).run()
     assert plain_tables(site)[0].iloc[0, 1] == "0.0%"
 

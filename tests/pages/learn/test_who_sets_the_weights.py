@@ -24,12 +24,13 @@ from tests.helpers.apptest import (
     plain_tables,
     words,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.charts import DrawnChart, drawn_charts
 
 VIEW = "pages/learn/who_sets_the_weights/page.py"
 TEXT = "Nine bells rang over the harbour"
-RATE, LAYER, HEAD = 0.001, 16, 4
+RATE, LAYER, HEAD = 0.001, 4, 5
+WIDTH, HEAD_SIZE, N_HEADS, LAST = 256, 32, 8, 5
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Expected:
     """Two steps on TEXT: before, between and after them what the model reads; how it moved.
 
     losses: of every position. weights: of all heads. keys, gradients: of LAYER, the gradients
-    before the first step. shares: change relative to length of a few matrices.
+    before the first step. shares: change relative to length, of the embeddings and of W_o
+    in the first and the last layer.
     """
 
     labels: tuple[str, ...]
@@ -55,7 +57,7 @@ def length(tensor: torch.Tensor) -> float:
 @pytest.fixture(scope="module")
 def expected() -> Expected:
     """The steps as pure functions of the weights, which nothing changes in place."""
-    model = bundled(DECODER)
+    model = bundled(FIRST_GPT2)
     tokens = model.tokenizer.encode(TEXT)
     ids = torch.tensor([tokens.ids])
     own = {name: parameter.detach() for name, parameter in model.core.named_parameters()}
@@ -75,13 +77,17 @@ def expected() -> Expected:
             named = dict(zip(leaves, gradients, strict=True))
             first = first or {name: g for name, g in named.items() if f"blocks.{LAYER}." in name}
             now = {name: tensor - RATE * named[name] for name, tensor in now.items()}
-    shares = {
-        name: length(now[name] - own[name]) / length(own[name])
-        for name in (
-            "unembedding",
-            "blocks.0.attention.out.weight",
-            "blocks.29.attention.out.weight",
+
+    def share(*names: str) -> float:
+        change, before = (
+            torch.cat([tensors[name].flatten() for name in names])
+            for tensors in ({name: now[name] - own[name] for name in names}, own)
         )
+        return length(change) / length(before)
+
+    shares = {
+        "embeddings": share("unembedding", "positions"),
+        **{layer: share(f"blocks.{layer}.attention.out.weight") for layer in ("0", str(LAST))},
     }
     return Expected(tokens.labels, losses, weights, keys, first, shares)
 
@@ -125,16 +131,25 @@ def test_losses_and_what_moved(site: AppTest, expected: Expected):
     means = [float(losses.mean()) for losses in expected.losses]
     np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
     table = parts_table(site)
-    assert set(table["kind"]) == {"W_q", "W_k", "W_v", "W_o", "feed-forward", "norms", "embeddings"}
-    assert table["numbers"].sum() == sum(p.numel() for p in bundled(DECODER).core.parameters())
+    assert set(table["kind"]) == {
+        "W_q",
+        "W_k",
+        "W_v",
+        "W_o",
+        "feed-forward",
+        "norms",
+        "embeddings",
+        "biases",
+    }
+    assert table["numbers"].sum() == sum(p.numel() for p in bundled(FIRST_GPT2).core.parameters())
     drawn = chart(site, "moved", "kind").rows
-    for layer in (0, 29):
+    for layer in (0, LAST):
         row = drawn[(drawn["layer"] == layer) & (drawn["kind"] == "W_o")]
-        share = expected.shares[f"blocks.{layer}.attention.out.weight"]
+        share = expected.shares[str(layer)]
         assert float(row["moved"].iloc[0]) == pytest.approx(share, rel=2e-3)
     of_layer = table[table["layer"] == LAYER].set_index("kind")["gradient"]
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"]
-    for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split((576, 192, 192), 1), strict=True):
+    for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split(WIDTH, 1), strict=True):
         assert of_layer[kind] == pytest.approx(length(gradient), rel=6e-3)
     text = said(site, "The loss")
     first, last, after, before = said_numbers(text)[:4]
@@ -148,7 +163,7 @@ def test_losses_and_what_moved(site: AppTest, expected: Expected):
     assert most in text.split("moved most")[0]
     assert least in text.split("moved most")[1]
     embeddings = table[table["kind"] == "embeddings"]["change ÷ length"].iloc[0]
-    assert embeddings == pytest.approx(expected.shares["unembedding"], rel=6e-3)
+    assert embeddings == pytest.approx(expected.shares["embeddings"], rel=6e-3)
 
 
 def test_a_head_before_and_after(site: AppTest, expected: Expected):
@@ -156,8 +171,8 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
     before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
     shown = maps(site)
     assert [header["title"] for header, _ in shown] == [
-        "L16H4 before",
-        "L16H4 after",
+        "L4H5 before",
+        "L4H5 after",
         "after − before",
     ]
     for (header, values), tensor in zip(shown, (before, after, after - before), strict=True):
@@ -165,7 +180,7 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
         assert header["labels"] == list(expected.labels)
     change = (after - before).abs()
     query, key = divmod(int(change.argmax()), len(change))
-    sentence = said(site, "The largest change in L16H4")
+    sentence = said(site, "The largest change in L4H5")
     for place in (query, key):
         assert expected.labels[place] in sentence
     assert f"{before[query, key]:.3f} before and {after[query, key]:.3f} after" in sentence
@@ -174,7 +189,7 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
 def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     open_it(site, sections.CHAIN)
     n_tokens = len(expected.labels)
-    columns = slice(HEAD * 64, (HEAD + 1) * 64)
+    columns = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
     w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, columns]
     product, found = said_numbers(said(site, "The last two factors"))
     assert product == pytest.approx(length(w_q), rel=2e-3)
@@ -182,13 +197,13 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     table = plain_tables(site)[1]
     assert table["length"].iloc[-1] == pytest.approx(length(w_q), rel=6e-3)
     shapes = list(table["shape"])
-    assert shapes[1] == f"({n_tokens}, 49,152)"
+    assert shapes[1] == f"({n_tokens}, 8,192)"
     assert shapes[-5:] == [
-        f"({n_tokens}, 64)", f"({n_tokens}, {n_tokens})", f"({n_tokens}, {n_tokens})",
-        f"({n_tokens}, 64)", "(576, 64)",
+        f"({n_tokens}, 32)", f"({n_tokens}, {n_tokens})", f"({n_tokens}, {n_tokens})",
+        f"({n_tokens}, 32)", "(256, 32)",
     ]  # fmt: skip
     # softmax minus the right token, divided by the number of guesses
-    model, ids = bundled(DECODER), bundled(DECODER).tokenizer.encode(TEXT).ids
+    model, ids = bundled(FIRST_GPT2), bundled(FIRST_GPT2).tokenizer.encode(TEXT).ids
     with torch.no_grad():
         chances = model.core(torch.tensor([ids])).logits[0, :-1].softmax(-1)
     chances[torch.arange(n_tokens - 1), torch.tensor(ids[1:])] -= 1
@@ -202,8 +217,8 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     assert expected.labels[key] in sentence
     assert ("makes it smaller" in sentence) == (scores[query, key] > 0)
     by_head = chart(site, "label", "value").rows
-    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, :576]
-    of_heads = qkv.unflatten(1, (9, 64)).norm(dim=(0, 2))
+    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, :WIDTH]
+    of_heads = qkv.unflatten(1, (N_HEADS, HEAD_SIZE)).norm(dim=(0, 2))
     np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
 
 
@@ -222,17 +237,16 @@ def test_all_positions_at_once(site: AppTest, expected: Expected):
 def test_what_training_keeps(site: AppTest, expected: Expected):
     open_it(site, sections.MEMORY)
     table = plain_tables(site)[1].set_index("")
-    core, n_tokens = bundled(DECODER).core, len(expected.labels)
+    core, n_tokens = bundled(FIRST_GPT2).core, len(expected.labels)
     n_numbers = sum(parameter.numel() for parameter in core.parameters())
     assert table["training"]["gradients, one a weight"] == f"{4 * n_numbers / 1e6:,.0f} MB"
     assert (
-        table["writing with a cache"]["KV cache"]
-        == f"{2 * 30 * 3 * 64 * 4 * n_tokens / 1e6:.2f} MB"
+        table["writing with a cache"]["KV cache"] == f"{2 * 6 * WIDTH * 4 * n_tokens / 1e6:.2f} MB"
     )
     assert table["training"]["positions that a pass answers"] == str(n_tokens - 1)
     kept = said_numbers(table["training"]["tensors kept for the way back"])[0]
-    # at least the hidden values of the feed-forward networks, in three tensors of every layer
-    assert kept > 3 * 30 * 1536 * 4 * n_tokens / 1e6
+    # at least the hidden values of the feed-forward networks before and after GELU, in every layer
+    assert kept > 2 * 6 * 1024 * 4 * n_tokens / 1e6
     change, largest = said_numbers(said(site, "**Why training has no KV cache**"))[1:3]
     before, after = expected.keys[0], expected.keys[2]
     assert change == pytest.approx(float((after - before).abs().max()), rel=6e-3)
@@ -240,16 +254,16 @@ def test_what_training_keeps(site: AppTest, expected: Expected):
 
 
 def test_a_rate_that_is_too_large(site: AppTest):
-    open_page(site, VIEW, who_sets_the_weights_text=TEXT, who_sets_the_weights_rate="0.1")
+    open_page(site, VIEW, who_sets_the_weights_text=TEXT, who_sets_the_weights_rate="1.0")
     assert "**rose**" in said(site, "The loss")
     losses = chart(site, "step", "loss").rows["loss"]
     assert losses.iloc[1] > losses.iloc[0]
 
 
 def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
-    own = {name: tensor.clone() for name, tensor in bundled(DECODER).core.state_dict().items()}
-    run.run(run.Settings(DECODER, "It never changes", 0.1, 2))
-    core = models.get(DECODER).core
+    own = {name: tensor.clone() for name, tensor in bundled(FIRST_GPT2).core.state_dict().items()}
+    run.run(run.Settings(FIRST_GPT2, "It never changes", 0.1, 2))
+    core = models.get(FIRST_GPT2).core
     assert all(torch.equal(tensor, own[name]) for name, tensor in core.state_dict().items())
     assert all(not p.requires_grad and p.grad is None for p in core.parameters())
     assert run._copy.n_kept == 0
@@ -263,10 +277,10 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
         raise Left
 
     with run._one_at_a_time, pytest.raises(Left):
-        run.run(run.Settings(DECODER, "Somebody else is training", 0.001, 1), leave)
+        run.run(run.Settings(FIRST_GPT2, "Somebody else is training", 0.001, 1), leave)
     # a run that is stopped leaves nothing behind: the next may begin
     with pytest.raises(Left):
-        run.run(run.Settings(DECODER, "Stopped in its middle", 0.001, 1), leave)
+        run.run(run.Settings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()
     assert run._copy.n_kept == 0
@@ -275,16 +289,16 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
 def test_limits(monkeypatch: pytest.MonkeyPatch):
     for steps in (0, 6):
         with pytest.raises(OverLimit, match=f"not {steps}"):
-            run.run(run.Settings(DECODER, TEXT, 0.001, steps))
+            run.run(run.Settings(FIRST_GPT2, TEXT, 0.001, steps))
     with pytest.raises(ValueError, match=r"got 0\.5"):
-        run.run(run.Settings(DECODER, TEXT, 0.5, 1))
+        run.run(run.Settings(FIRST_GPT2, TEXT, 0.5, 1))
     monkeypatch.setattr(run, "TRAINED_COPY_BYTES", 600_000_000)
     with pytest.raises(OverLimit, match=r"takes 878 MB.*may take 600 MB"):
         run.run(run.Settings(DECODER, "A model that is too large", 0.001, 1))
 
 
 def test_stopped_stays_stopped(site: AppTest):
-    settings = run.Settings(DECODER, TEXT + " again", RATE, 1)
+    settings = run.Settings(FIRST_GPT2, TEXT + " again", RATE, 1)
     site.session_state["who_sets_the_weights_run_stopped"] = settings
     open_page(
         site,
@@ -328,9 +342,9 @@ def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: st
 
 
 def test_an_encoder_has_no_loss(site: AppTest):
-    """The model of the visit is MiniLM: SmolLM2 runs, and the page says so and why."""
+    """The model of the visit is MiniLM: GPT-2 runs, and the page says so and why."""
     open_page(site, VIEW, who_sets_the_weights_model=ENCODER)
-    assert site.selectbox("who_sets_the_weights_model").value == DECODER
+    assert site.selectbox("who_sets_the_weights_model").value == FIRST_GPT2
     assert any("**MiniLM** has no loss here" in element.value for element in site.markdown)
 
 
