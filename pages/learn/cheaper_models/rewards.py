@@ -199,16 +199,16 @@ def draw(run: Run) -> None:
             required=True,
             key="cheaper_models_rule",
         )
-        word = ""
-        if rule == HAS_WORD:
-            word = linked(
-                st.text_input,
-                "The word",
-                "the",
-                key="cheaper_models_word",
-                max_chars=MAX_RULE_CHARACTERS,
-                width=200,
-            )
+        # of use with one rule only, and there with all, so that nothing moves when the rule changes
+        word = linked(
+            st.text_input,
+            "The word",
+            "the",
+            key="cheaper_models_word",
+            max_chars=MAX_RULE_CHARACTERS,
+            disabled=rule != HAS_WORD,
+            width=200,
+        )
         keys = "cheaper_models_continuations", "cheaper_models_seed"
         with settings(), run_form(RUN, *keys, verb=SAMPLE):
             n = linked(

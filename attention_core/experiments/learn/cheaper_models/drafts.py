@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.cache import KVCache
 from attention_core.checks import require_int
 from attention_core.experiments.learn.block.residual_stream import logit_lens
 from attention_core.generation import check_room
@@ -71,18 +72,38 @@ class Checked:
         return self.own[: self.n_accepted + 1]
 
 
-def early_logits(model: Transformer, ids: Tensor, n_layers: int) -> Tensor:
+def early_logits(
+    model: Transformer, ids: Tensor, n_layers: int, cache: KVCache | None = None
+) -> Tensor:
     """The next token's logits (V,) from the first layers alone, behind ids (T,).
 
+    cache: holds the tokens before these, in as many layers; these are added to it.
     Raises: ValueError for fewer layers than 0 or more than the model has.
     """
     require_int("n_layers", n_layers, least=0, most=model.config.n_layers)
-    places = torch.arange(len(ids), device=ids.device)
+    n_before = 0 if cache is None else cache.length
+    places = torch.arange(n_before, n_before + len(ids), device=ids.device)
     x = model.embed(ids[None], places).entering
-    forward_pass = model.new_pass(x, places)
+    forward_pass = model.new_pass(x, places, cache)
     for block in model.blocks[:n_layers]:
         x = block(x, forward_pass).output
     return logit_lens(model, x[0, -1:])[0]
+
+
+def _cache(model: Transformer, n_layers: int, max_length: int) -> KVCache:
+    """A cache for the first layers of a model."""
+    config, weight = model.config, next(model.parameters())
+    key_shape, value_shape = config.cache_shapes
+    return KVCache(
+        n_layers,
+        1,
+        max_length,
+        key_shape=key_shape,
+        value_shape=value_shape,
+        window=config.window,
+        dtype=weight.dtype,
+        device=weight.device,
+    )
 
 
 def draft(model: Transformer, ids: Tensor, n_layers: int, n_drafted: int) -> Checked:
@@ -94,8 +115,10 @@ def draft(model: Transformer, ids: Tensor, n_layers: int, n_drafted: int) -> Che
     require_int("n_drafted", n_drafted)
     check_room(model.config, len(ids), n_drafted + 1)
     text = ids
+    cache = _cache(model, n_layers, len(ids) + n_drafted) if n_layers else None
     for _ in range(n_drafted):
-        likeliest = early_logits(model, text, n_layers).argmax()
+        n_seen = 0 if cache is None else cache.length
+        likeliest = early_logits(model, text[n_seen:], n_layers, cache).argmax()
         text = torch.cat([text, likeliest[None]])
     logits = model(text[None]).logits[0]  # one pass of the whole model over text and draft
     own = logits[len(ids) - 1 :].argmax(dim=-1)

@@ -183,6 +183,16 @@ def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
         assert_close(logits, expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int):
+    cache = drafts._cache(decoder, n_layers, IDS.shape[1])
+    for start, end in ((0, 3), (3, 4), (4, IDS.shape[1])):
+        logits = drafts.early_logits(decoder, IDS[0, start:end], n_layers, cache)
+        expected = drafts.early_logits(decoder, IDS[0, :end], n_layers)
+        assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+        assert cache.length == end
+
+
 @pytest.mark.parametrize("n_drafted", [1, 2, 5])
 def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer, n_drafted: int):
     """Whatever the draft is worth: with no layer, with some, and with all of them."""
