@@ -92,28 +92,37 @@ class Drafted:
         )
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+def token_by_token(run: Run) -> tuple[int, ...]:
+    """The likeliest tokens of the whole model, as many as a draft can give where they have room."""
+    from attention_core import generate
+
+    core, n_text = models.get(run.model).core, len(run.tokens.ids)
+    n_new = min(MAX_DRAFTED_TOKENS + 1, core.config.context_length - n_text)
+    with turns.turn():
+        cache = core.new_cache(1, n_text + n_new)
+        return tuple(generate(core, run.tokens.ids, max_new_tokens=n_new, cache=cache))
+
+
 @kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, n: (run.key, n_layers, n))
 def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
     import torch
 
-    from attention_core import generate
     from attention_core.experiments.learn.cheaper_models import drafts
 
     model = models.get(run.model)
-    core, tokenizer = model.core, model.tokenizer
+    tokenizer = model.tokenizer
     ids = torch.tensor(run.tokens.ids, device=model.device)
     with turns.turn(), torch.inference_mode():
-        checked = drafts.draft(core, ids, n_layers, n_drafted)
-        n_written = len(checked.written)
-        cache = core.new_cache(1, len(ids) + n_written)
-        alone = generate(core, ids, max_new_tokens=n_written, cache=cache)
+        checked = drafts.draft(model.core, ids, n_layers, n_drafted)
+    alone = token_by_token(run)[: len(checked.written)]
     return Drafted(
         drafted=pieces(tokenizer, checked.drafted),
         own=pieces(tokenizer, checked.own),
         n_accepted=checked.n_accepted,
         written="".join(pieces(tokenizer, checked.written)),
-        same=alone == list(checked.written),
+        same=alone == checked.written,
     )
 
 
