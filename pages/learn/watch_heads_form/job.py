@@ -8,6 +8,7 @@ that takes the same run up again.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pages.learn.watch_heads_form.recording import EVERY, Recording, Settings, moment
@@ -27,6 +28,10 @@ RUN_BYTES = 2 * MIB
 _numbers = itertools.count(1)
 
 
+def _go_on() -> None:
+    """Nobody can stop a run that belongs to no job."""
+
+
 class Run:
     """A model in training and what it has shown; only the worker of the queue changes it."""
 
@@ -34,10 +39,24 @@ class Run:
         self.recording = Recording(settings)
         self._training: HeadTraining | None = None
 
-    def begin(self) -> None:
-        """Make the model, and measure it before any step. Does nothing for a run that has begun."""
-        if self._training is not None:
-            return
+    def begin(self, check_stop: Callable[[], None] = _go_on) -> None:
+        """Make the model if there is none, and measure it if that is due."""
+        if self._training is None:
+            self._training = self._new()
+        self._measure(check_stop)
+
+    def step(self, check_stop: Callable[[], None] = _go_on) -> None:
+        """Take one step, and measure if that is due."""
+        assert self._training is not None
+        self._training.step()
+        self._measure(check_stop)
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps were taken."""
+        return 0 if self._training is None else self._training.n_steps
+
+    def _new(self) -> HeadTraining:
         from attention_core.experiments.learn.watch_heads_form.model import Design
         from attention_core.experiments.learn.watch_heads_form.sequences import (
             ONE_DISTANCE,
@@ -48,26 +67,22 @@ class Run:
         settings = self.recording.settings
         design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)
         distances = ONE_DISTANCE if settings.one_distance else TRAINED_DISTANCES
-        self._training = HeadTraining(design, settings.seed, distances=distances)
-        self._measure()
+        return HeadTraining(design, settings.seed, distances=distances)
 
-    def step(self) -> None:
-        """Take one step, and measure where one is due."""
+    def _measure(self, check_stop: Callable[[], None]) -> None:
+        """Measure before the first step and after every tenth, once each.
+
+        Nothing is written down if check_stop raises: who has paused a run sees nothing new of it.
+        What was due is then measured when the run goes on.
+        """
         assert self._training is not None
-        self._training.step()
-        if self._training.n_steps % EVERY == 0:
-            self._measure()
-
-    @property
-    def n_steps(self) -> int:
-        """How many steps were taken."""
-        return 0 if self._training is None else self._training.n_steps
-
-    def _measure(self) -> None:
-        assert self._training is not None
+        moments = self.recording.moments
+        if self.n_steps % EVERY or (moments and moments[-1].step == self.n_steps):
+            return
         causal = self.recording.settings.mask
         measured = moment(self.n_steps, self._training.measure(), causal=causal)
-        self.recording.moments.append(measured)
+        check_stop()
+        moments.append(measured)
 
 
 @kept(FORMING_CACHE_BYTES, key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
@@ -93,8 +108,8 @@ class FormingJob(Work):
         compute_alone()
         current = run(self.number, self.settings)
         with turns.turn():
-            current.begin()
+            current.begin(self.check_stop)
         while current.n_steps < MAX_FORMING_STEPS:
             self.check_stop()
             with turns.turn():
-                current.step()
+                current.step(self.check_stop)

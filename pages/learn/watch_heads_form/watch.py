@@ -29,7 +29,7 @@ def buttons(settings: Settings) -> None:
     run = None if mine is None else job.run.peek(mine.number)
     same = mine is not None and mine.settings == settings
     unfinished = mine is not None and mine.state != "done"
-    goes_on = same and unfinished and run is not None and run.n_steps > 0
+    goes_on = same and unfinished and run is not None and bool(run.recording.moments)
     st.button(
         "Play on" if goes_on and not live else "Play",
         type="primary",

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -190,8 +190,8 @@ def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyP
     first = FormingJob(number, settings)
     real = Run.step
 
-    def pausing(run: Run) -> None:
-        real(run)
+    def pausing(run: Run, check_stop: Callable[[], None]) -> None:
+        real(run, check_stop)
         if run.n_steps == 7:
             first.stop()
 
@@ -374,3 +374,26 @@ def test_the_tokens_of_the_page_are_those_of_the_model():
 def test_the_whole_page_is_short(site: AppTest):
     open_whole_page(site, VIEW)
     assert words(site) < MAX_WORDS
+
+
+def test_a_paused_run_writes_nothing_more_until_it_goes_on():
+    class Paused(Exception):
+        pass
+
+    def pause() -> None:
+        raise Paused
+
+    run = Run(Settings(n_heads=2))
+    with pytest.raises(Paused):
+        run.begin(pause)
+    assert run.recording.moments == []
+    run.begin()
+    for _ in range(EVERY - 1):
+        run.step()
+    with pytest.raises(Paused):
+        run.step(pause)
+    assert [m.step for m in run.recording.moments] == [0]
+    run.begin()
+    run.begin()
+    run.step()
+    assert [m.step for m in run.recording.moments] == [0, EVERY]
