@@ -334,13 +334,7 @@ export default function (component) {
   function draw() {
     if (!codes || scroll.clientWidth === 0) return;
     layout = measure();
-    const ratio = window.devicePixelRatio || 1;
-    canvas.width = Math.round(layout.width * ratio);
-    canvas.height = Math.round(layout.height * ratio);
-    canvas.style.width = `${layout.width}px`;
-    canvas.style.height = `${layout.height}px`;
-    const context = pen(canvas);
-    context.scale(ratio, ratio);
+    const { context, ratio } = layOut(canvas, layout);
     paint(context, ratio);
     if (focus !== null && !layout.at.has(focus)) focus = null;
     drawFrames();

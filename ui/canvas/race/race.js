@@ -179,13 +179,7 @@ export default function (component) {
     const { time } = /** @type {{ time: number }} */ (replay);
     const width = scroll.clientWidth;
     if (!width) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    const context = pen(canvas);
-    context.scale(ratio, ratio);
+    const { context } = layOut(canvas, { width, height });
     paint(context, width, time);
     write(time);
     const atEnd = race.over && time >= known;

@@ -29,6 +29,22 @@ function pen(canvas) {
 }
 
 /**
+ * Give a canvas its size on the page, empty; its context then takes lengths in CSS pixels.
+ * @type {(canvas: HTMLCanvasElement, size: { width: number, height: number }) =>
+ *   { context: CanvasRenderingContext2D, ratio: number }} ratio: the screen's pixels to one of CSS
+ */
+function layOut(canvas, { width, height }) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = pen(canvas);
+  context.scale(ratio, ratio);
+  return { context, ratio };
+}
+
+/**
  * Say that a drawing has its height once the running task has ended: what stands below it may then be
  * shown, see ui/frame/top_down.js.
  * @type {(root: HTMLElement | ShadowRoot) => void}
