@@ -103,6 +103,7 @@ EMBEDDING_CACHE_BYTES = 32 * MIB  # parts of the input of layer 0
 CHART_CACHE_BYTES = 32 * MIB  # descriptions of charts with their rows
 PAIR_CACHE_BYTES = 16 * MIB  # the largest weight between every two words
 DRIFT_CACHE_BYTES = 16 * MIB  # differences of pooled models, token by token
+READ_TEXT_CACHE_BYTES = 16 * MIB  # keys and values of a text that drafts continue
 ONE_PASS_CACHE_BYTES = 16 * MIB  # what such a picture shows beside its run
 OPENED_CACHE_BYTES = 32 * MIB  # layers and heads that were opened in it
 STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 from pages.learn.cheaper_models import charts
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import MAX_DRAFTED_TOKENS, SMALL_CACHE_BYTES
+from serving.limits import MAX_DRAFTED_TOKENS, READ_TEXT_CACHE_BYTES, SMALL_CACHE_BYTES
 from serving.runs import Run
 from serving.token_text import isolated, pieces
 from ui.charts.show import show
@@ -18,6 +19,9 @@ from ui.export import source
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
+
+if TYPE_CHECKING:
+    from attention_core import KVCache
 
 NAME = "Several tokens at once"
 AHEAD = {1: "next", 2: "second next", 3: "third next"}
@@ -96,12 +100,25 @@ class Drafted:
 def token_by_token(run: Run) -> tuple[int, ...]:
     """The likeliest tokens of the whole model, as many as a draft can give where they have room."""
     from attention_core import generate
+    from attention_core.experiments.learn.cheaper_models import drafts
 
-    core, n_text = models.get(run.model).core, len(run.tokens.ids)
-    n_new = min(MAX_DRAFTED_TOKENS + 1, core.config.context_length - n_text)
+    core, ids, read = models.get(run.model).core, run.tokens.ids, _read(run)
+    n_new = min(MAX_DRAFTED_TOKENS + 1, core.config.context_length - len(ids))
     with turns.turn():
-        cache = core.new_cache(1, n_text + n_new)
-        return tuple(generate(core, run.tokens.ids, max_new_tokens=n_new, cache=cache))
+        cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
+        return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
+
+
+@kept(READ_TEXT_CACHE_BYTES, key=lambda run: run.key, size=lambda cache: cache.nbytes)
+def _read(run: Run) -> KVCache:
+    """The text as the whole model keeps it, for every draft behind it."""
+    import torch
+
+    from attention_core.experiments.learn.cheaper_models import drafts
+
+    model = models.get(run.model)
+    with turns.turn(), torch.inference_mode():
+        return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, n: (run.key, n_layers, n))
@@ -113,9 +130,9 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
 
     model = models.get(run.model)
     tokenizer = model.tokenizer
-    ids = torch.tensor(run.tokens.ids, device=model.device)
+    ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
     with turns.turn(), torch.inference_mode():
-        checked = drafts.draft(model.core, ids, n_layers, n_drafted)
+        checked = drafts.draft(model.core, ids, n_layers, n_drafted, read)
     alone = token_by_token(run)[: len(checked.written)]
     return Drafted(
         drafted=pieces(tokenizer, checked.drafted),

@@ -90,11 +90,25 @@ def early_logits(
     return logit_lens(model, x[0, -1:])[0]
 
 
-def _cache(model: Transformer, n_layers: int, max_length: int) -> KVCache:
-    """A cache for the first layers of a model."""
+def read_text(model: Transformer, ids: Tensor) -> KVCache:
+    """Keys and values of a text ids (T,) in every layer, but for its last token.
+
+    A draft and the pass that checks it both begin with these, so the text is read once.
+    """
+    cache = model.new_cache(1, len(ids), keep_all=True)
+    if len(ids) > 1:
+        model(ids[None, :-1], cache=cache, last_only=True)
+    return cache
+
+
+def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: int) -> KVCache:
+    """A cache of the first layers of a model that begins with a copy of `read`.
+
+    max_length: tokens that it has room for.
+    """
     config, weight = model.config, next(model.parameters())
     key_shape, value_shape = config.cache_shapes
-    return KVCache(
+    cache = KVCache(
         n_layers,
         1,
         max_length,
@@ -104,22 +118,32 @@ def _cache(model: Transformer, n_layers: int, max_length: int) -> KVCache:
         dtype=weight.dtype,
         device=weight.device,
     )
+    if read.length:
+        for layer in range(n_layers):
+            cache.update(layer, *read.layer(layer))
+    return cache
 
 
-def draft(model: Transformer, ids: Tensor, n_layers: int, n_drafted: int) -> Checked:
+def draft(
+    model: Transformer, ids: Tensor, n_layers: int, n_drafted: int, read: KVCache | None = None
+) -> Checked:
     """Draft tokens behind a text ids (T,) with the first layers, and check them in one pass.
 
+    read: what `read_text` gives for this text; it is not changed. None: it is computed here.
     Raises: ValueError for fewer than 1 drafted token, a number of layers that the model does not
     have, or more tokens than its context holds.
     """
     require_int("n_drafted", n_drafted)
     check_room(model.config, len(ids), n_drafted + 1)
-    text = ids
-    cache = _cache(model, n_layers, len(ids) + n_drafted) if n_layers else None
+    text, n_all, room = ids, model.config.n_layers, len(ids) + n_drafted
+    require_int("n_layers", n_layers, least=0, most=n_all)
+    read = read_text(model, ids) if read is None else read
+    cache = first_layers(model, read, n_layers, room) if n_layers else None
     for _ in range(n_drafted):
         n_seen = 0 if cache is None else cache.length
         likeliest = early_logits(model, text[n_seen:], n_layers, cache).argmax()
         text = torch.cat([text, likeliest[None]])
-    logits = model(text[None]).logits[0]  # one pass of the whole model over text and draft
-    own = logits[len(ids) - 1 :].argmax(dim=-1)
+    checking = first_layers(model, read, n_all, room)
+    # one pass of the whole model over the text's last token and the draft
+    own = model(text[None, checking.length :], cache=checking).logits[0].argmax(dim=-1)
     return Checked(tuple(text[len(ids) :].tolist()), tuple(own.tolist()))

@@ -185,8 +185,9 @@ def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
 
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int):
-    cache = drafts._cache(decoder, n_layers, IDS.shape[1])
-    for start, end in ((0, 3), (3, 4), (4, IDS.shape[1])):
+    read = drafts.read_text(decoder, IDS[0, :4])  # all but the last of these
+    cache = drafts.first_layers(decoder, read, n_layers, IDS.shape[1])
+    for start, end in ((3, 4), (4, IDS.shape[1])):
         logits = drafts.early_logits(decoder, IDS[0, start:end], n_layers, cache)
         expected = drafts.early_logits(decoder, IDS[0, :end], n_layers)
         assert_close(logits, expected, atol=1e-5, rtol=1e-5)
@@ -201,8 +202,11 @@ def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer
     for start in range(1, IDS.shape[1]):
         ids = IDS[0, start:]
         alone = generate(decoder, ids, max_new_tokens=n_drafted + 1)
+        read = drafts.read_text(decoder, ids)
         for n_layers in range(n_all + 1):
             checked = drafts.draft(decoder, ids, n_layers, n_drafted)
+            assert drafts.draft(decoder, ids, n_layers, n_drafted, read) == checked
+            assert read.length == len(ids) - 1
             n_kept.append(checked.n_accepted)
             assert len(checked.drafted) == n_drafted
             assert len(checked.written) == checked.n_accepted + 1
