@@ -429,16 +429,19 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
         f"Every token is a row of {sizes.d_in} numbers. The first axis is the batch: sentences "
         "that are computed at once and never see each other.",
         f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each. More heads of "
-        f"the same d_out are narrower heads.{shared}",
+        "the same d_out are narrower heads. GPT models take d_out as large as the width that goes "
+        f"in.{shared}",
         f"A row of {sizes.d_in} numbers goes in and a column makes one number, so W_query has "
         f"{sizes.d_in} rows and {heads * head_dim} columns: those of all heads side by side, "
         f"{head_dim} for each. The numbers begin at random, and training sets them.{shared}",
         f"A token's row times a column of W_query is one number of its query. {products}; heads on "
         f"their own would make {heads + 2 * kv_heads}.",
-        f"`view` cuts each row into pieces of {head_dim}. No number moves in memory.",
+        f"`view` cuts each row into pieces of {head_dim}. No number moves in memory. Read the new "
+        "shape from the left: sentences, tokens of a sentence, heads of a token, numbers of a "
+        "head.",
         "`transpose(1, 2)` swaps token and head, because a matrix product works on the last two "
         "axes: each head now holds a small matrix with one row for each token, and one call "
-        f"multiplies all heads.{moved}",
+        f"multiplies all heads. The shape now reads: sentences, heads, tokens, numbers.{moved}",
         "Every query meets every key of its head. A product adds up rows times columns, so "
         f"`keys.transpose(2, 3)` stands the keys up as columns: {head_dim} numbers of a query meet "
         f"{head_dim} of a key.{shared}",
@@ -447,5 +450,6 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
         f"Each token gets the sum of all values of its head, each times its weight.{shared}",
         "The second `transpose(1, 2)` brings the heads of one token together again.",
         "`view` joins only what lies in reading order, so `contiguous` copies the numbers into "
-        "that order first. The last projection mixes what the heads found.",
+        "that order first. The last projection mixes what the heads found. Attention works without "
+        "it, too: it is one more matrix that training sets.",
     )

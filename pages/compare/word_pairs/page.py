@@ -145,10 +145,14 @@ with st.expander("How to read this"):
         "- **The largest of many heads, picked after looking at all, is a search**: some head is "
         "strong for almost any pair, above all for neighbours. The grey bars are the same search "
         "for every other pair of words. A find in their midst is no find.\n"
-        "- The lectures show one head in which “woman” looks most at “brush”, and another in "
-        "which it looks most at “portrait”, as two readings of one sentence. Here you see whether "
-        "the loaded model does so. A weight shows where a head looks, not which meaning the "
-        "model holds; nothing in the sentence on free speech decides between its two readings."
+        "- In “because it was too tired” the word “it” needs two looks: at “animal”, for which it "
+        "stands, and at “was”, whose subject it is. One head would have to share its row between "
+        "both; two heads can take one each.\n"
+        "- The lectures show two heads of BERT, L3H3 and L3H8: in one of them “woman” looks most "
+        "at “brush”, in the other most at “portrait”, as two readings of one sentence. *Models* "
+        "says how to get BERT; here you see whether the loaded model has such heads. A weight "
+        "shows where a head looks, not which meaning the model holds; nothing in the sentence on "
+        "free speech decides between its two readings."
     )
 
 with st.expander("The code that computed these numbers"):

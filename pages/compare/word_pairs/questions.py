@@ -31,6 +31,7 @@ class Question:
 QUESTIONS = {
     "it: animal or street?": Question(controls.ANIMAL, "it", "animal", "street"),
     "it: animal or tired?": Question(controls.ANIMAL, "it", "animal", "tired"),
+    "it: animal or was?": Question(controls.ANIMAL, "it", "animal", "was"),
     "brush: artist or woman?": Question(controls.ARTIST, "brush", "artist", "woman"),
     "woman: brush or portrait?": Question(controls.ARTIST, "woman", "brush", "portrait"),
     "regulate: government or speech?": Question(

@@ -26,7 +26,8 @@ READ = {
     "its two matrix products could do no more than a single one. The step **feed-forward hidden** "
     "draws its curve: a straight line would be no such step.\n"
     "- The output has the input's shape, so layers stack: six in 2017. Within a layer all tokens "
-    "are computed at once; the layers have to wait for each other.",
+    "are computed at once. The layers have to wait for each other: each reads what the one before "
+    "it made.",
     ORDER: "- The feed-forward network has the **same weights at every position**: reordering "
     "before it or after it gives the same numbers, up to rounding.\n"
     "- So does attention, until a **mask** or **positions** tell tokens where they stand. Without "

@@ -96,7 +96,10 @@ def show_all(scores: numbers.Scores) -> None:
 def two_orders(scores: numbers.Scores) -> None:
     """Show that hiding after the softmax and dividing equals hiding before it."""
     st.subheader(ORDERS)
-    st.markdown("Softmax first, then hide and divide; or hide first, then softmax.")
+    st.markdown(
+        "Softmax first, then hide and divide; or hide first, then softmax. Models hide first: the "
+        "softmax divides once, and no row has to be mended."
+    )
     labels, masked = scores.labels, numbers.ways(scores)
     panels = (
         numbers.square("softmax over all", masked.unmasked, labels),
@@ -147,7 +150,8 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.subheader(DROPOUT)
     st.markdown(
         "A network in training comes to rely on a few strong weights, as a team relies on its one "
-        "expert. Dropout sends some home at every step, at random, so that the others learn too."
+        "expert. Dropout sends some home at every step, at random, so that the others learn too. "
+        "By chance a row may lose all its weights: its token then takes nothing from any other."
     )
     left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
     with left:

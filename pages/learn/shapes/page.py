@@ -27,9 +27,9 @@ from ui.widgets.visit import waits
 
 st.title("Shapes")
 st.markdown(
-    "96 heads, one after the other, take 288 products to make their queries, keys and values. "
-    "Three are enough if numbers are **moved about** cleverly. Point at a number to see what made "
-    "it."
+    "The 96 heads of GPT-3, one after the other, take 288 products to make their queries, keys and "
+    "values. Three are enough if numbers are **moved about** cleverly. Point at a number "
+    "to see what made it."
 )
 
 

@@ -73,7 +73,9 @@ st.markdown(
 sections.looking_back(translation, layer, head, symbol)
 st.markdown(
     "**To notice**: the year is written first and stands last in the text, so the first four rows "
-    "look at its end. The month of the answer is a number; its rows look at the month's letters."
+    "look at its end. The month of the answer is a number; its rows look at the month's letters. "
+    "Languages, too, put their words in different orders. A translation cannot go word by word, so "
+    "one network reads the whole text before the other writes."
 )
 
 shown = parts("two_networks_part", sections.PARTS)

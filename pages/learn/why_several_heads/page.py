@@ -100,7 +100,8 @@ with st.expander("How to read this"):
         "**best single map** is the one that misses least.\n"
         "- How **far apart** two maps are: the share of its attention that one head would have to "
         "move to look as the other does.\n"
-        "- A layer divides labour like a workshop, or like the filters of an image network. No "
-        "signal tells a head its **job**; only the loss shapes it.\n"
+        "- A network for images has many filters: one finds edges, another finds spots. In the "
+        "same way each head of a layer may look for something else. No signal tells a head its "
+        "**job**; only the loss shapes it.\n"
     )
 quiz("why_several_heads", questions(run, layer, heads))
