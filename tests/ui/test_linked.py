@@ -1,8 +1,15 @@
 """Widgets bound to the address: an empty parameter is read as the default."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from streamlit.runtime.scriptrunner import RerunData, RerunException
 from streamlit.testing.v1 import AppTest
+
+from serving.visit import LAYER, Visit
+from ui.widgets import linked
 
 KEYS = ("segments", "pills", "radio", "free")
 
@@ -101,3 +108,26 @@ def test_settings_say_how_many_were_changed_and_links_leave_defaults_out():
     site.slider("page_slider").set_value(4).run()  # back to the default
     assert badges(site) == [f":small[:blue-badge[{len(CHANGES) - 1} changed]]"]
     assert "page_slider" not in site.json[0].value
+
+
+class Interrupted(dict[str, Any]):
+    """What widgets hold, in a run that is stopped where it looks for one of them."""
+
+    def __contains__(self, key: object) -> bool:
+        raise RerunException(RerunData())
+
+
+def test_what_a_stopped_run_did_not_take_the_next_one_takes(monkeypatch: pytest.MonkeyPatch):
+    """The visitor moves a slider and opens another page before the server has looked at it."""
+    visitor = Visit()
+    visitor.keep("heads_layer", 4, lambda value: {LAYER: value}, named=True)
+    visitor.address = {"heads_layer": ["4"]}
+    request = SimpleNamespace(query_string="heads_layer=5")
+    monkeypatch.setattr(linked, "get_script_run_ctx", lambda: request)
+    monkeypatch.setattr(linked.st, "session_state", Interrupted(visit=visitor))
+    with pytest.raises(RerunException):
+        linked.take()
+    # of a page that is left the browser sends no widgets
+    monkeypatch.setattr(linked.st, "session_state", {"visit": visitor})
+    linked.take()
+    assert visitor.chosen == {LAYER: 5}

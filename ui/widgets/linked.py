@@ -29,13 +29,13 @@ def take() -> None:
     """
     state, context, visit = st.session_state, get_script_run_ctx(), current()
     address = parse_qs(context.query_string if context else "", keep_blank_values=True)
-    before, visit.address = visit.address, address
     left = {
         key: parameters.read(address[key], value)
         for key, (_, value, _) in visit.seen.items()
-        if key in address and key not in state and address[key] != before.get(key)
+        if key in address and key not in state and address[key] != visit.address.get(key)
     }
     visit.take(ChainMap(left, state))
+    visit.address = address  # last: the next run takes what a run that was stopped above did not
 
 
 def linked(
