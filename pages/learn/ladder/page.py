@@ -126,8 +126,11 @@ if rung is not None and sentence is not None and place is not None:
         st.markdown(
             "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
             "it hands over, as in a search.\n"
-            "- A score is one dot product. A row of weights sums to 1 (not after dropout). The "
-            "context mixes the values with them.\n"
+            "- A score is one dot product, and one matrix product, such as x·xᵀ, makes all scores "
+            "at once: row i and row j make cell (i, j). A Python loop over all pairs gives the "
+            "same numbers and takes much longer.\n"
+            "- A row of weights sums to 1 (not after dropout). The context mixes the values with "
+            "them.\n"
             "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
             "them, and the sum stands below in digits.\n"
             "- The **mask** is a buffer (`register_buffer`): it moves to the GPU with the layer, "

@@ -26,8 +26,7 @@ DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation ta
 # What the address calls the rungs; the names of attention_core.experiments.learn.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 NEW = {
-    "simplified": "*Self*-attention: a token finds its like in its own sentence. One matrix "
-    "product, x·xᵀ, makes all scores at once; a loop over all pairs takes much longer. Nothing is "
+    "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is "
     "learned.",
     "v1": "Three matrices make what a token asks with, is found by and hands over; training sets "
     "them. Scores are divided by √D, or long queries and keys let a single token win.",
@@ -39,9 +38,8 @@ NEW = {
     "alone; the kept ones are scaled up.",
     "wrapper": "One head has one map, so several heads run, each with three matrices of its own; "
     "their outputs lie side by side.",
-    "splits": "One class does the work of two: it needs no list of heads. Three wide matrices make "
-    "the queries, keys and values of all heads, and the results are cut into heads. That takes "
-    "three products instead of three a head; then comes `out_proj`.",
+    "splits": "One class in place of two: three products instead of three a head, with one wide "
+    "matrix each for queries, keys and values, cut into heads; then `out_proj`.",
 }
 CHECKS = {
     "simplified": "plain Python loops",
