@@ -130,13 +130,15 @@ class Transformer(nn.Module):
         batch_size: int,
         max_length: int,
         *,
+        n_layers: int | None = None,
         keep_all: bool = False,
         cache_class: type[KVCache] = KVCache,
     ) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
 
-        The cache of a model with a window keeps only the tokens that the window can still see,
-        or every token with `keep_all`. `cache_class` may be a class derived from `KVCache`.
+        It is for the first `n_layers`, None for all of them. The cache of a model with a window
+        keeps only the tokens that the window can still see, or every token with `keep_all`.
+        `cache_class` may be a class derived from `KVCache`.
         Raises: ValueError if `max_length` exceeds the context length.
         """
         if max_length > self.config.context_length:
@@ -147,7 +149,7 @@ class Transformer(nn.Module):
         weight = next(self.parameters())
         key_shape, value_shape = self.config.cache_shapes
         return cache_class(
-            self.config.n_layers,
+            self.config.n_layers if n_layers is None else n_layers,
             batch_size,
             max_length,
             key_shape=key_shape,

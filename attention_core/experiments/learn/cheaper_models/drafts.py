@@ -106,21 +106,9 @@ def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: i
 
     max_length: tokens that it has room for.
     """
-    config, weight = model.config, next(model.parameters())
-    key_shape, value_shape = config.cache_shapes
-    cache = KVCache(
-        n_layers,
-        1,
-        max_length,
-        key_shape=key_shape,
-        value_shape=value_shape,
-        window=config.window,
-        dtype=weight.dtype,
-        device=weight.device,
-    )
-    if read.length:
-        for layer in range(n_layers):
-            cache.update(layer, *read.layer(layer))
+    cache = model.new_cache(1, max_length, n_layers=n_layers)
+    for layer in range(n_layers):
+        cache.update(layer, *read.layer(layer))
     return cache
 
 

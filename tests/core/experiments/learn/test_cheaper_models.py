@@ -183,11 +183,12 @@ def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
         assert_close(logits, expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("n_read", [0, 2])
 @pytest.mark.parametrize("n_layers", [1, 2])
-def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int):
-    read = drafts.read_text(decoder, IDS[0, :4])  # all but the last of these
+def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int, n_read: int):
+    read = drafts.read_text(decoder, IDS[0, : n_read + 1])  # but for the last of these
     cache = drafts.first_layers(decoder, read, n_layers, IDS.shape[1])
-    for start, end in ((3, 4), (4, IDS.shape[1])):
+    for start, end in ((n_read, 3), (3, 4), (4, IDS.shape[1])):
         logits = drafts.early_logits(decoder, IDS[0, start:end], n_layers, cache)
         expected = drafts.early_logits(decoder, IDS[0, :end], n_layers)
         assert_close(logits, expected, atol=1e-5, rtol=1e-5)
