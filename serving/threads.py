@@ -8,13 +8,17 @@ the processor time.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
-def compute_alone() -> None:
-    """From now on torch's operations of the calling thread run on this thread alone.
+@contextmanager
+def computing_alone() -> Iterator[None]:
+    """Inside, torch's operations of the calling thread run on this thread alone.
 
     `torch.set_num_threads` counts for the thread that calls it, and for all threads that use torch
-    for the first time later. So another thread sets for these what was there before.
+    for the first time later. So another thread sets for these what was there before. The calling
+    thread may be a worker that does other work next: it has its threads back at the end.
     """
     import torch
 
@@ -23,3 +27,7 @@ def compute_alone() -> None:
     others = threading.Thread(target=torch.set_num_threads, args=(before,))
     others.start()
     others.join()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

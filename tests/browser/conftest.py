@@ -74,8 +74,8 @@ def page(tab: Page) -> Iterator[Page]:
 
 @pytest.fixture
 def own_page(profile: BrowserContext) -> Iterator[Page]:
-    """A page of the same profile that is closed after the test."""
-    with visitor(profile) as page:
+    """A new visitor's page in the same profile that is closed after the test."""
+    with visitor(profile) as page, visit_in(page):
         yield page
 
 

@@ -16,7 +16,7 @@ from serving import turns
 from serving.cache import kept
 from serving.jobs import Work
 from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
-from serving.threads import compute_alone
+from serving.threads import computing_alone
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
@@ -105,11 +105,11 @@ class FormingJob(Work):
 
     def work(self) -> None:
         """Train, on the worker's thread. A run that was forgotten begins anew."""
-        compute_alone()
-        current = run(self.number, self.settings)
-        with turns.turn():
-            current.begin(self.check_stop)
-        while current.n_steps < MAX_FORMING_STEPS:
-            self.check_stop()
+        with computing_alone():
+            current = run(self.number, self.settings)
             with turns.turn():
-                current.step(self.check_stop)
+                current.begin(self.check_stop)
+            while current.n_steps < MAX_FORMING_STEPS:
+                self.check_stop()
+                with turns.turn():
+                    current.step(self.check_stop)
