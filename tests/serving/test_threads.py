@@ -14,7 +14,7 @@ def test_only_the_calling_thread_computes_alone():
         counts = {}
 
         def alone() -> None:
-            for time in ("alone", "alone again"):  # a worker that is kept takes one job after another
+            for time in ("alone", "alone again"):  # a worker takes one job after another
                 with computing_alone():
                     counts[time] = torch.get_num_threads()
                 counts["after"] = torch.get_num_threads()
