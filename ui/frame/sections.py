@@ -1,10 +1,9 @@
-"""The table of contents: every page, its section, its title and its icon.
-
-A page is the folder `pages/<section>/<page>`; its address is the folder's name.
-"""
+"""The table of contents: the folder of each page, which names its address, its title and icon."""
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -65,18 +64,16 @@ def script(folder: str) -> str:
     return str(ROOT / "pages" / folder / "page.py")
 
 
+@cache
+def _page(folder: str, title: str) -> st.Page:
+    """The page of a folder, made once: Streamlit reads the disk for each that is made."""
+    address, home = folder.rpartition("/")[2].replace("_", "-"), folder == "start/home"
+    return st.Page(script(folder), title=title, icon=ICONS[folder], url_path=address, default=home)
+
+
 def pages() -> dict[str, list[st.Page]]:
-    """The pages of every section, in order; home is the default."""
+    """The pages of every section, in order, for one run, which marks the page that it shows."""
     return {
-        heading: [
-            st.Page(
-                script(folder),
-                title=title,
-                icon=ICONS[folder],
-                url_path=folder.rpartition("/")[2].replace("_", "-"),
-                default=folder == "start/home",
-            )
-            for folder, title, _ in entries
-        ]
+        heading: [copy(_page(folder, title)) for folder, title, _ in entries]
         for heading, entries in SECTIONS.items()
     }
