@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import async_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -215,13 +216,18 @@ async def browsers(url: str, crowd: Crowd, count: int, end: float) -> None:
         async def walk(number: int) -> None:
             choice = random.Random(1000 + number)
             page = await (await chromium.new_context()).new_page()
-            while time.monotonic() < end:
+            while True:  # one page at least
                 path, parameter = choice.choice(list(PAGES.items()))
                 query = urllib.parse.urlencode({parameter: sentence(choice)} if parameter else {})
                 begin = time.monotonic()
-                await page.goto(f"{url}/{path}?{query}")
-                await page.wait_for_function(READY, timeout=LATEST_SECONDS * 1e3)
-                crowd.in_browsers.append(time.monotonic() - begin)
+                try:
+                    await page.goto(f"{url}/{path}?{query}")
+                    await page.wait_for_function(READY, timeout=LATEST_SECONDS * 1e3)
+                    crowd.in_browsers.append(time.monotonic() - begin)
+                except PlaywrightError as error:  # the others walk on
+                    crowd.errors[f"in a browser, /{path}: {error.message}"[:120]] += 1
+                if time.monotonic() >= end:
+                    return
                 await asyncio.sleep(choice.uniform(*READING_SECONDS))
 
         async with asyncio.TaskGroup() as tasks:

@@ -10,10 +10,10 @@ from benchmarks import load
 from benchmarks.browser import Site
 
 
-def crowd_of(url: str, visitors: int, seconds: float) -> load.Crowd:
+def crowd_of(url: str, visitors: int, seconds: float, browsers: int = 0) -> load.Crowd:
     """In a thread of its own: in this one the browser of other tests keeps an event loop."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, load.crowd_of(url, visitors, 0, seconds)).result()
+        return thread.submit(asyncio.run, load.crowd_of(url, visitors, browsers, seconds)).result()
 
 
 @pytest.mark.usefixtures("alone_in_line")
@@ -30,9 +30,10 @@ def test_a_small_crowd_reads_and_generates(site: Site):
 def test_a_crowd_that_finds_no_site_says_so():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    crowd = crowd_of(f"http://127.0.0.1:{port}", 3, 0.1)
-    assert crowd.errors.total() == 3
-    assert crowd.seconds == []
+    crowd = crowd_of(f"http://127.0.0.1:{port}", 3, 0.1, browsers=1)
+    assert crowd.errors.total() == 4
+    assert sum("in a browser" in error for error in crowd.errors) == 1
+    assert crowd.seconds == crowd.in_browsers == []
 
 
 @pytest.mark.parametrize(
