@@ -11,7 +11,7 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs in a turn of its own (`serving.turns`), so that no model runs beside it, and after the
+`make()` runs in a turn alone (`serving.turns`), so that no model runs beside it, and after the
 models that are loaded at the start of the server; it is called again only for settings or a round
 that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
 """
@@ -63,7 +63,7 @@ def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Me
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background
         loading.join(WARM_UP_SECONDS)
-    with turns.turn():
+    with turns.turn(alone=True):
         return Measured(make(), datetime.now(UTC))
 
 

@@ -137,7 +137,7 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     }
     # Warm-up: the same passes once before they are timed, so that neither run goes first.
     few = min(n_new, 2)  # a prefill and a decode step
-    with turns.turn():
+    with turns.turn(alone=True):
         generate(core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
         generate(core, ids, max_new_tokens=1, hooks=hooks)
     cache.reset()
@@ -145,7 +145,7 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     without = stream(core, ids, cache=None, **options)
     for step in range(n_new):
         # taking turns in going first, so that neither always pays for what the other evicted
-        with turns.turn():
+        with turns.turn(alone=True):
             if step % 2:
                 other, one = next(without, None), next(with_cache, None)
             else:

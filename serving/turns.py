@@ -1,73 +1,121 @@
-"""One forward pass at a time in the whole process, in the order in which they were asked for.
+"""Whose forward pass runs now: those who asked first, and no more than there are cores.
 
-Two passes at once on the same cores are slower than one after the other, and neither's time means
-anything. Long work takes a turn for each of its steps, so that a page never waits for more than one
-of them; a plain lock would let that work take it again and again while others wait.
+A pass that nobody else waits for has the machine for itself, with all threads. Where several were
+asked for, each has one thread, and as many run at once as there are cores: a pass gains little from
+a second thread, so that two of them side by side take half the time of one after the other. What is
+timed is always alone, or its time would say nothing. Long work takes a turn for each of its steps,
+so that a page never waits for more than one of them; a plain lock would let that work take it again
+and again while others wait.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from serving import metrics
 
 Item = TypeVar("Item")
 
-_order: deque[threading.Lock] = deque()  # whose turn it is, then those who wait
+
+@dataclass(eq=False)
+class _Turn:
+    """Somebody in line. `whole`: nobody else runs beside it; known when it begins."""
+
+    alone: bool
+    one_core: bool
+    begins: threading.Event = field(default_factory=threading.Event)
+    begun: float = 0.0  # on the monotonic clock
+    whole: bool = False
+
+
+_waiting: deque[_Turn] = deque()
+_running: list[_Turn] = []
 _changing = threading.Lock()
-_begun = 0.0  # when the present turn began, on the monotonic clock
+
+
+@functools.cache
+def _threads() -> int:
+    """How many threads torch takes where nothing was set: as many as there are cores."""
+    import torch
+
+    return torch.get_num_threads()
+
+
+@functools.cache
+def _seats() -> int:
+    """How many passes may run at once: one on a GPU, which shares nothing out."""
+    import torch
+
+    return 1 if torch.cuda.is_available() else _threads()
 
 
 @contextmanager
-def turn() -> Iterator[None]:
-    """Wait for all who asked before, then hold the turn. Not reentrant."""
-    mine = threading.Lock()
-    mine.acquire()
+def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
+    """Wait for all who asked before and have no room beside each other, then run. Not reentrant.
+
+    alone: for what is timed; nobody runs beside it. one_core: for work so small that a second
+    thread slows it down, and which leaves the other cores to others.
+    """
+    import torch
+
+    mine, n_threads, _ = _Turn(alone, one_core), _threads(), _seats()
     asked = time.monotonic()
     with _changing:
-        _order.append(mine)
-        if len(_order) == 1:
-            _begin()
-    mine.acquire()
+        _waiting.append(mine)
+        _begin()
+    mine.begins.wait()
     metrics.waited("turns", time.monotonic() - asked)
+    # it counts for this thread, and for those that use torch later, which set it for themselves
+    torch.set_num_threads(n_threads if mine.whole and not one_core else 1)
     try:
         yield
     finally:
         with _changing:
-            _order.popleft()
-            if _order:
-                _begin()
+            _running.remove(mine)
+            _begin()
 
 
 def _begin() -> None:
-    """Let the first in line go on; called by whoever holds `_changing`."""
-    global _begun
-    _begun = time.monotonic()
-    _order[0].release()
+    """Let those who are first in line go on, if there is room; the caller holds `_changing`."""
+    while _waiting and (not _running or _fits_beside(_waiting[0])):
+        first = _waiting.popleft()
+        first.whole = first.alone or not (first.one_core or _running or _waiting)
+        first.begun = time.monotonic()
+        _running.append(first)
+        first.begins.set()
+
+
+def _fits_beside(turn: _Turn) -> bool:
+    """Whether a turn may begin beside those that run."""
+    shared = not turn.alone and not any(running.whole for running in _running)
+    return shared and len(_running) < _seats()
 
 
 def in_line() -> int:
-    """How many have asked for a turn and not given it back, the one that holds it included."""
+    """How many have asked for a turn and not given it back, those that run included."""
     with _changing:
-        return len(_order)
+        return len(_waiting) + len(_running)
 
 
 def held_seconds() -> float:
-    """For how long the present turn has been held; 0 if nobody holds one."""
+    """For how long the longest of the present turns has been held; 0 if nobody holds one."""
     with _changing:
-        return time.monotonic() - _begun if _order else 0.0
+        begun = min((running.begun for running in _running), default=None)
+    return 0.0 if begun is None else time.monotonic() - begun
 
 
-def each(items: Iterable[Item]) -> Iterator[Item]:
+def each(items: Iterable[Item], *, alone: bool = False) -> Iterator[Item]:
     """Yield the items, each computed in a turn of its own; between two, others get their turns."""
     iterator = iter(items)
     while True:
-        with turn():
+        with turn(alone=alone):
             try:
                 item = next(iterator)
             except StopIteration:

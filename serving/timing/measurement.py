@@ -163,12 +163,12 @@ def _warm_up(
     expected = 0.0
     for name, contender in contenders.items():
         steps = contender.start(ids, 2)
-        with turns.turn():
+        with turns.turn(alone=True):
             next(steps)
-        with turns.turn():
+        with turns.turn(alone=True):
             first = last = next(steps).seconds
         if not contender.cached:
-            with turns.turn():
+            with turns.turn(alone=True):
                 last = next(contender.start(longest, 1)).seconds
         expected += expected_seconds(question, first, last)
         yield WarmedUp(name, first, last)
@@ -196,7 +196,7 @@ def _steps(
     }
     steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
     comparison = Comparison(question.contenders)
-    for turn in turns.each(steps):  # a pass of another page goes in between
+    for turn in turns.each(steps, alone=True):  # a pass of another page goes in between
         comparison.add(turn)
         yield Timed(
             turn.repeat,

@@ -32,7 +32,7 @@ SENTENCES = {
     "Generate": "Prompt",
 }
 ANIMAL = "The animal didn't cross the street because it was too tired"
-LAYER, HEAD = 4, 7
+LAYER, HEAD = 13, 7
 
 
 def go(page: Page, title: str) -> None:

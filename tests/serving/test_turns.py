@@ -1,11 +1,25 @@
-"""Forward passes run one at a time, in the order in which they were asked for."""
+"""Forward passes run in the order in which they were asked for, as many at once as have room."""
 
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 from serving import turns
+
+
+@pytest.fixture(autouse=True)
+def _cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As many cores as a test is given, or three, whatever this machine has."""
+    before, cores = torch.get_num_threads(), getattr(request, "param", 3)
+    monkeypatch.setattr(turns, "_threads", lambda: cores)
+    monkeypatch.setattr(turns, "_seats", lambda: cores)
+    yield
+    torch.set_num_threads(before)
+
+
+on_one_core_and_on_several = pytest.mark.parametrize("_cores", [1, 3], indirect=True)
 
 
 def _waiting(count: int) -> Callable[[], bool]:
@@ -21,11 +35,12 @@ def _until(condition: Callable[[], bool]) -> None:
     pytest.fail("nobody queued within ten seconds")
 
 
+@on_one_core_and_on_several
 def test_whoever_asked_first_is_next():
     had: list[int] = []
 
     def ask(number: int) -> None:
-        with turns.turn():
+        with turns.turn(alone=True):
             had.append(number)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
@@ -39,6 +54,7 @@ def test_whoever_asked_first_is_next():
     assert had == [0, 1, 2, 3, 4]
 
 
+@on_one_core_and_on_several
 def test_long_work_lets_others_in_between_two_of_its_steps():
     had: list[str] = []
     visitor = threading.Thread(target=lambda: _one_pass(had))
@@ -62,6 +78,7 @@ def _one_pass(had: list[str]) -> None:
         had.append("visitor")
 
 
+@on_one_core_and_on_several
 def test_a_turn_that_fails_is_given_back():
     def fail() -> None:
         with turns.turn():
@@ -72,3 +89,88 @@ def test_a_turn_that_fails_is_given_back():
     with turns.turn():
         assert turns.in_line() == 1
     assert turns.in_line() == 0
+
+
+class Holders:
+    """Threads that each take a turn and hold it until they are let go."""
+
+    def __init__(self) -> None:
+        self.threads: dict[str, int] = {}  # of torch, of those that have begun
+        self._told = threading.Condition()
+        self._let_go: set[str] = set()
+
+    def ask(self, name: str, **options: bool) -> None:
+        """Ask for a turn; the call returns once somebody stands in line for it."""
+        before = turns.in_line()
+        threading.Thread(target=self._hold, args=(name, options), daemon=True).start()
+        _until(_waiting(before + 1))
+
+    def _hold(self, name: str, options: dict[str, bool]) -> None:
+        with turns.turn(**options), self._told:
+            self.threads[name] = torch.get_num_threads()
+            self._told.notify_all()
+            self._told.wait_for(lambda: name in self._let_go)
+
+    def let_go(self, name: str) -> None:
+        """Have a turn given back; the call returns once it is."""
+        before = turns.in_line()
+        with self._told:
+            self._let_go.add(name)
+            self._told.notify_all()
+        _until(_waiting(before - 1))
+
+    def run(self, names: str) -> bool:
+        """Whether these have begun after a while, and nobody else."""
+        with self._told:
+            self._told.wait_for(lambda: len(self.threads) >= len(names.split()), 10)
+            n_held = len(self.threads) - len(self._let_go)
+        return set(self.threads) == set(names.split()) and len(turns._running) == n_held
+
+
+@pytest.fixture
+def holders(_cores: None) -> Iterator[Holders]:
+    """Afterwards nobody is left in line."""
+    yield Holders()
+    assert turns.in_line() == 0
+    assert turns.held_seconds() == 0
+
+
+def test_who_comes_alone_has_all_cores_and_those_who_wait_share_them(holders: Holders):
+    holders.ask("first")
+    assert holders.run("first")
+    for name in ("second", "third", "fourth", "fifth"):
+        holders.ask(name)
+    assert holders.run("first")
+    holders.let_go("first")
+    assert holders.run("first second third fourth")
+    assert turns.in_line() == 4
+    assert turns.held_seconds() > 0
+    holders.let_go("third")
+    assert holders.run("first second third fourth fifth")
+    assert holders.threads == {"first": 3, "second": 1, "third": 1, "fourth": 1, "fifth": 1}
+    for name in ("second", "fourth", "fifth"):
+        holders.let_go(name)
+
+
+def test_nobody_runs_beside_what_is_timed(holders: Holders):
+    holders.ask("first", one_core=True)
+    assert holders.run("first")
+    holders.ask("timed", alone=True)
+    holders.ask("behind")  # would have room beside the first, but came later
+    assert holders.run("first")
+    holders.let_go("first")
+    assert holders.run("first timed")
+    holders.let_go("timed")
+    assert holders.run("first timed behind")
+    assert holders.threads == {"first": 1, "timed": 3, "behind": 3}
+    holders.let_go("behind")
+
+
+def test_small_work_leaves_the_other_cores_to_others(holders: Holders):
+    holders.ask("small", one_core=True)
+    assert holders.run("small")
+    holders.ask("other")
+    assert holders.run("small other")
+    assert holders.threads == {"small": 1, "other": 1}
+    holders.let_go("other")
+    holders.let_go("small")

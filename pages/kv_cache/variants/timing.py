@@ -200,7 +200,7 @@ class TimeJob(Work):
             for place in range(context, context + STEPS):
                 self.check_stop()
                 step = partial(model, prompt[:, place : place + 1], cache=cache, last_only=True)
-                with turns.turn(), torch.inference_mode():
+                with turns.turn(alone=True), torch.inference_mode():
                     taken += seconds_of(step)
             cache.crop(context)
             self.progress = min(1.0, self.progress + each)

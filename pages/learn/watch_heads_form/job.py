@@ -16,7 +16,6 @@ from serving import turns
 from serving.cache import kept
 from serving.jobs import Work
 from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
-from serving.threads import computing_alone
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
@@ -105,11 +104,10 @@ class FormingJob(Work):
 
     def work(self) -> None:
         """Train, on the worker's thread. A run that was forgotten begins anew."""
-        with computing_alone():
-            current = run(self.number, self.settings)
-            with turns.turn():
-                current.begin(self.check_stop)
-            while current.n_steps < MAX_FORMING_STEPS:
-                self.check_stop()
-                with turns.turn():
-                    current.step(self.check_stop)
+        current = run(self.number, self.settings)
+        with turns.turn(one_core=True):
+            current.begin(self.check_stop)
+        while current.n_steps < MAX_FORMING_STEPS:
+            self.check_stop()
+            with turns.turn(one_core=True):
+                current.step(self.check_stop)
