@@ -85,19 +85,17 @@ class Tab:
         self._fragment: tuple[str, float] | None = None  # what asks again, and how often
         self._buttons: dict[str, str] = {}  # the ids of widgets, by their keys
         self._text = ""  # of what was shown last
+        self._page, self._query = "", ""  # the address, which a browser sends with every message
 
     async def open(self, page: str, parameters: dict[str, str]) -> None:
         """Open a page of the site and wait until its run has ended."""
-        message = BackMsg()
-        message.rerun_script.page_name = page
-        message.rerun_script.query_string = urllib.parse.urlencode(parameters)
+        self._page, self._query = page, urllib.parse.urlencode(parameters)
         self._fragment = None
-        await self._run(message)
+        await self._run(BackMsg())
 
-    async def press(self, key: str, page: str) -> None:
-        """Press a button, by its key, on a page that is open."""
+    async def press(self, key: str) -> None:
+        """Press a button, by its key, on the page that is open."""
         message = BackMsg()
-        message.rerun_script.page_name = page
         state = WidgetState(id=self._buttons[key], trigger_value=True)
         message.rerun_script.widget_states.widgets.append(state)
         await self._run(message)
@@ -116,6 +114,8 @@ class Tab:
             await self._run(message)
 
     async def _run(self, message: BackMsg) -> None:
+        message.rerun_script.page_name = self._page
+        message.rerun_script.query_string = self._query
         await self._connection.send(message.SerializeToString())
         self._text = ""
         async with asyncio.timeout(LATEST_SECONDS):
@@ -185,7 +185,7 @@ async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     asked = {"generate_prompt": sentence(choice), "generate_tokens": "16"}
     await tab.open("generate", asked)
     crowd.took("generate", begin)
-    await tab.press("generate_start", "generate")
+    await tab.press("generate_start")
     await tab.watch("Done")
     crowd.generations += 1
 
