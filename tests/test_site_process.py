@@ -126,7 +126,7 @@ async def generate(server: Server) -> None:
     async with connected(server) as connection:
         tab = Tab(connection)
         await tab.open("generate", {"generate_tokens": "200"})
-        await tab.press("generate_start", "generate")
+        await tab.press("generate_start")
         until(lambda: metric(server, "generated_tokens_total") > 4)
         server.stop()
 
