@@ -86,7 +86,8 @@ def _begin() -> None:
     """Let those who are first in line go on, if there is room; the caller holds `_changing`."""
     while _waiting and (not _running or _fits_beside(_waiting[0])):
         first = _waiting.popleft()
-        first.whole = first.alone or not (first.one_core or _running or _waiting)
+        has_company = bool(_running or _waiting) and _seats() > 1
+        first.whole = first.alone or not (first.one_core or has_company)
         first.begun = time.monotonic()
         _running.append(first)
         first.begins.set()

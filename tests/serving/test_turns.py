@@ -174,3 +174,18 @@ def test_small_work_leaves_the_other_cores_to_others(holders: Holders):
     assert holders.threads == {"small": 1, "other": 1}
     holders.let_go("other")
     holders.let_go("small")
+
+
+@pytest.mark.parametrize("_cores", [4], indirect=True)
+def test_with_one_seat_each_has_all_threads(holders: Holders, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(turns, "_seats", lambda: 1)  # a GPU
+    for name in ("first", "second"):
+        holders.ask(name)
+    assert holders.run("first")
+    holders.ask("third")
+    holders.let_go("first")
+    assert holders.run("first second")
+    holders.let_go("second")
+    assert holders.run("first second third")
+    assert holders.threads == {"first": 4, "second": 4, "third": 4}
+    holders.let_go("third")
