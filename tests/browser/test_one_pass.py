@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, CDPSession, Locator, Page, expect
 
 from attention_core import generate
 from attention_core.costs.formulas import forward_flops
@@ -20,6 +20,17 @@ from tests.helpers.visitors import opened_offline, settled, visitor
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
 N_CAPTIONS = 15
+
+
+# A signal for each drawing of a picture that has listened to the keyboard.
+COUNT_EARS = """
+window.ears = [];
+const listen = EventTarget.prototype.addEventListener;
+EventTarget.prototype.addEventListener = function (name, handler, options) {
+  if (this.tagName === "CANVAS" && name === "keydown") window.ears.push(options.signal);
+  return listen.call(this, name, handler, options);
+};
+"""
 
 
 def open_picture(page: Page, site: Site, link: str = LINK) -> Locator:
@@ -232,13 +243,19 @@ def test_presented_without_a_screen_it_covers_the_window_and_escape_goes_out_ste
     assert height_and_zoom(picture)[1] == 1
 
 
+def touch(finger: CDPSession, kind: str, *points: tuple[float, float]) -> None:
+    """Put a finger down ("Start"), move it through points ("Move"), or lift it ("End")."""
+    for touched in [[{"x": x, "y": y}] for x, y in points] or [[]]:
+        finger.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": touched})
+
+
 def test_a_finger_leads_to_the_next_layer_and_head_or_scrolls_the_page(
     browser: Browser, site: Site
 ):
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     with context, visitor(context) as page:
         picture = open_picture(page, site, f"{LINK}&one_pass_layer=3")
-        touch = page.context.new_cdp_session(page)
+        finger = page.context.new_cdp_session(page)
         press(picture, "Enter")
         layer = int(at(picture, "layer")[1])
 
@@ -246,12 +263,10 @@ def test_a_finger_leads_to_the_next_layer_and_head_or_scrolls_the_page(
             box = picture.bounding_box()
             assert box is not None
             x, y = box["x"] + 180, box["y"] + 300
-            for kind, share in (("Start", 0.0), ("Move", 0.3), ("Move", 0.7), ("Move", 1.0)):
-                points = [{"x": x + share * across, "y": y + share * down}]
-                touch.send(
-                    "Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points}
-                )
-            touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+            touch(finger, "Start", (x, y))
+            for share in (0.3, 0.7, 1):
+                touch(finger, "Move", (x + share * across, y + share * down))
+            touch(finger, "End")
 
         swipe(-120, 10)
         at(picture, f"layer {layer + 1}")
@@ -264,6 +279,39 @@ def test_a_finger_leads_to_the_next_layer_and_head_or_scrolls_the_page(
         swipe(-10, -120)
         expect(page.get_by_test_id("stMain")).not_to_have_js_property("scrollTop", 0)
         at(picture, f"head {layer} 1")
+
+
+def test_a_picture_that_is_drawn_anew_under_a_finger_lets_it_go_on(browser: Browser, site: Site):
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    with context, visitor(context) as page:
+        picture = open_picture(page, site, f"{LINK}&one_pass_layer=3")
+        press(picture, "Enter")
+        layer = int(at(picture, "layer")[1])
+        box = picture.bounding_box()
+        assert box is not None
+        x, y = box["x"] + 180, box["y"] + 300
+        finger = page.context.new_cdp_session(page)
+        touch(finger, "Start", (x, y))
+        touch(finger, "Move", (x - 30, y), (x - 60, y))
+        page.locator("figure.one-pass .switch-mask").evaluate("(button) => button.click()")
+        at(picture, "layer")  # the server has answered
+        touch(finger, "Move", (x - 120, y))
+        touch(finger, "End")
+        at(picture, f"layer {layer + 1}")
+
+
+def test_a_step_is_not_lost_where_the_picture_is_drawn_anew_before_the_next_frame(
+    own_page: Page, site: Site
+):
+    own_page.add_init_script(COUNT_EARS)
+    picture = open_picture(own_page, site)
+    press(picture, "Enter")
+    layer = at(picture, "layer")[1]
+    heard = own_page.evaluate("window.ears.length")
+    own_page.evaluate("window.requestAnimationFrame = () => 1")  # no frame comes
+    picture.press("ArrowRight")
+    own_page.wait_for_function("(heard) => window.ears.length > heard", arg=heard, polling=50)
+    expect(picture).to_have_attribute("data-place", re.compile(f"^layer {layer} 1 "))
 
 
 def test_who_wants_no_motion_is_there_at_once(own_page: Page, site: Site):
@@ -282,14 +330,7 @@ def test_who_wants_no_motion_is_there_at_once(own_page: Page, site: Site):
 
 def test_only_the_last_of_a_picture_s_drawings_listens(own_page: Page, site: Site):
     """Streamlit calls a drawing's function again for new data."""
-    own_page.add_init_script(
-        """window.ears = [];
-        const listen = EventTarget.prototype.addEventListener;
-        EventTarget.prototype.addEventListener = function (name, handler, options) {
-          if (this.tagName === "CANVAS" && name === "keydown") window.ears.push(options.signal);
-          return listen.call(this, name, handler, options);
-        };"""
-    )
+    own_page.add_init_script(COUNT_EARS)
     picture = open_picture(own_page, site)
     press(picture, "Enter")
     at(picture, "layer")

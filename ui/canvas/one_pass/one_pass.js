@@ -29,7 +29,8 @@ export default function (component) {
   let codes = new Uint8Array();
   /** @type {Opened | null} */
   let opened = null;
-  // Streamlit calls this function anew with new data; what the visitor had come to stays.
+  // Streamlit calls this function anew with new data, also before the next frame or under a finger;
+  // what the visitor had come to stays.
   const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
   const before = figure.lastDrawn && sameModel(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
   /** @type {Place} */
@@ -380,6 +381,8 @@ export default function (component) {
     find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");
     /** @type {HTMLButtonElement} */ (find(".out")).disabled = level === "whole";
     canvas.dataset.place = `${level} ${layer} ${head} ${matrix} ${place.row} ${place.column} ${place.token}`;
+    const last = figure.lastDrawn;
+    if (last && sameModel(last.map, map)) last.place = place;
   }
 
   // ---- pointing, and the keyboard

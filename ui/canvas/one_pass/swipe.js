@@ -2,6 +2,10 @@
 // A finger that goes to the left or to the right over the picture of one pass leads to the next layer
 // or head, or to the one before. Up and down it scrolls the page, as everywhere: see touch-action.
 
+/** @typedef {{ x: number, y: number, from: Place }} Finger where it was put down */
+/** @type {WeakMap<HTMLCanvasElement, Finger>} kept while a picture is drawn anew under it */
+const FINGERS = new WeakMap();
+
 const LEAST_SWIPE = 40, // CSS pixels
   STEEPEST = 0.5; // of the way across may go up or down
 
@@ -12,19 +16,18 @@ const LEAST_SWIPE = 40, // CSS pixels
  *         turn: (from: Place, by: number) => void) => void}
  */
 function swiper(canvas, listen, here, turn) {
-  /** @type {{ x: number, y: number, from: Place } | null} */
-  let begun = null;
+  const forget = () => FINGERS.delete(canvas);
   listen(canvas, "pointerdown", ({ pointerType, isPrimary, clientX: x, clientY: y }) => {
-    begun = pointerType === "touch" && isPrimary ? { x, y, from: here() } : null; // no second finger
+    if (pointerType === "touch" && isPrimary) FINGERS.set(canvas, { x, y, from: here() });
+    else forget(); // no second finger
   });
-  listen(canvas, "pointercancel", () => {
-    begun = null; // the page scrolls
-  });
+  listen(canvas, "pointercancel", forget); // the page scrolls
   listen(canvas, "pointerup", ({ clientX, clientY }) => {
+    const begun = FINGERS.get(canvas);
     if (!begun) return;
     const { x, y, from } = begun,
       across = clientX - x;
-    begun = null;
+    forget();
     if (Math.abs(across) < LEAST_SWIPE) return;
     if (Math.abs(clientY - y) <= STEEPEST * Math.abs(across)) turn(from, across < 0 ? 1 : -1);
   });
