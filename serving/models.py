@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,6 +59,9 @@ _PREFERRED = {
     "gpt2": ("decoder", ("gpt2", "gpt2-novels", "smollm2-135m-instruct")),
 }
 
+# Names, comma separated, that whoever runs the site puts before those: small models for a crowd.
+FIRST_MODELS = "ATTENTION_LAB_FIRST_MODELS"
+
 # What all loaded models may take together, and so the largest that is loaded.
 ROOM_BYTES = bound_of(MODEL_CACHE_BYTES, last_to_go=True)
 
@@ -84,13 +88,14 @@ def preferred(kind: str) -> str | None:
     """The name of the model to show first: None if no weights of such a model are here.
 
     kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). One that there is room
-    for, if any is.
+    for, if any is. ATTENTION_LAB_FIRST_MODELS goes before the order of this module.
     """
     role, first = _PREFERRED[kind]
     entries = ready(role)
     fitting = [entry for entry in entries if n_bytes(entry) <= ROOM_BYTES]
     names = [entry.spec.name for entry in fitting or entries]
-    for name in first:
+    asked_for = (name.strip() for name in os.environ.get(FIRST_MODELS, "").split(","))
+    for name in (*asked_for, *first):
         if name in names:
             return name
     return names[0] if names else None

@@ -34,6 +34,21 @@ def test_a_page_shows_first_what_there_is_room_for(room_for_a_megabyte: Path):
     assert models.no_room("small", 4_000) == ""
 
 
+def test_whoever_runs_the_site_may_say_which_comes_first(
+    room_for_a_megabyte: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("gpt2", "small", "other"):
+        hollow_model(room_for_a_megabyte / name, 1_000)
+    hollow_model(room_for_a_megabyte / "giant", 10_000_000)
+    assert models.preferred("decoder") == models.preferred("gpt2") == "gpt2"
+    encoder = models.preferred("encoder")
+    monkeypatch.setenv(models.FIRST_MODELS, "giant, not-here,small ,other")
+    assert models.preferred("decoder") == models.preferred("gpt2") == "small"
+    assert models.preferred("encoder") == encoder  # none of those is one
+    monkeypatch.setenv(models.FIRST_MODELS, "")
+    assert models.preferred("decoder") == "gpt2"
+
+
 def test_all_models_together_get_their_share_of_the_memory():
     assert min(MODEL_CACHE_BYTES, int(0.75 * cache.TOTAL_BYTES)) == models.ROOM_BYTES
     assert cache.bound_of(10**15) == cache.TOTAL_BYTES
