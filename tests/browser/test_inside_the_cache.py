@@ -97,7 +97,9 @@ def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
     with settings(page):
         set_slider(page, "New tokens", 0, -2)
         press(page.get_by_role("button", name="Run", exact=True), "Enter")
-    expect(page.get_by_text("Tokens: 4, each run with the cache and without")).to_be_visible()
+    expect(
+        page.get_by_text("Tokens: 4, and their text once more without the cache")
+    ).to_be_visible()
     expect_parameter(page, "inside_the_cache_tokens", "4")
 
 

@@ -66,9 +66,9 @@ try:
             lambda report: run.run(request, report),
             kept=run.run.is_kept(request),
             total=n_new,
-            unit="tokens, each with the cache and without",
+            unit="tokens",
             done=lambda result: (
-                f"Tokens: {result.n_steps}, each run with the cache and without, in "
+                f"Tokens: {result.n_steps}, and their text once more without the cache, in "
                 f"{result.seconds:.2f} s. {result.ended}"
             ),
         )
@@ -131,4 +131,4 @@ with st.expander("The code that computed this"):
     )
     source.step(CACHE, "KVCache.crop", "self._length = n_tokens")
     source.step(CACHE, "KVCache._update_ring", "start = (end - n_kept)")
-    source.show(CORE, "observe")
+    source.show(CORE, "compare_with_one_pass")

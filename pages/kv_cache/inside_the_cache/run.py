@@ -1,4 +1,4 @@
-"""A generation whose KV cache is recorded; each step is run without a cache as well.
+"""A generation whose KV cache is recorded; one pass over its text, without a cache, checks it.
 
 The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
 """
@@ -83,7 +83,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers and of the logits of all steps."""
-        logits = sum(step.logits.numel() * 4 for step in self.steps)
+        logits = sum(step.logits.nbytes + step.uncached_logits.nbytes for step in self.steps)
         return self.keys.nbytes + self.values.nbytes + logits
 
     def length(self, step: int) -> int:
@@ -112,6 +112,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
     from attention_core import Hooks
     from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
         RecordingCache,
+        compare_with_one_pass,
         observe,
     )
 
@@ -121,7 +122,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
     )
     ids, n_new = prompt.ids, prompt.n_new
     cache = RecordingCache.for_model(model.core, len(ids) + n_new - 1, keep_all=True)
-    steps = []
+    generated, hooks = [], Hooks(before_layer=reporter.layer)
     begin = time.perf_counter()
     observed = observe(
         model.core,
@@ -129,11 +130,13 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         cache,
         max_new_tokens=n_new,
         stop_ids=model.tokenizer.end_ids,
-        hooks=Hooks(before_layer=reporter.layer),
+        hooks=hooks,
     )
     for step in metrics.counted(turns.each(observed)):
-        steps.append(step)
+        generated.append(step)
         reporter.unit()
+    with turns.turn():
+        steps = compare_with_one_pass(model.core, ids, generated, hooks=hooks)
     seconds = time.perf_counter() - begin
     ended = prompt.note if len(steps) == n_new else "The model ended its text here."
     keys, values = (read_only(tensor.numpy()) for tensor in cache.contents())
@@ -143,7 +146,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         title=model.spec.title,
         config=model.core.config,
         prompt=tuple(ids),
-        steps=tuple(steps),
+        steps=steps,
         keys=keys,
         values=values,
         value_bytes=model.dtype.itemsize,

@@ -56,7 +56,7 @@ def arrays(run: Run) -> dict[str, Any]:
         "values": run.values,
         "prompt_ids": np.array(run.prompt),
         "new_ids": np.array([step.token_id for step in run.steps]),
-        "logits": np.stack([step.logits.numpy() for step in run.steps]),
+        "logits": np.stack([step.uncached_logits.numpy() for step in run.steps]),
         "differences": np.array([step.difference for step in run.steps], dtype=np.float32),
     }
 
@@ -69,13 +69,15 @@ def snippet(run: Run, step: int) -> str:
             "import pretrained",
             "from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (",
             "    RecordingCache,",
+            "    compare_with_one_pass,",
             "    observe,",
             ")",
             "",
             f"model = pretrained.load({settings.model!a})",
             f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
             f"cache = RecordingCache.for_model(model.core, {run.n_rows}, keep_all=True)",
-            f"steps = list(observe(model.core, ids, cache, max_new_tokens={run.n_steps}))",
+            f"generated = list(observe(model.core, ids, cache, max_new_tokens={run.n_steps}))",
+            "steps = compare_with_one_pass(model.core, ids, generated)",
             "keys, values = cache.contents()  # (layers, KV heads, rows, size)",
             f"print(steps[{step}].access, steps[{step}].difference, cache.nbytes)",
         ]

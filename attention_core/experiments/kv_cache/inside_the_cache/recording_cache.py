@@ -1,7 +1,8 @@
 """A KV cache that is watched: what each pass of a generation wrote and read.
 
 Nothing is predicted: a `RecordingCache` is a `KVCache` that notes what its own `update` was given
-and what it handed back, and a step's difference is between two passes that were run.
+and what it handed back, and a step's difference is between two passes that were run: one with the
+cache and one without.
 
 Dimension letters: L layers, H_kv key/value heads, N rows of the buffer, D size of a row, V
 vocabulary.
@@ -20,6 +21,7 @@ from attention_core.cache import KVCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 
@@ -113,14 +115,11 @@ class RecordingCache(KVCache):
 
 
 @dataclass(frozen=True)
-class CacheStep:
-    """One generated token, with the cache and without it.
+class CachedStep:
+    """One token that was generated with the cache.
 
     token_id: chosen with the cache, likeliest first. seconds: of that pass, the model call alone.
-    uncached_token_id: what a pass over the whole text without a cache chooses. difference: between
-    the logits of the two, largest absolute.
-    nbytes, nbytes_used: of the cache after the pass. uncached_rows: tokens that the pass without a
-    cache runs. logits: (V), float32, of the pass without a cache.
+    nbytes, nbytes_used: of the cache after the pass. logits: (V), float32, of that pass.
     """
 
     kind: Literal["prefill", "decode"]
@@ -130,11 +129,23 @@ class CacheStep:
     nbytes: int
     nbytes_used: int
     flops: int
+    logits: Tensor = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CacheStep(CachedStep):
+    """The same token, and what the model says without a cache.
+
+    uncached_logits: (V), float32, behind the same text. uncached_token_id: what they choose.
+    difference: of the two rows of logits, largest absolute. uncached_rows, uncached_flops: the
+    tokens that this step would run without a cache, and what they cost.
+    """
+
     uncached_token_id: int
     uncached_rows: int
     uncached_flops: int
     difference: float
-    logits: Tensor = field(repr=False)
+    uncached_logits: Tensor = field(repr=False)
 
 
 def observe(
@@ -145,13 +156,11 @@ def observe(
     max_new_tokens: int,
     stop_ids: Collection[int] = (),
     hooks: Hooks = NO_HOOKS,
-) -> Iterator[CacheStep]:
-    """Generate greedily with an empty cache, and run every step's text again without one.
+) -> Iterator[CachedStep]:
+    """Generate greedily with an empty cache; a step a token.
 
-    Both passes of a step see the same text, so their logits must agree but for rounding.
     Raises: ValueError as `stream` does.
     """
-    text = list(token_ids)
     for step in stream(
         model,
         token_ids,
@@ -160,8 +169,7 @@ def observe(
         stop_ids=stop_ids,
         hooks=hooks,
     ):
-        logits = last_logits(model, text, hooks=hooks)
-        yield CacheStep(
+        yield CachedStep(
             kind=step.kind,
             token_id=step.token_id,
             seconds=step.seconds,
@@ -169,13 +177,49 @@ def observe(
             nbytes=cache.nbytes,
             nbytes_used=cache.nbytes_used,
             flops=step.flops,
-            uncached_token_id=int(logits.argmax()),
-            uncached_rows=len(text),
-            uncached_flops=forward_flops(model.config, len(text), len(text)),
-            difference=float((step.logits - logits).abs().max()),
-            logits=logits,
+            logits=step.logits,
         )
-        text.append(step.token_id)
+
+
+def compare_with_one_pass(
+    model: Transformer,
+    token_ids: Sequence[int],
+    steps: Sequence[CachedStep],
+    *,
+    hooks: Hooks = NO_HOOKS,
+) -> tuple[CacheStep, ...]:
+    """Run the prompt and the generated text once more without a cache, and compare every step.
+
+    One pass is enough for all steps: the causal mask hides later tokens, so the row of a token is
+    what a pass over the text up to there computes. Both rows of logits of a step must agree but
+    for rounding.
+    """
+    text = [*token_ids, *(step.token_id for step in steps[:-1])]
+    rows = _logits_behind(model, text, len(steps), hooks)
+    lengths = range(len(token_ids), len(text) + 1)
+    return tuple(
+        CacheStep(
+            **vars(step),
+            uncached_token_id=int(logits.argmax()),
+            uncached_rows=length,
+            uncached_flops=forward_flops(model.config, length, length),
+            difference=float((step.logits - logits).abs().max()),
+            uncached_logits=logits,
+        )
+        for step, logits, length in zip(steps, rows, lengths, strict=True)
+    )
+
+
+def _logits_behind(
+    model: Transformer, token_ids: Sequence[int], n_rows: int, hooks: Hooks
+) -> Tensor:
+    """Logits (n_rows, V) behind the last tokens of a text, float32, on the CPU."""
+    ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
+    assert model.unembedding is not None  # it has generated
+    with torch.inference_mode():
+        hidden = model(ids, last_only=True, hooks=hooks).hidden[0, -n_rows:]
+        logits: Tensor = project(hidden, model.unembedding).float().cpu()
+    return logits.clone()
 
 
 def last_logits(

@@ -19,6 +19,7 @@ from attention_core.experiments.kv_cache.inside_the_cache.full_cache import (
 )
 from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
     RecordingCache,
+    compare_with_one_pass,
     last_logits,
     observe,
 )
@@ -40,7 +41,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
     n_rows = len(PROMPT) + N_NEW - 1
     cache, plain = RecordingCache.for_model(decoder, n_rows), decoder.new_cache(1, n_rows)
     assert cache.nbytes == plain.nbytes
-    before, new, snapshots = cache.contents(), [], []
+    before, snapshots, generated = cache.contents(), [], []
     for index, step in enumerate(observe(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
         after = cache.contents()
         length = len(PROMPT) + index
@@ -52,17 +53,22 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
         assert step.access.bytes_written == one * len(step.access.written)
         assert step.access.bytes_read == step.nbytes_used == one * length
         assert step.nbytes == one * n_rows
-        text = [*PROMPT, *new]
-        logits = decoder(torch.tensor([text])).logits[0, -1]
-        assert_close(step.logits, logits, atol=1e-5, rtol=0)
-        assert 0 <= step.difference < 1e-4
-        assert step.uncached_token_id == step.token_id == int(logits.argmax())
-        assert step.uncached_flops == forward_flops(decoder.config, length, length)
         assert step.flops == forward_flops(decoder.config, 1 if index else length, length)
-        assert step.uncached_rows == length
-        new.append(step.token_id)
+        generated.append(step)
         snapshots.append(after)
         before = after
+    new = [step.token_id for step in generated]
+    for index, step in enumerate(compare_with_one_pass(decoder, PROMPT, generated)):
+        length = len(PROMPT) + index
+        assert vars(step).items() >= vars(generated[index]).items()
+        # a pass over the text of this step alone
+        logits = decoder(torch.tensor([[*PROMPT, *new[:index]]])).logits[0, -1]
+        assert_close(step.logits, logits, atol=1e-5, rtol=0)
+        assert_close(step.uncached_logits, logits, atol=1e-5, rtol=0)
+        assert step.difference == float((step.logits - step.uncached_logits).abs().max()) < 1e-4
+        assert step.uncached_token_id == step.token_id == int(logits.argmax())
+        assert step.uncached_flops == forward_flops(decoder.config, length, length)
+        assert step.uncached_rows == length
     assert new == generate(decoder, PROMPT, max_new_tokens=N_NEW)
     for index, (keys, values) in enumerate(snapshots):  # rows never change once written
         length = len(PROMPT) + index
@@ -77,9 +83,11 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
 def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 12)
     steps = observe(decoder, PROMPT, cache, max_new_tokens=3)
-    next(steps)
+    first = next(steps)
     cache.buffers[1][0][:, :, 2] += 1
-    assert next(steps).difference > 1e-2
+    compared = compare_with_one_pass(decoder, PROMPT, [first, *steps])
+    assert compared[0].difference < 1e-4
+    assert compared[1].difference > 1e-2
 
 
 def test_an_abandoned_pass_leaves_no_note(decoder: Transformer):
