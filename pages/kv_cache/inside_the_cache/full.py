@@ -94,7 +94,7 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     with turns.turn():
         message = full_cache.refusal(core, text, room, hooks=hooks)
     reporter.unit()
-    references = [step.uncached_logits for step in run.steps]
+    references = [step.logits for step in run.steps]
 
     def way_steps(passes: Iterator[TextPass]) -> Iterator[WayStep]:
         for text_pass, reference in zip(turns.each(passes), references, strict=True):

@@ -83,7 +83,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers and of the logits of all steps."""
-        logits = sum(step.logits.nbytes + step.uncached_logits.nbytes for step in self.steps)
+        logits = sum(step.logits.nbytes for step in self.steps)
         return self.keys.nbytes + self.values.nbytes + logits
 
     def length(self, step: int) -> int:

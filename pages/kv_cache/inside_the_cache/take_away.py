@@ -56,7 +56,7 @@ def arrays(run: Run) -> dict[str, Any]:
         "values": run.values,
         "prompt_ids": np.array(run.prompt),
         "new_ids": np.array([step.token_id for step in run.steps]),
-        "logits": np.stack([step.uncached_logits.numpy() for step in run.steps]),
+        "logits": np.stack([step.logits.numpy() for step in run.steps]),
         "differences": np.array([step.difference for step in run.steps], dtype=np.float32),
     }
 

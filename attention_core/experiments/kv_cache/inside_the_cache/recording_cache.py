@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -21,7 +21,6 @@ from attention_core.cache import KVCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
-from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 
@@ -136,16 +135,16 @@ class CachedStep:
 class CacheStep(CachedStep):
     """The same token, and what the model says without a cache.
 
-    uncached_logits: (V), float32, behind the same text. uncached_token_id: what they choose.
-    difference: of the two rows of logits, largest absolute. uncached_rows, uncached_flops: the
-    tokens that this step would run without a cache, and what they cost.
+    logits: (V), float32, of the pass without a cache; those of the other are not kept.
+    uncached_token_id: what they choose. difference: of the two rows of logits, largest absolute.
+    uncached_rows, uncached_flops: the tokens that this step would run without a cache, and what
+    they cost.
     """
 
     uncached_token_id: int
     uncached_rows: int
     uncached_flops: int
     difference: float
-    uncached_logits: Tensor = field(repr=False)
 
 
 def observe(
@@ -195,31 +194,18 @@ def compare_with_one_pass(
     for rounding.
     """
     text = [*token_ids, *(step.token_id for step in steps[:-1])]
-    rows = _logits_behind(model, text, len(steps), hooks)
+    rows = _logits(model, text, hooks=hooks)[-len(steps) :].clone()
     lengths = range(len(token_ids), len(text) + 1)
     return tuple(
         CacheStep(
-            **vars(step),
+            **(vars(step) | {"logits": logits}),
             uncached_token_id=int(logits.argmax()),
             uncached_rows=length,
             uncached_flops=forward_flops(model.config, length, length),
             difference=float((step.logits - logits).abs().max()),
-            uncached_logits=logits,
         )
         for step, logits, length in zip(steps, rows, lengths, strict=True)
     )
-
-
-def _logits_behind(
-    model: Transformer, token_ids: Sequence[int], n_rows: int, hooks: Hooks
-) -> Tensor:
-    """Logits (n_rows, V) behind the last tokens of a text, float32, on the CPU."""
-    ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
-    assert model.unembedding is not None  # it has generated
-    with torch.inference_mode():
-        hidden = model(ids, last_only=True, hooks=hooks).hidden[0, -n_rows:]
-        logits: Tensor = project(hidden, model.unembedding).float().cpu()
-    return logits.clone()
 
 
 def last_logits(
@@ -234,11 +220,17 @@ def last_logits(
 
     visible: (S), 0 for keys that no query may see. Raises: ValueError as the model does.
     """
+    mask = None if visible is None else visible[None].to(next(model.parameters()).device)
+    options = {"cache": cache, "attention_mask": mask, "hooks": hooks}
+    return _logits(model, token_ids, last_only=True, **options)[-1].clone()
+
+
+def _logits(model: Transformer, token_ids: Sequence[int], **options: Any) -> Tensor:
+    """Logits (T, V) of these tokens, float32, on the CPU; the options are those of the model."""
     ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
-    mask = None if visible is None else visible[None].to(ids.device)
     with torch.inference_mode():
-        output = model(ids, cache=cache, attention_mask=mask, last_only=True, hooks=hooks)
+        output = model(ids, **options)
     if output.logits is None:
         raise ValueError("this model has no output matrix: it has no logits")
-    logits: Tensor = output.logits[0, -1].float().cpu()
-    return logits.clone()
+    logits: Tensor = output.logits[0].float().cpu()
+    return logits
