@@ -11,8 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 
-def says(text: str, value: object) -> bool:
-    """Whether the text of a parameter means this value of a widget."""
+def say(texts: Sequence[str], value: object) -> bool:
+    """Whether the texts of a parameter mean this value of a widget."""
+    if isinstance(value, list):
+        return [text for text in texts if text] == [str(element) for element in value]
+    text = texts[-1]
     if isinstance(value, bool):
         return text.lower() == str(value).lower()
     if isinstance(value, int | float):
@@ -23,13 +26,10 @@ def says(text: str, value: object) -> bool:
     return text == ("" if value is None else str(value))
 
 
-def written(value: object) -> str:
-    """The text for one value, or for one element of a list."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(value).removesuffix(".0")
-    return "" if value is None else str(value)
+def written(value: object) -> list[str]:
+    """The texts of a parameter for a value of a widget, as `read` reads them."""
+    elements = (value or [""]) if isinstance(value, list) else [value]
+    return [_text(element) for element in elements]
 
 
 def read(texts: Sequence[str], like: Any) -> Any:
@@ -37,17 +37,25 @@ def read(texts: Sequence[str], like: Any) -> Any:
 
     Texts that mean `like`, or no value of its type, give `like` itself.
     """
-    if isinstance(like, list):
-        named = [text for text in texts if text]
-        return like if named == [str(element) for element in like] else named
-    text = texts[-1]
-    if says(text, like):
+    if say(texts, like):
         return like
+    if isinstance(like, list):
+        return [text for text in texts if text]
     if isinstance(like, bool):
-        return not like if says(text, not like) else like
+        return not like if say(texts, not like) else like
+    text = texts[-1]
     if isinstance(like, int | float):
         with suppress(ValueError):
             value = type(like)(text)
             return value if math.isfinite(value) else like
         return like
     return text or None if like is None else text
+
+
+def _text(value: object) -> str:
+    """The text for one value, or for one element of a list."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
+    return "" if value is None else str(value)

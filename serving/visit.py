@@ -60,14 +60,13 @@ class Visit:
 
     chosen: what was chosen for each part. seen: the widgets that were shown since their page was
     opened, by their keys, each with the number of that opening, its last value, and what a value of
-    it says. address: the parameters that the last run was asked with, and their texts.
+    it says.
     """
 
     chosen: dict[str, Any] = field(default_factory=dict)
     page: str | None = None
     openings: int = 0
     seen: dict[str, tuple[int, Any, Says]] = field(default_factory=dict)
-    address: Mapping[str, list[str]] = field(default_factory=dict)
 
     def take(self, values: Mapping[Any, Any]) -> None:
         """Take what was changed since the last run; called first in each run of a page.

@@ -21,7 +21,22 @@ from serving import parameters
     ],
 )
 def test_a_text_means_a_value(asked: str, value: object, expected: bool):
-    assert parameters.says(asked, value) is expected
+    assert parameters.say(["not the last", asked], value) is expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "value", "expected"),
+    [
+        (["L1H2", "L3H4"], ["L1H2", "L3H4"], True),
+        (["1", "2"], [1, 2], True),
+        (["L3H4", "L1H2"], ["L1H2", "L3H4"], False),
+        (["L1H2"], ["L1H2", "L3H4"], False),
+        ([""], [], True),
+        ([""], ["L1H2"], False),
+    ],
+)
+def test_texts_mean_a_list(texts: list[str], value: list[object], expected: bool):
+    assert parameters.say(texts, value) is expected
 
 
 @pytest.mark.parametrize(
@@ -53,9 +68,18 @@ def test_a_text_gives_a_value_of_the_same_type(texts, like, expected):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(True, "true"), (2.0, "2"), (0.25, "0.25"), (None, ""), (7, "7")]
+    ("value", "texts"),
+    [
+        (True, ["true"]),
+        (2.0, ["2"]),
+        (0.25, ["0.25"]),
+        (None, [""]),
+        (7, ["7"]),
+        ([], [""]),
+        (["L1H2", "L3H4"], ["L1H2", "L3H4"]),
+    ],
 )
-def test_a_value_is_written_as_it_is_read(value, text):
-    assert parameters.written(value) == text
-    assert parameters.says(text, value)
-    assert parameters.read([text], value) == value
+def test_a_value_is_written_as_it_is_read(value: object, texts: list[str]):
+    assert parameters.written(value) == texts
+    assert parameters.say(texts, value)
+    assert parameters.read(texts, value) == value

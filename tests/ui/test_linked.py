@@ -121,13 +121,13 @@ def test_what_a_stopped_run_did_not_take_the_next_one_takes(monkeypatch: pytest.
     """The visitor moves a slider and opens another page before the server has looked at it."""
     visitor = Visit()
     visitor.keep("heads_layer", 4, lambda value: {LAYER: value}, named=True)
-    visitor.address = {"heads_layer": ["4"]}
-    request = SimpleNamespace(query_string="heads_layer=5")
+    last_run = {"visit": visitor, "linked_asked": ("heads", {"heads_layer": ["4"]})}
+    request = SimpleNamespace(page_script_hash="heads", query_string="heads_layer=5")
     monkeypatch.setattr(linked, "get_script_run_ctx", lambda: request)
-    monkeypatch.setattr(linked.st, "session_state", Interrupted(visit=visitor))
+    monkeypatch.setattr(linked.st, "session_state", Interrupted(last_run))
     with pytest.raises(RerunException):
         linked.take()
     # of a page that is left the browser sends no widgets
-    monkeypatch.setattr(linked.st, "session_state", {"visit": visitor})
+    monkeypatch.setattr(linked.st, "session_state", last_run)
     linked.take()
     assert visitor.chosen == {LAYER: 5}

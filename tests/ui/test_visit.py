@@ -122,6 +122,21 @@ def test_an_address_that_is_older_than_a_choice_of_the_page_changes_nothing():
     assert shown(leave(site, "third", first_layer="5"))[1] == 7
 
 
+@pytest.mark.usefixtures("bundled_weights")
+def test_a_page_that_is_left_says_its_last_choice_in_its_address_though_the_session_holds_another(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Behind a run of a fragment Streamlit keeps what the widgets of a page that is left held."""
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+    heads, scaling = "pages/compare/heads/page.py", "pages/learn/scaling/page.py"
+    site = open_page(AppTest.from_file(FRAME, default_timeout=60), heads, heads_layer="4")
+    open_page(site, heads, heads_layer="5")  # the same page: what its widget holds is newer
+    assert site.select_slider(key="heads_layer").value == 4
+    part = "3. A real head without its scale"
+    open_page(site, scaling, heads_layer="3", scaling_part=part)
+    assert site.select_slider(key="scaling_layer").value == 3
+
+
 def test_whoever_chooses_a_layer_chooses_the_head_beside_it():
     site = visitor()
     assert go(site, "third").select_slider[1].value == 3

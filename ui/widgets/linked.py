@@ -18,6 +18,7 @@ from serving.visit import Part
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
+_ASKED = "linked_asked"  # in the session: what the last run was asked for, as of `_asked`
 _SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
 
 
@@ -25,17 +26,19 @@ def take() -> None:
     """Take for the visit what its widgets were given since the last run; called first in each run.
 
     Of a page that is left the browser sends no widgets. If the server was too busy to run it again
-    with its last values, they are only in the address that it was left with (but for a default).
+    with its last values, only the address that it was left with has them (but for a default).
     """
-    state, context, visit = st.session_state, get_script_run_ctx(), current()
-    address = parse_qs(context.query_string if context else "", keep_blank_values=True)
+    state, visit = st.session_state, current()
+    asked = page, address = _asked()
+    page_before, address_before = state.get(_ASKED, (None, {}))
     left = {
         key: parameters.read(address[key], value)
         for key, (_, value, _) in visit.seen.items()
-        if key in address and key not in state and address[key] != visit.address.get(key)
+        if key in address and address[key] != address_before.get(key)
+        if page != page_before or key not in state
     }
     visit.take(ChainMap(left, state))
-    visit.address = address  # last: the next run takes what a run that was stopped above did not
+    state[_ASKED] = asked  # last: the next run takes what a run that was stopped above did not
 
 
 def linked(
@@ -67,12 +70,7 @@ def linked(
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
         value = options["default"]  # Streamlit clears even these for an empty parameter
-    # a list is one parameter an element, and an empty parameter when it is empty
-    if isinstance(value, list):
-        in_address = [text for text in address_values if text]
-        refused = bool(address_values) and in_address != [str(element) for element in value]
-    else:
-        refused = bool(address_values) and not parameters.says(address_values[-1], value)
+    refused = bool(address_values) and not parameters.say(address_values, value)
     if refused:
         st.toast(
             f"The link gives “{label}” a value that it cannot take here; it is left out.",
@@ -82,6 +80,9 @@ def linked(
     if part is not None:
         current().keep(key, value, part.says, named=named and not refused)
     _shown()[key] = value
+    page, asked = _asked()  # once more: a fragment runs without `take`
+    before = st.session_state.get(_ASKED, (None, {}))[1]
+    st.session_state[_ASKED] = page, before | {key: asked.get(key)}
     return value
 
 
@@ -94,8 +95,7 @@ def defaults() -> dict[str, Any]:
 @contextmanager
 def apart() -> Iterator[dict[str, Any]]:
     """Give the defaults of the widgets made inside the `with`; behind it they join the others."""
-    others = defaults()
-    inside: dict[str, Any] = {}
+    others, inside = defaults(), dict[str, Any]()
     st.session_state[_DEFAULTS] = inside
     try:
         yield inside
@@ -108,27 +108,30 @@ def changed(widgets: Mapping[str, Any]) -> list[str]:
 
     No choice and an empty list of choices are the same.
     """
+    held = st.session_state
     return [
         key
         for key, default in widgets.items()
-        if key in st.session_state
-        and (st.session_state[key] or default)
-        and st.session_state[key] != default
+        if key in held and (held[key] or default) and held[key] != default
     ]
 
 
 def address(prefix: str) -> list[tuple[str, str]]:
-    """The parameters of a link that sets the linked widgets `<prefix>_...` to what they are now.
+    """The parameters of a link that sets the linked widgets `<prefix>_...` to what they are now."""
+    return [
+        (key, text)
+        for key in sorted(changed(defaults()))
+        if key.startswith(f"{prefix}_")
+        for text in parameters.written(st.session_state[key])
+    ]
 
-    As `linked` reads them: a list is one parameter an element, and an empty one when it is empty.
-    """
-    pairs = []
-    for key in sorted(changed(defaults())):
-        if key.startswith(f"{prefix}_"):
-            value = st.session_state[key]
-            for element in (value or [""]) if isinstance(value, list) else [value]:
-                pairs.append((key, parameters.written(element)))
-    return pairs
+
+def _asked() -> tuple[str | None, dict[str, list[str]]]:
+    """Which page this run was asked for, and the parameters of the address it was asked with."""
+    context = get_script_run_ctx()
+    if context is None:
+        return None, {}
+    return context.page_script_hash, parse_qs(context.query_string, keep_blank_values=True)
 
 
 def _shown() -> dict[str, Any]:
