@@ -14,12 +14,20 @@ import numpy as np
 
 from serving import turns
 from serving.cache import kept
-from serving.limits import FAMILY_CACHE_BYTES, LOOK_CACHE_BYTES, MAX_PROMPT_TOKENS, check_text
+from serving.limits import (
+    FAMILY_CACHE_BYTES,
+    LOOK_CACHE_BYTES,
+    MAX_PROMPT_TOKENS,
+    SMALL_CACHE_BYTES,
+    check_text,
+)
 
 if TYPE_CHECKING:
     from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig
+    from attention_core.model.output import TransformerOutput
 
-WIDTH, LAYERS, FEED_FORWARD = 576, 4, 1536  # width and feed-forward network of SmolLM2 135M
+WIDTH, FEED_FORWARD = 576, 1536  # as SmolLM2 135M has them
+LAYERS = 2  # each costs every visitor the same again, and shows nothing that two do not
 HEADS = [8, 9, 12, 16]  # query heads that this width can have
 BYTES = 256  # the vocabulary
 LONGEST = 4096  # tokens of context that are timed at most
@@ -65,8 +73,7 @@ class Ladder:
     """All forms of attention after one prompt: the ladder from MHA to MLA, and last a window.
 
     forms: by name. mean_difference: the largest difference, in layer 0, between the cached keys of
-    any grouped form and the means of the multi-head keys. form_difference: the largest difference
-    of any logit between absorbed and expanded latent attention. shapes: the tensors of both.
+    any grouped form and the means of the multi-head keys.
     """
 
     n_heads: int
@@ -75,13 +82,23 @@ class Ladder:
     dtype: str
     forms: dict[str, Form]
     mean_difference: float
-    form_difference: float
-    shapes: tuple[tuple[str, str, str], ...]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(part.values.nbytes for form in self.forms.values() for part in form.parts)
+
+
+@dataclass(frozen=True)
+class LatentForms:
+    """Latent attention in both of its forms, expanded and absorbed, after one prompt.
+
+    difference: the largest difference of any logit. shapes: what is in layer 0, and its shape in
+    either form.
+    """
+
+    difference: float
+    shapes: tuple[tuple[str, str, str], ...]
 
 
 def names(n_heads: int) -> list[str]:
@@ -152,22 +169,9 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
 
     ids, models = token_ids(text), family(n_heads)
-    prompt = torch.tensor([ids])
-    caches, records, logits = {}, {}, {}
-    for name, model in models.items():
-        cache = model.new_cache(1, len(ids))
-        latent = model.config.latent is not None
-        with turns.turn(), torch.inference_mode():
-            output = model(prompt, cache=cache, record=latent, last_only=not latent)
-        caches[name] = cache
-        if latent:
-            records[name], logits[name] = output.records[0], output.logits
+    caches = {name: _run(models[name], ids)[0] for name in models if name != ABSORBED}
     head_size = models["MHA"].config.d_head
-    forms = {
-        name: _form(name, models[name].config, cache)
-        for name, cache in caches.items()
-        if name != ABSORBED
-    }
+    forms = {name: _form(name, models[name].config, cache) for name, cache in caches.items()}
     keys = caches["MHA"].layer(0)[0]
     differences = [
         (cache.layer(0)[0] - mean_of_groups(keys, models[name].config.kv_heads)).abs().max()
@@ -181,9 +185,36 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
         dtype=str(keys.dtype).removeprefix("torch."),
         forms=forms,
         mean_difference=float(torch.stack(differences).max()),
-        form_difference=float((logits["MLA"] - logits[ABSORBED]).abs().max()),
-        shapes=_shapes(models["MLA"], caches["MLA"], records["MLA"], records[ABSORBED]),
     )
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda text, n_heads: (text, n_heads), size=lambda forms: 2_000)
+def run_latent_forms(text: str, n_heads: int) -> LatentForms:
+    """Run a prompt with latent attention expanded and absorbed; the result is kept.
+
+    Raises: OverLimit or ValueError for a prompt that is too long or empty.
+    """
+    ids, models = token_ids(text), family(n_heads)
+    cache, expanded = _run(models["MLA"], ids, record=True)
+    _, absorbed = _run(models[ABSORBED], ids, record=True)
+    assert expanded.logits is not None  # of a model that has an output matrix, as the other
+    assert absorbed.logits is not None
+    return LatentForms(
+        difference=float((expanded.logits - absorbed.logits).abs().max()),
+        shapes=_shapes(models["MLA"], cache, expanded.records[0], absorbed.records[0]),
+    )
+
+
+def _run(
+    model: Transformer, ids: list[int], *, record: bool = False
+) -> tuple[KVCache, TransformerOutput]:
+    """Run a prompt behind an empty cache, for all logits and a record, or only for the cache."""
+    import torch
+
+    cache = model.new_cache(1, len(ids))
+    with turns.turn(), torch.inference_mode():
+        output = model(torch.tensor([ids]), cache=cache, record=record, last_only=not record)
+    return cache, output
 
 
 def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:

@@ -67,7 +67,7 @@ if TIME in shown:
     )
 if LATENTS in shown:
     st.header(LATENTS)
-    sections.latent_shapes(ladder)
+    sections.latent_shapes(ladder, looks.run_latent_forms(text, n_heads))
     left, right = st.columns(2, gap="large")
     with left:
         expanded = ("keys_and_values = ", "sizes = ", "k_nope, v = ", "k =")

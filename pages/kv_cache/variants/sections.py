@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.kv_cache.variants import charts, sharing
-from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, names
+from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, LatentForms, names
 from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.linked import linked
@@ -141,13 +141,13 @@ def models_note(ladder: Ladder) -> str:
     )
 
 
-def latent_shapes(ladder: Ladder) -> None:
+def latent_shapes(ladder: Ladder, latents: LatentForms) -> None:
     """The tensors of both forms of latent attention in layer 0, and whether they agree."""
-    table = pd.DataFrame(ladder.shapes, columns=["layer 0", "expanded", "absorbed"])
+    table = pd.DataFrame(latents.shapes, columns=["layer 0", "expanded", "absorbed"])
     st.dataframe(table, hide_index=True, key="variants_shapes")
     whole, latent = ladder.forms["MHA"], ladder.forms["MLA"]
     st.markdown(
         f"A token leaves **{latent.shape} = {latent.numbers_per_token}** numbers, where MHA "
         f"leaves {whole.shape} = {whole.numbers_per_token:,}. Largest difference of the two forms "
-        f"over all logits of the prompt: **{ladder.form_difference:.1e}**."
+        f"over all logits of the prompt: **{latents.difference:.1e}**."
     )
