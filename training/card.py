@@ -23,9 +23,10 @@ from attention_core.experiments.compare.heads.statistics import (
 from pretrained.masked_word import masked_word_head
 from pretrained.sources import TRAINED_HERE
 from training.corpus import HELD_OUT
-from training.evaluate import add_arguments, measured
+from training.evaluate import measured
 from training.recipe import Kind, Recipe, recipe
 from training.run import read_curve
+from training.train import add_arguments
 
 PROMPTS = ("The old house", "“I am afraid,” said", "She looked at the sea and")
 SENTENCES = (

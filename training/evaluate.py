@@ -8,7 +8,6 @@ on masked words beside that of always naming the most frequent token. The models
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from pretrained.masked_word import masked_word_head
 from training.batches import windows
 from training.corpus import Corpus, encoded
 from training.n_grams import NGrams, perplexity
-from training.train import CORPUS, the_tokenizer
+from training.train import add_arguments, the_tokenizer
 from training.vocabulary import special_ids
 
 TEXTS, BATCH = 256, 8
@@ -79,14 +78,6 @@ def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
     measures["most frequent token, accuracy"] = (right == most_frequent).double().mean().item()
     measures["bert-novels accuracy"] = (right == guesses).double().mean().item()
     return measures
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the books and the runs are."""
-    parser.add_argument(
-        "--corpus", type=Path, default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS)
-    )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
 
 
 def measured(corpus: Path, runs: Path) -> dict[str, float]:

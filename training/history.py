@@ -32,7 +32,7 @@ from training.batches import windows
 from training.corpus import encoded
 from training.recipe import Recipe, recipe
 from training.run import Run, read_curve
-from training.train import CORPUS
+from training.train import add_arguments
 from training.vocabulary import special_ids
 
 TEXTS = {
@@ -231,8 +231,7 @@ def main() -> None:
     """Write the file of one run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("gpt2", "bert"))
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
-    parser.add_argument("--corpus", type=Path, default=CORPUS, help="the books, if runs lacks them")
+    add_arguments(parser)
     parser.add_argument("--to", type=Path, help="the file; without it, the one that the site reads")
     parser.add_argument("--threads", type=int, default=0)
     chosen = parser.parse_args()

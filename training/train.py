@@ -22,6 +22,17 @@ SMOKE_SECONDS = 60
 CORPUS = "100_english_novels.tar.xz"
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the books and the runs are: what all programs that need both take."""
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS),
+        help="the archive of the books, read where the folder of all runs lacks them",
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
+
+
 def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
     """The cut vocabulary: that of the folder, or one made from the books to train on."""
     from tokenizers import Tokenizer
@@ -56,10 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Train one model; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", nargs="?", choices=("gpt2", "bert"), default="gpt2")
-    parser.add_argument(
-        "--corpus", type=Path, default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS)
-    )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
+    add_arguments(parser)
     parser.add_argument("--threads", type=int, default=0, help="of the processor; 0: all")
     parser.add_argument("--smoke", action="store_true", help="a small model, for one minute")
     chosen = parser.parse_args(arguments)
