@@ -2,9 +2,10 @@
 
 Every visitor is a WebSocket client that speaks Streamlit's own messages, as a browser does: a page
 of the site with a sentence of their own, then one to four seconds of reading, then another page.
-Every eighth visit of a visitor generates text and watches it to the end. A few real browsers walk
-among them. A page has come when the run that was asked for has ended; an exception on a page, a
-closed connection or a page that never came is an error.
+Every eighth visit of a visitor generates text and watches it to the end, or is told that too many
+wait for that already. A few real browsers walk among them. A page has come when the run that was
+asked for has ended; an exception on a page, a closed connection, a page that never came or a text
+that was never finished is an error.
 
 Printed: how long pages took (median and 95 %), errors, and the memory of the server before and
 after. The figures are absolute: another busy process on the machine spoils them.
@@ -71,6 +72,7 @@ class Crowd:
     in_browsers: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     generations: int = 0
+    turned_away: int = 0  # told that too many texts wait
 
     def took(self, page: str, begin: float) -> None:
         """Note that a page has come."""
@@ -85,36 +87,47 @@ class Tab:
         self._fragment: tuple[str, float] | None = None  # what asks again, and how often
         self._buttons: dict[str, str] = {}  # the ids of widgets, by their keys
         self._text = ""  # of what was shown last
-        self._page, self._query = "", ""  # the address, which a browser sends with every message
+        self._query = ""  # of the address, which a browser sends with every message
+        self._page_hash = ""  # of the page that is shown, which a message names unless it opens one
 
     async def open(self, page: str, parameters: dict[str, str]) -> None:
         """Open a page of the site and wait until its run has ended."""
-        self._page, self._query = page, urllib.parse.urlencode(parameters)
-        self._fragment = None
-        await self._run(BackMsg())
+        self._query, self._fragment = urllib.parse.urlencode(parameters), None
+        message = BackMsg()
+        message.rerun_script.page_name = page
+        await self._run(message)
 
     async def press(self, key: str) -> None:
         """Press a button, by its key, on the page that is open."""
-        message = BackMsg()
+        message = self._message()
         state = WidgetState(id=self._buttons[key], trigger_value=True)
         message.rerun_script.widget_states.widgets.append(state)
         await self._run(message)
 
-    async def watch(self, until: str) -> None:
-        """Ask again as the page wants to be asked, until it shows this text or asks no more."""
+    async def watch(self, until: str) -> str:
+        """Ask again as the page wants to be asked, until it shows this text or asks no more.
+
+        Returns what it shows then.
+        """
         end = time.monotonic() + LATEST_SECONDS
         while self._fragment is not None and until not in self._text:
             if time.monotonic() > end:
                 raise TimeoutError(f"no {until!r}")
             fragment, interval = self._fragment
             await asyncio.sleep(interval)
-            message = BackMsg()
+            message = self._message()
             message.rerun_script.fragment_id = fragment
             message.rerun_script.is_auto_rerun = True
             await self._run(message)
+        return self._text
+
+    def _message(self) -> BackMsg:
+        """What asks for a run of the page that is shown."""
+        message = BackMsg()
+        message.rerun_script.page_script_hash = self._page_hash
+        return message
 
     async def _run(self, message: BackMsg) -> None:
-        message.rerun_script.page_name = self._page
         message.rerun_script.query_string = self._query
         await self._connection.send(message.SerializeToString())
         self._text = ""
@@ -131,7 +144,11 @@ class Tab:
     def _ended(self, message: ForwardMsg) -> bool:
         """Take a message of the server; whether it ends the run."""
         kind = message.WhichOneof("type")
-        if kind == "auto_rerun":
+        if kind == "new_session" and not message.metadata.run.fragment_ids:
+            self._fragment = None  # a run of the whole page makes its fragments anew
+        elif kind == "navigation":
+            self._page_hash = message.navigation.page_script_hash
+        elif kind == "auto_rerun":
             self._fragment = message.auto_rerun.fragment_id, message.auto_rerun.interval
         elif kind == "delta" and message.delta.HasField("new_element"):
             element = message.delta.new_element
@@ -186,8 +203,13 @@ async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     await tab.open("generate", asked)
     crowd.took("generate", begin)
     await tab.press("generate_start")
-    await tab.watch("Done")
-    crowd.generations += 1
+    shown = await tab.watch("Done")
+    if "already waiting" in shown:  # beside it may stand the text of an earlier visit
+        crowd.turned_away += 1
+    elif "Done" in shown:
+        crowd.generations += 1
+    else:
+        raise RuntimeError(f"no text, but {shown[-80:]!r}")
 
 
 def sentence(choice: random.Random) -> str:
@@ -265,7 +287,11 @@ def report(crowd: Crowd) -> str:
                 f"{max(seconds):.2f}",
             )
         )
-    lines = [table(rows), f"texts generated to their end: {crowd.generations}"]
+    lines = [
+        table(rows),
+        f"texts generated to their end: {crowd.generations}; "
+        f"not begun, as too many waited: {crowd.turned_away}",
+    ]
     lines += [f"ERROR, {count} times: {text}" for text, count in crowd.errors.most_common()]
     return "\n".join(lines)
 
