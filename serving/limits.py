@@ -67,6 +67,11 @@ MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
 MAX_FORMING_STEPS = 600  # of training two small attention layers: 15 seconds of one core
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
+# ---- pages that run at once
+
+PAGES_OF_A_CORE = 4
+LONGEST_WAIT_SECONDS = 10.0  # for room among them
+
 # ---- a model server: what it is asked, and what it answers
 
 MAX_QUESTION_BYTES = 64 * 1024  # a text of five thousand characters, and settings

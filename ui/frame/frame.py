@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import doors, in_class, metrics, models, warmup
+from serving import doors, in_class, metrics, models, page_runs, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
@@ -27,7 +27,7 @@ if notice := trouble():
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:
-    with models.one_look(), metrics.page_run(current.url_path):
+    with page_runs.room(), models.one_look(), metrics.page_run(current.url_path):
         current.run()
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

@@ -1,0 +1,37 @@
+"""How many pages run at once: a few for each core; the others wait for one of them to end.
+
+All pages and forward passes share one Python interpreter, and a pass wants it back after each of
+its operations. The more pages run at once, the longer every pass takes, and the pages behind it
+wait the longer: with a hundred visitors on two cores some waited for a minute, where they are all
+served in a third of that if eight pages run at once (`python -m benchmarks.load`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from serving import metrics
+from serving.limits import LONGEST_WAIT_SECONDS, PAGES_OF_A_CORE
+
+_room = threading.BoundedSemaphore(PAGES_OF_A_CORE * (os.cpu_count() or 1))
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Wait until there is room for one more page, then run.
+
+    Whoever has waited for `LONGEST_WAIT_SECONDS` goes on all the same: the pages that run may
+    themselves be waiting, as for a large model that is being loaded.
+    """
+    asked = time.monotonic()
+    has_room = _room.acquire(timeout=LONGEST_WAIT_SECONDS)
+    metrics.waited("pages", time.monotonic() - asked)
+    try:
+        yield
+    finally:
+        if has_room:
+            _room.release()
