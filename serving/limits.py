@@ -69,7 +69,7 @@ MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
 # ---- pages that run at once
 
-PAGES_OF_A_CORE = 4
+PAGES_PER_CORE = 4
 LONGEST_WAIT_SECONDS = 10.0  # for room among them
 
 # ---- a model server: what it is asked, and what it answers

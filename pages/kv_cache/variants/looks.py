@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attention_core.model.output import TransformerOutput
 
 WIDTH, FEED_FORWARD = 576, 1536  # as SmolLM2 135M has them
-LAYERS = 2  # each costs every visitor the same again, and shows nothing that two do not
+LAYERS = 2  # every further layer costs each visitor as much again and shows nothing new
 HEADS = [8, 9, 12, 16]  # query heads that this width can have
 BYTES = 256  # the vocabulary
 LONGEST = 4096  # tokens of context that are timed at most
