@@ -23,13 +23,13 @@ WORKDIR /app
 # What changes least comes first: packages, then weights, then sources. The CPU build of torch takes a
 # fifth of the room of the CUDA build, which is what the package index has.
 ARG TORCH=cpu
-COPY requirements.txt constraints.txt ./
+COPY requirements.txt requirements-host.txt constraints.txt ./
 RUN case "$TORCH" in \
       cpu) pip install --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' requirements.txt)" ;; \
       cuda) ;; \
       *) echo "TORCH is '$TORCH'; it has to be cpu or cuda." >&2; exit 1 ;; \
     esac \
-    && pip install -r requirements.txt
+    && pip install -r requirements.txt -r requirements-host.txt
 # What a model server on Ray needs more: EXTRA=requirements-scale.txt
 ARG EXTRA=""
 COPY requirements-scale.txt ./
@@ -54,4 +54,5 @@ EXPOSE 8501
 # own address and not /healthz: it also fails when Streamlit takes no visitors any more.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener as b; b(ProxyHandler({})).open('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
-CMD ["streamlit", "run", "app.py", "--server.address=0.0.0.0", "--server.port=8501"]
+# A process for each core, where there is memory for it; ATTENTION_LAB_SITES says another number.
+CMD ["python", "-m", "deploy.sites", "--address=0.0.0.0", "--port=8501"]

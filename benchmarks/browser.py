@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 
 
-START_SECONDS = 30
+START_SECONDS = 60
 
 
 # Chromium as root in a container; nothing of its own goes to the network
@@ -71,20 +71,16 @@ class Server(Site):
         super().__init__(f"http://127.0.0.1:{port}")
         self._log = log.open("wb")
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                script,
-                f"--server.port={port}",
-                "--server.address=127.0.0.1",
-            ],
+            self._command(script, port),
             cwd=ROOT,
             env={**os.environ, **environment},
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
+
+    def _command(self, script: str, port: int) -> list[str]:
+        options = [f"--server.port={port}", "--server.address=127.0.0.1"]
+        return [sys.executable, "-m", "streamlit", "run", script, *options]
 
     def wait_until_it_listens(self) -> None:
         """Return when the health route answers; fail if the process has ended."""
@@ -109,6 +105,25 @@ class Server(Site):
         """End the process."""
         self._process.kill()
         self._process.wait(10)
+        self._log.close()
+
+
+class Hosted(Server):
+    """A site as it is hosted: as many processes as the machine is good for, and a proxy."""
+
+    def _command(self, script: str, port: int) -> list[str]:
+        return [sys.executable, "-m", "deploy.sites", f"--port={port}"]
+
+    def memory(self) -> int:
+        """Bytes of all processes that are in memory; what two of them share counts twice."""
+        program = psutil.Process(self._process.pid)
+        processes = [program, *program.children(recursive=True)]
+        return sum(int(process.memory_info().rss) for process in processes)
+
+    def stop(self) -> None:
+        """End the processes; the program waits for those that it started."""
+        self._process.terminate()
+        self._process.wait(60)
         self._log.close()
 
 

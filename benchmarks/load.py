@@ -7,8 +7,9 @@ wait for that already. A few real browsers walk among them. A page has come when
 asked for has ended; an exception on a page, a closed connection, a page that never came or a text
 that was never finished is an error.
 
-Printed: how long pages took (median and 95 %), errors, and the memory of the server before and
-after. The figures are absolute: another busy process on the machine spoils them.
+Printed: how long pages took (median and 95 %), errors, and the memory of the site before and
+after. The figures are absolute: another busy process on the machine spoils them. The site is
+started as it is hosted, with a process for each core; ATTENTION_LAB_SITES=1 tries it with one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
 from attention_core.costs.stopwatch import Samples
-from benchmarks.browser import CHROMIUM_ARGUMENTS, Server, chromium_path
+from benchmarks.browser import CHROMIUM_ARGUMENTS, Hosted, chromium_path
 from benchmarks.timing import machine, table
 
 # address -> the parameter that holds its text, if it has one
@@ -313,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        server = None if options.url else Server(Path(folder) / "log.txt")
+        server = None if options.url else Hosted(Path(folder) / "log.txt")
         try:
             if server is not None:
                 server.wait_until_it_listens()
@@ -329,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{machine()}\n")
     print(report(crowd))
     if before:
-        print(f"memory of the server: {before / 1e6:,.0f} MB before, {after / 1e6:,.0f} MB after")
+        print(f"memory of the site: {before / 1e6:,.0f} MB before, {after / 1e6:,.0f} MB after")
     return 1 if crowd.errors else 0
 
 

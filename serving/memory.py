@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 
 VARIABLE = "ATTENTION_LAB_MEMORY_GB"
+GROUPS, GROUPS_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
 
 
-def memory_bytes(
-    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
-) -> int:
+def memory_bytes(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     """Bytes of memory: the limit of the container if there is one, else those of the machine.
 
     Whoever runs the site may allow less, in ATTENTION_LAB_MEMORY_GB (gigabytes of 10^9 bytes).
@@ -48,18 +47,27 @@ def _machine_bytes() -> int:
 
 def _group_limits(groups: Path, root: Path) -> list[int]:
     """The memory limits of all groups of this process, from control groups of version 2 or 1."""
-    files = {root / "memory.max", root / "memory" / "memory.limit_in_bytes"}
-    for line in _text(groups).splitlines():
+    files = limit_files(groups, root, "", "memory.max")
+    files |= limit_files(groups, root, "memory", "memory.limit_in_bytes")
+    limits = [text_of(file).strip() for file in files]
+    return [int(limit) for limit in limits if limit.isdecimal() and int(limit) > 0]
+
+
+def limit_files(groups: Path, root: Path, controller: str, name: str) -> set[Path]:
+    """Where a limit may stand: files called `name` of every group that this process is in.
+
+    controller: what version 1 has a folder of groups for, such as "memory"; "" for version 2.
+    """
+    files = {root / controller / name}
+    for line in text_of(groups).splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if ".." in path:  # outside of what this container sees
             continue
-        if number == "0" and not controllers:
-            files |= _around(root, path, "memory.max")
-        elif "memory" in controllers.split(","):
-            files |= _around(root / "memory", path, "memory.limit_in_bytes")
-    limits = [_text(file).strip() for file in files]
-    return [int(limit) for limit in limits if limit.isdecimal() and int(limit) > 0]
+        is_version_2 = number == "0" and not controllers
+        if is_version_2 if not controller else controller in controllers.split(","):
+            files |= _around(root / controller, path, name)
+    return files
 
 
 def _around(root: Path, path: str, name: str) -> set[Path]:
@@ -68,7 +76,8 @@ def _around(root: Path, path: str, name: str) -> set[Path]:
     return {root / part / name for part in (group, *group.parents)}
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """What a small file of the system says; nothing where it cannot be read."""
     try:
         return file.read_text(encoding="ascii")
     except (OSError, ValueError):

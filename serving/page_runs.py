@@ -8,16 +8,16 @@ this limit, and 21 with it (`python -m benchmarks.load --browsers 0 --seconds 50
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from serving import metrics
+from serving.cores import cores
 from serving.limits import LONGEST_WAIT_SECONDS, PAGES_PER_CORE
 
-_room = threading.BoundedSemaphore(PAGES_PER_CORE * (os.cpu_count() or 1))
+_room = threading.BoundedSemaphore(PAGES_PER_CORE * cores())
 
 
 @contextmanager

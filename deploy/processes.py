@@ -1,0 +1,92 @@
+"""Programs that run beside each other and end together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+READY_SECONDS = 300.0
+END_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class _Program:
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes]
+
+
+class Processes:
+    """The programs, by what they are; what they write is written here."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Program] = {}
+
+    def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] = {}) -> None:
+        """Start a program in the folder of the project, with these variables besides our own."""
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        )
+        self._running[name] = _Program(tuple(command), dict(environment), process)
+
+    def start_again(self, name: str) -> None:
+        """Start a program that has ended as it was started before."""
+        program = self._running[name]
+        self.start(name, program.command, program.environment)
+
+    def ended(self) -> list[str]:
+        """The programs that have ended."""
+        running = self._running.items()
+        return [name for name, program in running if program.process.poll() is not None]
+
+    def check(self) -> None:
+        """Raise RuntimeError if a program has ended."""
+        for name in self.ended():
+            raise RuntimeError(f"the {name} ended with {self._running[name].process.returncode}")
+
+    def wait_until(self, address: str) -> None:
+        """Wait for an address to answer.
+
+        Raises: RuntimeError where it does not, or where one of the programs has ended.
+        """
+        end = time.monotonic() + READY_SECONDS
+        while time.monotonic() < end:
+            self.check()
+            try:
+                with urllib.request.urlopen(address, timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.5)
+        raise RuntimeError(f"{address} does not answer after {READY_SECONDS:g} s")
+
+    def stop(self) -> None:
+        """End all programs, the last one first."""
+        processes = [program.process for program in self._running.values()]
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def site_command(port: int, address: str) -> list[str]:
+    """What starts one site."""
+    site = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
+    return [*site, f"--server.port={port}", f"--server.address={address}"]
+
+
+def end_by_signals() -> None:
+    """Let SIGINT and SIGTERM raise KeyboardInterrupt; a shell hides one from its background."""
+    for ends in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ends, signal.default_int_handler)

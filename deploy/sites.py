@@ -1,0 +1,121 @@
+"""A site for each core of this machine, behind one address: `make host`, and what the image starts.
+
+All pages and passes of one process share one Python interpreter, which a second core helps little.
+So as many processes as there are cores serve the site, each with one thread for torch, and a proxy
+leads every visitor to one of them and always to the same. A site that ends is started again; its
+visitors meanwhile go to another one, which reads from the address what they looked at.
+
+How many: one for each core and for each SITE_BYTES of memory; ATTENTION_LAB_SITES names another
+number. One site needs no proxy: this program then becomes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.processes import ROOT, Processes, end_by_signals, site_command
+from deploy.proxy.program import configuration, haproxy
+from serving import cores, memory
+
+VARIABLE = "ATTENTION_LAB_SITES"
+MOST_SITES = 64
+SITE_BYTES = 2_700_000_000  # the bundled models, what is kept for visitors, and room for a pass
+GPU = Path("/dev/nvidiactl")
+MOST_STARTS_A_MINUTE = 5  # of sites that have ended; with more, something is wrong with all of them
+
+
+def count(n_cores: int, n_bytes: int, *, has_gpu: bool) -> int:
+    """How many sites to start: what the variable says, or what the machine is good for.
+
+    On a GPU one site: a second one would hold the same models there once more.
+    Raises ValueError where the variable holds no whole number from 1 to 64.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return 1 if has_gpu else max(1, min(n_cores, n_bytes // SITE_BYTES, MOST_SITES))
+    if not (text.isdecimal() and 1 <= int(text) <= MOST_SITES):
+        raise ValueError(f"{VARIABLE} is {text!r}; it has to be a whole number from 1 to 64.")
+    return int(text)
+
+
+def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
+    """Each site's share of the machine, as variables."""
+    return {
+        cores.VARIABLE: str(max(1, n_cores // n_sites)),
+        memory.VARIABLE: f"{n_bytes / n_sites / 1e9:.3f}",
+    }
+
+
+def start(programs: Processes, ports: Sequence[int], share: dict[str, str], bind: str) -> None:
+    """Start the sites, wait for the first one, and open the door."""
+    for number, port in enumerate(ports, start=1):
+        programs.start(f"site {number}", site_command(port, "127.0.0.1"), share)
+    programs.wait_until(f"http://127.0.0.1:{ports[0]}/readyz")
+    program = haproxy()
+    if program is None:
+        raise RuntimeError("there is no HAProxy any more")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "haproxy.cfg"
+        file.write_text(configuration(ports), encoding="utf-8")
+        names = {"FIRST_SITE": "", "SECOND_SITE": ""}  # of the sites that this file does not have
+        programs.start("proxy", [program, "-f", str(file)], {"BIND": bind, **names})
+        programs.wait_until(f"http://{bind.replace('0.0.0.0', '127.0.0.1')}/_stcore/health")
+
+
+def keep_up(programs: Processes, starts: deque[float]) -> None:
+    """Start again the sites that have ended; `starts` holds when that was done in the last minute.
+
+    Raises: RuntimeError where the proxy has ended, and for too many starts in a minute.
+    """
+    now = time.monotonic()
+    while starts and now - starts[0] > 60:
+        starts.popleft()
+    for name in programs.ended():
+        if name == "proxy" or len(starts) >= MOST_STARTS_A_MINUTE:
+            programs.check()
+        print(f"The {name} has ended and is started again.", file=sys.stderr, flush=True)
+        programs.start_again(name)
+        starts.append(now)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until Ctrl+C or a signal to end."""
+    parser = argparse.ArgumentParser(prog="python -m deploy.sites")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
+    parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
+    options = parser.parse_args(arguments)
+    n_cores, n_bytes = cores.cores(), memory.memory_bytes()
+    n_sites = count(n_cores, n_bytes, has_gpu=GPU.exists())
+    if n_sites > 1 and haproxy() is None:
+        print("There is no HAProxy here: one site instead of several.", file=sys.stderr)
+        n_sites = 1
+    share = environment(n_sites, n_cores, n_bytes)
+    if n_sites == 1:
+        os.chdir(ROOT)
+        command = site_command(options.port, options.address)
+        os.execve(command[0], command, {**os.environ, **share})
+    programs = Processes()
+    end_by_signals()
+    try:
+        ports = range(options.port + 1, options.port + 1 + n_sites)
+        start(programs, ports, share, f"{options.address}:{options.port}")
+        print(f"{n_sites} sites behind http://{options.address}:{options.port}", flush=True)
+        starts = deque[float]()
+        while True:
+            keep_up(programs, starts)
+            time.sleep(1)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        programs.stop()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""How many processor cores this process may keep busy."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from serving.memory import GROUPS, GROUPS_ROOT, limit_files, text_of
+
+VARIABLE = "OMP_NUM_THREADS"  # torch reads it too
+
+
+def cores(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
+    """Cores: those that the system lets this process run on, or fewer in a container; at least 1.
+
+    A container may have a share of all cores, such as 2 of 32: its processes see all of them, and
+    are stopped as soon as they have used up their share. A share of 1.5 counts as 2. Whoever
+    starts the process may allow less, in OMP_NUM_THREADS.
+    groups, root: as of `serving.memory.memory_bytes`.
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and
+    https://docs.kernel.org/scheduler/sched-bwc.html for version 1.
+    """
+    return min([_of_the_system(), *_shares(groups, root), *_allowed()])
+
+
+def _of_the_system() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
+
+
+def _shares(groups: Path, root: Path) -> list[int]:
+    """The shares of all groups of this process that have one."""
+    quotas = [text_of(file).split() for file in limit_files(groups, root, "", "cpu.max")]
+    for file in limit_files(groups, root, "cpu", "cpu.cfs_quota_us"):
+        quotas.append([text_of(file), text_of(file.with_name("cpu.cfs_period_us"))])
+    return [
+        max(1, math.ceil(int(quota) / int(period)))
+        for quota, period in (pair for pair in quotas if len(pair) == 2)
+        if quota.strip().isdecimal() and period.strip().isdecimal() and int(period) > 0
+    ]
+
+
+def _allowed() -> list[int]:
+    """What the variable says, if it is a number above 0; torch ignores it too if it is none."""
+    text = os.environ.get(VARIABLE, "").strip()
+    return [int(text)] if text.isdecimal() and int(text) > 0 else []

@@ -1,0 +1,173 @@
+"""Several sites behind one address: who comes back finds his site, and one that ends comes back."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import psutil
+import pytest
+
+from benchmarks.browser import free_port
+from deploy import sites
+from deploy.processes import Processes
+from deploy.proxy.program import configuration, haproxy
+from serving import cores, memory
+
+ROOT = Path(__file__).resolve().parents[2]
+COOKIE, TOKEN = "attention_lab_site", "a-token-of-the-tests"
+GB = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "n_bytes", "has_gpu", "n_sites"),
+    [
+        (4, 16 * GB, False, 4),
+        (4, 6 * GB, False, 2),
+        (4, 2 * GB, False, 1),
+        (1, 16 * GB, False, 1),
+        (128, 999 * GB, False, 64),
+        (4, 16 * GB, True, 1),
+    ],
+)
+def test_a_site_for_each_core_that_has_memory(n_cores, n_bytes, has_gpu, n_sites, monkeypatch):
+    monkeypatch.delenv(sites.VARIABLE, raising=False)
+    assert sites.count(n_cores, n_bytes, has_gpu=has_gpu) == n_sites
+    monkeypatch.setenv(sites.VARIABLE, "3")
+    assert sites.count(n_cores, n_bytes, has_gpu=has_gpu) == 3
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "65", "two", "1.5"])
+def test_a_number_that_is_none_is_named(text, monkeypatch):
+    monkeypatch.setenv(sites.VARIABLE, text)
+    with pytest.raises(ValueError, match=rf"ATTENTION_LAB_SITES is '{text}'; .* from 1 to 64"):
+        sites.count(2, GB, has_gpu=False)
+
+
+def test_the_sites_share_cores_and_memory():
+    assert sites.environment(2, 6, 9 * GB) == {cores.VARIABLE: "3", memory.VARIABLE: "4.500"}
+    assert sites.environment(3, 2, 9 * GB)[cores.VARIABLE] == "1"  # more sites than cores
+
+
+@pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])
+def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
+    programs, starts = Processes(), deque([time.monotonic() - 61])  # that one counts no more
+    programs.start(name, [sys.executable, "-c", "raise SystemExit(7)"])
+    for _ in range(n_starts):
+        until(lambda: bool(programs.ended()))
+        sites.keep_up(programs, starts)
+    until(lambda: bool(programs.ended()))
+    with pytest.raises(RuntimeError, match=f"the {name} ended with 7"):
+        sites.keep_up(programs, starts)
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[tuple[str, psutil.Process]]:
+    """Two sites: their address, and the program that started them."""
+    port = free_port()
+    told = {
+        sites.VARIABLE: "2",
+        "ATTENTION_LAB_FIRST_MODELS": "gpt2-novels, bert-novels",
+        "ATTENTION_LAB_METRICS_TOKEN": TOKEN,
+        memory.VARIABLE: "5.4",
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-m", "deploy.sites", f"--port={port}"]
+    started = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **told})
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for number in ("1", "2"):
+            until(lambda number=number: is_there(address, number))
+        yield address, psutil.Process(started.pid)
+    finally:
+        started.terminate()
+        started.wait(60)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if is_so():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it did not come about in two minutes")
+
+
+def is_there(address: str, number: str) -> bool:
+    """Whether a site takes visitors, as the proxy sees it."""
+    with contextlib.suppress(httpx2.HTTPError):
+        answer = httpx2.get(f"{address}/readyz", cookies={COOKIE: f"site-{number}"})
+        return answer.status_code == 200 and COOKIE not in answer.cookies
+    return False
+
+
+def process_of(program: psutil.Process, number: int) -> psutil.Process:
+    """The process of a site, by its port, which comes behind that of the whole."""
+    [port] = [int(word.partition("=")[2]) for word in program.cmdline() if "--port=" in word]
+    ending = f"--server.port={port + number}"
+    [process] = [child for child in program.children() if ending in child.cmdline()]
+    return process
+
+
+def test_who_comes_back_finds_the_same_site(program):
+    address, _ = program
+    first, second = (httpx2.get(address).cookies[COOKIE] for _ in range(2))
+    assert {first, second} == {"site-1", "site-2"}  # new visitors are shared out
+    for _ in range(5):
+        assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies  # no other one
+
+
+def test_in_a_frame_of_another_site_the_cookie_is_sent_too(program):
+    address, _ = program
+    plain = httpx2.get(address).headers["set-cookie"]
+    assert plain.endswith("SameSite=Lax")
+    secure = httpx2.get(address, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
+    assert secure.endswith("SameSite=None; Secure; Partitioned")
+    assert secure.split(";")[0] in ("attention_lab_site=site-1", "attention_lab_site=site-2")
+
+
+def test_the_numbers_of_each_site_are_there_for_whoever_has_the_token(program):
+    address, started = program
+    assert httpx2.get(f"{address}/metrics?site=1").status_code == 404
+    begun = {}
+    for number in (1, 2):
+        answer = httpx2.get(
+            f"{address}/metrics?site={number}", headers={"Authorization": f"Bearer {TOKEN}"}
+        )
+        line = next(x for x in answer.text.splitlines() if x.startswith("process_start_time"))
+        begun[number] = float(line.split()[1])
+    for number, seconds in begun.items():
+        assert seconds == pytest.approx(process_of(started, number).create_time(), abs=0.02)
+
+
+def test_each_site_has_its_share_of_the_machine(program):
+    _, started = program
+    for number in (1, 2):
+        told = process_of(started, number).environ()
+        assert told[memory.VARIABLE] == "2.700"
+        assert int(told[cores.VARIABLE]) == max(1, cores.cores() // 2)
+
+
+def test_a_proxy_in_front_names_the_visitor_and_this_one_names_that_proxy():
+    text = configuration([9001])
+    assert "    server site-1 127.0.0.1:9001 cookie site-1\n" in text
+    assert "FIRST_SITE" not in text.partition("backend")[2]
+    assert '"%[req.fhdr(X-Forwarded-For)], %[src]"' in text
+
+
+def test_a_killed_site_is_started_again_and_its_visitors_go_to_another(program):
+    address, started = program
+    process_of(started, 2).kill()
+    kept = {COOKIE: "site-2"}
+    answer = httpx2.get(f"{address}/healthz", cookies=kept, timeout=30)
+    assert (answer.status_code, answer.text) == (200, "ok")  # of the other site, at once
+    until(lambda: is_there(address, "2"))
+
+
+def test_the_proxy_is_here():
+    assert haproxy() is not None
