@@ -74,6 +74,7 @@ quick: lint
 bench: $(DEV) $(STAMPS)/bench browser
 	$(BIN)/python -m benchmarks.one_row
 	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.decode_gpu
 	$(BIN)/python -m benchmarks.kv_cache
 	$(BIN)/python -m benchmarks.heads
 	$(BIN)/python -m benchmarks.one_pass

@@ -58,6 +58,14 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     logits = logits.float()
     if _is_greedy(logits, sampling):
         return torch.nn.functional.one_hot(logits.argmax(), logits.shape[-1]).float()
+    return distribution(logits, sampling)
+
+
+def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+    """`probabilities` of finite float32 logits (V,) at a temperature above 0.
+
+    Nothing is checked, so that nothing waits for a GPU.
+    """
     # relative to the largest logit, which changes no probability and keeps the numbers small
     logits = (logits - logits.max()) / sampling.temperature
     if sampling.top_k is not None:

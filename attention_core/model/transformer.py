@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
         hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
-        logits = self._logits(hidden[:, -1:] if last_only else hidden)
+        logits = self.logits(hidden[:, -1:] if last_only else hidden)
         return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
@@ -197,8 +197,8 @@ class Transformer(nn.Module):
         entering = total if self.embedding_norm is None else self.embedding_norm(total)
         return EmbeddingParts(token, position, segment, total, entering)
 
-    def _logits(self, hidden: Tensor) -> Tensor | None:
-        """(B, T, C) -> (B, T, V)."""
+    def logits(self, hidden: Tensor) -> Tensor | None:
+        """What the output matrix makes of states: (B, T, C) -> (B, T, V); None without one."""
         return None if self.unembedding is None else project(hidden, self.unembedding)
 
     def _mask(

@@ -113,5 +113,6 @@ class Int8Transformer(Transformer):
             return self.output_matrix.columns(token_ids)
         return super().token_vectors(token_ids)
 
-    def _logits(self, hidden: Tensor) -> Tensor | None:
+    def logits(self, hidden: Tensor) -> Tensor | None:
+        """(B, T, C) -> (B, T, V)."""
         return None if self.output_matrix is None else self.output_matrix(hidden)

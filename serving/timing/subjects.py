@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from attention_core import Step, Transformer
+    from attention_core.graphs.decoder import Decoder
     from attention_core.quantized.int8 import Int8Transformer
     from pretrained import Pretrained
 
@@ -31,9 +33,11 @@ GPT2_SHAPE, TINY = "random-gpt2-124m", "random-tiny"
 CORE_CACHED, CORE_UNCACHED = "core, cached", "core, uncached"
 THEIRS_CACHED, THEIRS_UNCACHED = "transformers, cached", "transformers, uncached"
 CORE_INT8 = "core, int8, cached"  # its weights are rounded: it answers as another model would
+# its weights are rounded too, and a GPU repeats its steps as a recorded graph
+CORE_GRAPHS = "core, bfloat16 CUDA graphs, cached"
 UNROUNDED = (CORE_CACHED, CORE_UNCACHED, THEIRS_CACHED, THEIRS_UNCACHED)
-CONTENDERS = (*UNROUNDED, CORE_INT8)
-CACHED = (CORE_CACHED, THEIRS_CACHED, CORE_INT8)
+CONTENDERS = (*UNROUNDED, CORE_INT8, CORE_GRAPHS)
+CACHED = (CORE_CACHED, THEIRS_CACHED, CORE_INT8, CORE_GRAPHS)
 PAIRS = ((CORE_CACHED, CORE_UNCACHED), (THEIRS_CACHED, THEIRS_UNCACHED))
 
 MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
@@ -87,11 +91,18 @@ def names() -> list[str]:
 
 def ways() -> list[str]:
     """The contenders that this machine can run."""
-    return [name for name in CONTENDERS if _has_transformers() or name.startswith("core")]
+    wanted = [name for name in CONTENDERS if _has_transformers() or name.startswith("core")]
+    return [name for name in wanted if name != CORE_GRAPHS or _has_gpu()]
 
 
 def _has_transformers() -> bool:
     return importlib.util.find_spec("transformers") is not None
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def load(name: str) -> Pretrained | Untrained:
@@ -150,6 +161,8 @@ def contenders(
         cached = name in CACHED
         if name == CORE_INT8:
             start = partial(_core, _int8(model), max_tokens, before_layer)
+        elif name == CORE_GRAPHS:
+            start = partial(_graphs, _decoder(model, max_tokens), before_layer)
         elif name in (CORE_CACHED, CORE_UNCACHED):
             start = partial(_core, model.core, max_tokens if cached else None, before_layer)
         else:
@@ -169,6 +182,26 @@ def _core(
 
     cache = None if cache_tokens is None else core.new_cache(1, cache_tokens)
     return stream(core, token_ids, max_new_tokens=n_new, cache=cache, hooks=Hooks(before_layer))
+
+
+def _decoder(model: Pretrained | Untrained, max_tokens: int) -> Decoder:
+    """A copy of the model for recorded steps; ValueError where nothing records them."""
+    import torch
+
+    if not _has_gpu():
+        raise ValueError(f"There is no GPU here, and {CORE_GRAPHS!r} needs one.")
+
+    from attention_core.graphs.decoder import Decoder
+
+    return Decoder(copy.deepcopy(model.core).to(torch.bfloat16), max_tokens)
+
+
+def _graphs(
+    decoder: Decoder, before_layer: Callable[[int], None], token_ids: tuple[int, ...], n_new: int
+) -> Iterator[Step]:
+    from attention_core import Hooks
+
+    return decoder.stream(token_ids, max_new_tokens=n_new, hooks=Hooks(before_layer))
 
 
 def _theirs(

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import torch
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
-from benchmarks import busy_threads, decode, kv_cache, one_row, reading, repaint
+from benchmarks import busy_threads, decode, decode_gpu, kv_cache, one_row, reading, repaint
 from benchmarks.repaint import Control, Move, Row
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -40,6 +41,45 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     assert "token ids identical in all float32 runs" in printed.out
     assert "\ncore cached reads " in printed.out
     assert "target 0.8: " in printed.out
+
+
+def test_decode_on_a_gpu_prints_the_table_and_the_ratio(tiny, capsys):
+    status = decode_gpu.main(
+        ["--repeats", "2"],
+        config=tiny,
+        prompt_ids=PROMPT,
+        max_new_tokens=12,
+        device=torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+    )
+    printed = capsys.readouterr()
+    assert status == 0, printed.err
+    for name in ("core graphs", "core step by step", "core cached", "transformers sdpa"):
+        assert f"\n{name} " in printed.out
+    assert "\ncore graphs over transformers " in printed.out
+    assert "target 4.0: " in printed.out
+
+
+def test_decode_on_a_gpu_says_where_tokens_part_and_fails_where_they_must_not(monkeypatch, tiny):
+    runs = {name: [decode_gpu.Run([7, 8, 9], 2.0)] for name in ("core graphs", *decode_gpu._PEERS)}
+    runs["transformers eager"] = [decode_gpu.Run([7, 8, 5], 0.5)]
+    said = decode_gpu.report(runs)
+    assert "0.25 (0.25..0.25) times as fast; target 4.0: not reached" in said
+    lines = {line.split("  ")[0]: line for line in said.splitlines()}
+    assert lines["transformers eager"].endswith("until 2")
+    assert lines["transformers sdpa"].endswith("all")
+
+    def other(self, *_: object, **__: object) -> list[int]:
+        return [int(isinstance(self, decode_gpu._StepByStep))] * 4
+
+    monkeypatch.setattr(decode_gpu.Decoder, "generate", other)
+    with pytest.raises(RuntimeError, match="differ from new token 0 on"):
+        decode_gpu.measure(tiny, PROMPT, torch.device("cpu"), max_new_tokens=4, repeats=1)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_decode_on_a_gpu_without_one_says_so(capsys):
+    assert decode_gpu.main([]) == 0
+    assert "no GPU here" in capsys.readouterr().out
 
 
 def test_decode_measures_prefill_and_decode_apart(tiny):

@@ -13,12 +13,13 @@ from pages.kv_cache.timing.measured import Run
 from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
+    CORE_GRAPHS,
     CORE_INT8,
     CORE_UNCACHED,
     THEIRS_CACHED,
     THEIRS_UNCACHED,
 )
-from ui.charts.style import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, decades
+from ui.charts.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, decades
 
 HEIGHT = 360
 COLOURS = {
@@ -27,6 +28,7 @@ COLOURS = {
     THEIRS_CACHED: GREEN,
     THEIRS_UNCACHED: ORANGE,
     CORE_INT8: PURPLE,
+    CORE_GRAPHS: GREY,
 }
 _SHAPES = {
     CORE_CACHED: "circle",
@@ -34,6 +36,7 @@ _SHAPES = {
     THEIRS_CACHED: "square",
     THEIRS_UNCACHED: "triangle-down",
     CORE_INT8: "diamond",
+    CORE_GRAPHS: "cross",
 }
 _FIT_POINTS = 33
 _CURVE_POINTS = 120

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
-from serving.timing.subjects import CACHED, CORE_CACHED, CORE_INT8, UNROUNDED
+from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Term
@@ -25,6 +25,8 @@ def sentences(run: Run) -> list[str]:
         lines.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
     if {CORE_CACHED, CORE_INT8} <= set(run.series):
         lines.append(_int8(run))
+    if {CORE_CACHED, CORE_GRAPHS} <= set(run.series):
+        lines.append(_graphs(run))
     lines += [_parted(run, name, place) for name, place in run.parted.items()]
     if run.repeats == 1:
         lines.append("One repeat has no spread: small differences may be chance.")
@@ -63,6 +65,15 @@ def _int8(run: Run) -> str:
     return (
         f"**Weights in int8**: with them the core with its cache is {_times(ratio)} as fast. They "
         "are rounded, so that the text may be another one; *Generate* shows what that costs."
+    )
+
+
+def _graphs(run: Run) -> str:
+    ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, run.n_new)
+    return (
+        "**Recorded steps in bfloat16**: with them the core with its cache is "
+        f"{_times(ratio)} as fast. Half of the bytes are read, and the kernels of a step start "
+        "with one call. Its numbers are rounded, so that the text may be another one."
     )
 
 

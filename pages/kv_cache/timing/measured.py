@@ -13,7 +13,7 @@ import pandas as pd
 
 from serving.step_times import StepTime
 from serving.timing.measurement import Timed
-from serving.timing.subjects import CORE_INT8, PAIRS, Question
+from serving.timing.subjects import CORE_GRAPHS, CORE_INT8, PAIRS, Question
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Fit
@@ -174,7 +174,7 @@ class Run:
     def weight_bytes(self, name: str) -> int:
         """Bytes of the weights that a decode step multiplies with."""
         constant, linear, _ = self.series[name].terms
-        n_bytes = 1 if name == CORE_INT8 else self.value_bytes
+        n_bytes = {CORE_INT8: 1, CORE_GRAPHS: 2}.get(name, self.value_bytes)
         # without a cache the weights' share is what grows with every token, beside the output's
         return (constant if self.series[name].cached else constant + linear) // 2 * n_bytes
 

@@ -8,12 +8,13 @@ from streamlit.delta_generator import DeltaGenerator
 from serving.limits import MAX_TIMED_REPEATS
 from serving.timing import subjects
 from serving.timing.subjects import (
-    CONTENDERS,
     CORE_CACHED,
+    CORE_INT8,
     CORE_UNCACHED,
     FIRST,
     LECTURE,
     TINY,
+    UNROUNDED,
     Question,
 )
 from ui.widgets import controls
@@ -43,7 +44,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "prompt": controls.NEXT_DAY,
         "tokens": 256,
         "repeats": 3,
-        "ways": list(CONTENDERS),
+        "ways": [*UNROUNDED, CORE_INT8],
     },
 }
 

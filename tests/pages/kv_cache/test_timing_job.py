@@ -1,5 +1,6 @@
 """The job of Timing: its tokens and steps, its turns beside other work, and what it refuses."""
 
+import copy
 import dataclasses
 import math
 import threading
@@ -24,6 +25,7 @@ from serving.timing import subjects
 from serving.timing.measurement import Comparison
 from serving.timing.subjects import (
     CORE_CACHED,
+    CORE_GRAPHS,
     CORE_INT8,
     CORE_UNCACHED,
     THEIRS_CACHED,
@@ -91,6 +93,31 @@ def test_rounded_weights_are_timed_and_not_compared():
     assert 4 * run.weight_bytes(CORE_INT8) == run.weight_bytes(CORE_CACHED)
     [said] = [line for line in findings.sentences(run) if "int8" in line]
     assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in said
+
+
+def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypatch):
+    monkeypatch.setattr(subjects, "_has_gpu", lambda: False)
+    assert CORE_GRAPHS not in subjects.ways()
+    job = TimingJob(Question(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
+    JobQueue().put(job)
+    assert finish(job).state == "failed"
+    assert job.error.startswith("There is no GPU here")
+    monkeypatch.setattr(
+        subjects, "_has_gpu", lambda: True
+    )  # without one, the same steps one by one
+    assert CORE_GRAPHS in subjects.ways()
+    job = measured_job(Question(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
+    model = subjects.load(TINY)
+    rounded = copy.deepcopy(model.core).to(torch.bfloat16)
+    ids = model.tokenizer.encode(PROMPT).ids
+    expected = generate(rounded, ids, max_new_tokens=16, cache=rounded.new_cache(1, len(ids) + 15))
+    run = job.run_so_far()
+    assert run is not None
+    assert run.series[CORE_GRAPHS].token_ids.tolist() == [expected, expected]
+    assert (run.parted, run.largest_difference) == ({}, None)
+    assert 2 * run.weight_bytes(CORE_GRAPHS) == run.weight_bytes(CORE_CACHED)
+    [said] = [line for line in findings.sentences(run) if "bfloat16" in line]
+    assert f"{run.ratio(CORE_CACHED, CORE_GRAPHS, 16).median:.2f} ×" in said
 
 
 def test_logits_are_compared_until_tokens_part():

@@ -1,0 +1,41 @@
+"""A cache whose `update` returns the same tensors in every decode step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention_core.cache import KVCache
+
+
+class StaticCache(KVCache):
+    """A `KVCache` with a second way to write: one token at the position that a tensor holds.
+
+    A CUDA graph repeats its kernels with the same shapes and addresses, so that the number of the
+    step must be a number on the device, and no size may follow from it. While `fixed` is set,
+    `update` writes at `position` and returns the whole buffers; whoever reads them has to hide the
+    rows behind `position`. `length` does not move then. Otherwise it is a plain `KVCache`.
+
+    `position` is a tensor (1,) of int64 on the device of the buffers.
+    Source: the static cache of gpt-fast.
+    Raises: ValueError as of `KVCache`, and for a ring of rows, whose order moves.
+    """
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, **options)
+        if self.n_rows != self.max_length:
+            raise ValueError(
+                f"a static cache keeps all {self.max_length} tokens, not {self.n_rows} of a window"
+            )
+        self.fixed = False
+        keys, _ = self.buffers
+        self.position = torch.zeros(1, dtype=torch.long, device=keys[0].device)
+
+    def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Fixed: k and v (B, H_kv, 1, D) -> the buffers (B, H_kv, N, D); else as of `KVCache`."""
+        if not self.fixed:
+            return super().update(layer, k, v)
+        keys, values = (buffers[layer] for buffers in self.buffers)
+        return keys.index_copy_(2, self.position, k), values.index_copy_(2, self.position, v)

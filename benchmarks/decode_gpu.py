@@ -1,0 +1,185 @@
+"""Decode speed at the GPT-2 124M shape, bfloat16 on a GPU: `python -m benchmarks.decode_gpu`.
+
+Greedy, 200 new tokens after a prompt of 5, everything in one process and in turns:
+
+    core graphs            `Decoder`: steps recorded as a CUDA graph, of which the token comes back
+    core step by step      the same steps, each kernel started by Python
+    core cached            `stream` with a KVCache, which also brings the logits of every step back
+    transformers sdpa      `generate` of transformers with its cache, its default attention
+    transformers eager     the same with its plain attention
+
+All hold the same random weights. Recorded and not, the steps must give the same tokens, or the
+benchmark fails. The others multiply tensors of other shapes, whose sums are rounded otherwise in 16
+bits: for them the first token that differs is printed. The clock goes around the whole call; what a
+graph needs to be recorded is done before. The faster of the two transformers runs is the peer.
+Without a GPU nothing is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from transformers import GPT2Config
+
+from attention_core import Transformer, stream
+from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, synchronize
+from attention_core.graphs.decoder import Decoder
+from benchmarks.decode import PROMPT_IDS, Run
+from benchmarks.timing import table
+from pretrained.untrained import random_gpt2
+from pretrained.weights import core_from_reference
+
+TARGET = 4.0  # recorded steps over transformers
+_GRAPHS, _STEPS, _CACHED = "core graphs", "core step by step", "core cached"
+_PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
+
+
+class _StepByStep(Decoder):
+    """A decoder that records nothing."""
+
+    def _record(self) -> None:
+        pass
+
+
+def measure(
+    config: GPT2Config,
+    prompt_ids: Sequence[int],
+    device: torch.device,
+    *,
+    max_new_tokens: int,
+    repeats: int,
+) -> dict[str, list[Run]]:
+    """The runs of all, by name, after one warm-up each.
+
+    Raises: RuntimeError when recorded steps give other tokens than the same steps one by one.
+    """
+    reference = random_gpt2(config).to(device, torch.bfloat16)
+    core = core_from_reference(reference).to(device).eval().requires_grad_(False)
+    room = len(prompt_ids) + max_new_tokens
+    decoders = {_GRAPHS: Decoder(core, room), _STEPS: _StepByStep(core, room)}
+    calls: dict[str, Callable[[], list[int]]] = {
+        name: partial(decoder.generate, prompt_ids, max_new_tokens=max_new_tokens)
+        for name, decoder in decoders.items()
+    }
+    calls[_CACHED] = partial(_streamed, core, prompt_ids, max_new_tokens)
+    for name, attention in _PEERS.items():
+        calls[name] = partial(_theirs, reference, prompt_ids, max_new_tokens, attention)
+    timed = {name: partial(_timed, call) for name, call in calls.items()}
+    runs = interleave(timed, repeats=repeats)
+    expected = runs[_STEPS][0].token_ids
+    for run in (*runs[_STEPS], *runs[_GRAPHS]):
+        if run.token_ids != expected:
+            raise RuntimeError(
+                f"{_GRAPHS} and {_STEPS} differ from new token "
+                f"{_first_difference(run.token_ids, expected)} on"
+            )
+    return runs
+
+
+def _timed(call: Callable[[], list[int]]) -> Run:
+    synchronize()
+    begin = time.perf_counter()
+    token_ids = call()
+    synchronize()
+    return Run(token_ids, time.perf_counter() - begin)
+
+
+def _streamed(core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int) -> list[int]:
+    cache = core.new_cache(1, len(prompt_ids) + max_new_tokens)
+    steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
+    return [step.token_id for step in steps]
+
+
+def _theirs(
+    reference: Any, prompt_ids: Sequence[int], max_new_tokens: int, attention: str
+) -> list[int]:
+    reference.set_attn_implementation(attention)
+    with torch.inference_mode():
+        prompt = torch.tensor([prompt_ids], device=reference.device)
+        sequence = reference.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            use_cache=True,
+        )
+    new: list[int] = sequence[0, len(prompt_ids) :].tolist()
+    return new
+
+
+def _first_difference(token_ids: Sequence[int], others: Sequence[int]) -> int | None:
+    """The first place, from 0, at which two texts of equal length differ; None if they do not."""
+    pairs = enumerate(zip(token_ids, others, strict=True))
+    return next((place for place, (one, other) in pairs if one != other), None)
+
+
+def report(runs: dict[str, list[Run]]) -> str:
+    """The table, where tokens part, and the ratio, as text."""
+    rows = [("", "tokens/s", "seconds", "tokens as recorded steps")]
+    expected = runs[_GRAPHS][0].token_ids
+    for name, repeats in runs.items():
+        place = _first_difference(repeats[0].token_ids, expected)
+        rows.append(
+            (
+                name,
+                f"{Samples(tuple(run.tokens_per_second for run in repeats)):.1f}",
+                f"{Samples(tuple(run.seconds for run in repeats)):.3f}",
+                "all" if place is None else f"until {place}",
+            )
+        )
+    speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
+    peer = max(_PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
+    ratio = paired_ratio(speeds[_GRAPHS], speeds[peer])
+    verdict = "reached" if ratio.median >= TARGET else "not reached"
+    line = f"{_GRAPHS} over {peer}: {ratio:.2f} times as fast; target {TARGET}: {verdict}"
+    return f"{table(rows)}\n\n{line}"
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    config: GPT2Config | None = None,
+    prompt_ids: Sequence[int] = PROMPT_IDS,
+    max_new_tokens: int = 200,
+    device: torch.device | None = None,
+) -> int:
+    """Measure, print, and return the exit status: 1 when the tokens differ.
+
+    device: where to run, for the tests; a GPU if it is not given.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decode_gpu")
+    parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    if device is None and not torch.cuda.is_available():
+        print("There is no GPU here: nothing is measured.")
+        return 0
+    device = device or torch.device("cuda")
+    config = config or GPT2Config()
+    try:
+        runs = measure(
+            config, prompt_ids, device, max_new_tokens=max_new_tokens, repeats=options.repeats
+        )
+    except RuntimeError as error:
+        print(f"benchmarks.decode_gpu: {error}", file=sys.stderr)
+        return 1
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, nothing recorded"
+    print(
+        f"Greedy decoding, {len(prompt_ids)} prompt + {max_new_tokens} new tokens, "
+        f"{config.n_layer} layers of width {config.n_embd}, random weights, bfloat16\n"
+        f"{name}, torch {torch.__version__}; median (min..max) of {options.repeats} interleaved "
+        "repeats\n"
+    )
+    print(report(runs))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,165 @@
+"""Steps of one shape: the same tokens and logits as `stream`, whatever the model is made of."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Hooks, Sampling, Transformer, gpt2_config, llama_config, stream
+from attention_core.graphs.cache import StaticCache
+from attention_core.graphs.decoder import Decoder
+from attention_core.model.config import LatentConfig, TransformerConfig
+from attention_core.positions.scaling import DynamicScaling
+from attention_core.quantized.int8 import Int8Transformer
+
+GPT2 = gpt2_config(d_model=20, n_layers=3, n_heads=4, vocab_size=61, context_length=30, d_ff=28)
+LLAMA = llama_config(
+    vocab_size=67, context_length=30, d_model=24, n_layers=2, n_heads=6, n_kv_heads=2, d_ff=44
+)
+LATENT = LatentConfig(kv_rank=10, nope_head_size=6, rope_head_size=4, v_head_size=7)
+CONFIGS = {
+    "learned positions": GPT2,
+    "grouped, rotary": LLAMA,
+    "a window": dataclasses.replace(GPT2, window=4),
+    "a scaling that looks at the length": dataclasses.replace(
+        LLAMA, rope_scaling=DynamicScaling(2.0, trained_length=9)
+    ),
+    "latent, expanded": dataclasses.replace(LLAMA, n_kv_heads=None, latent=LATENT),
+    "latent, absorbed": dataclasses.replace(
+        LLAMA, n_kv_heads=None, latent=dataclasses.replace(LATENT, absorbed=True)
+    ),
+}
+PROMPT, N_NEW = (7, 3, 60, 12, 5), 14
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+    ),
+]
+SAMPLINGS = {
+    "greedy": Sampling(),
+    "warm": Sampling(1.3, seed=4),
+    "top-k and top-p": Sampling(0.9, top_k=9, top_p=0.8, seed=11),
+}
+
+
+def random_model(config: TransformerConfig, device: str = "cpu") -> Transformer:
+    torch.manual_seed(5)
+    model = Transformer(config)
+    for parameter in model.parameters():
+        parameter.data.add_(torch.randn_like(parameter) * 0.4)
+    return model.requires_grad_(False).eval().to(device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_tokens_and_logits_are_those_of_stream(kind: str, device: str):
+    model = random_model(CONFIGS[kind], device)
+    cache = model.new_cache(1, 23)
+    expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=cache))
+    decoder = Decoder(model, 23)
+    for _ in range(2):  # nothing of the first run is left
+        steps = list(decoder.stream(PROMPT, max_new_tokens=N_NEW))
+        assert [step.token_id for step in steps] == [step.token_id for step in expected]
+        for step, other in zip(steps, expected, strict=True):
+            assert_close(step.logits, other.logits, atol=1e-5, rtol=1e-5)
+            same = ("kind", "n_new", "n_keys", "cache_length")
+            assert [getattr(step, name) for name in same] == [getattr(other, name) for name in same]
+    assert len({step.token_id for step in expected}) > 3
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == [s.token_id for s in expected]
+
+
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_on_a_cpu_the_draws_are_those_of_stream(name: str):
+    model, sampling = random_model(GPT2), SAMPLINGS[name]
+    options = {"max_new_tokens": 20, "sampling": sampling}
+    expected = [
+        step.token_id for step in stream(model, PROMPT, cache=model.new_cache(1, 24), **options)
+    ]
+    decoder = Decoder(model, 24, sampling=sampling)
+    for _ in range(2):  # the seed is set anew
+        assert decoder.generate(PROMPT, max_new_tokens=20) == expected
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_draw_is_as_likely_as_it_should_be(device: str):
+    model, sampling = random_model(GPT2, device), Sampling(1.0, top_k=3)
+    first = next(iter(stream(model, PROMPT, max_new_tokens=1)))
+    allowed = first.logits.topk(3).indices
+    shares = torch.softmax(first.logits[allowed], dim=0)
+    counts = torch.zeros(3)
+    for seed in range(600):
+        decoder = Decoder(model, 6, sampling=dataclasses.replace(sampling, seed=seed))
+        [token_id] = decoder.generate(PROMPT, max_new_tokens=1)
+        counts[(allowed == token_id).nonzero().item()] += 1
+    # five standard deviations of a share of 600 draws are at most 0.102
+    assert_close(counts / 600, shares, atol=0.102, rtol=0)
+
+
+def test_it_ends_at_a_stop_token_and_after_the_prompt_alone():
+    model = random_model(GPT2)
+    decoder = Decoder(model, 23)
+    tokens = decoder.generate(PROMPT, max_new_tokens=N_NEW)
+    stop = next(i for i in range(1, N_NEW) if tokens[i] not in tokens[:i])
+    assert (
+        decoder.generate(PROMPT, max_new_tokens=N_NEW, stop_ids={tokens[stop]})
+        == (tokens[: stop + 1])
+    )
+    steps = decoder.stream(PROMPT, max_new_tokens=N_NEW, stop_ids={tokens[stop]})
+    assert [step.token_id for step in steps] == tokens[: stop + 1]
+    assert decoder.generate(PROMPT, max_new_tokens=1) == tokens[:1]
+
+
+def test_int8_weights_too():
+    model = Int8Transformer(random_model(dataclasses.replace(GPT2, d_model=32)))
+    expected = stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 23))
+    tokens = [step.token_id for step in expected]
+    assert Decoder(model, 23).generate(PROMPT, max_new_tokens=N_NEW) == tokens
+
+
+def test_a_hook_may_end_it_between_two_steps():
+    calls: list[int] = []
+    decoder = Decoder(random_model(GPT2), 23)
+    steps = decoder.stream(PROMPT, max_new_tokens=3, hooks=Hooks(before_layer=calls.append))
+    assert [step.kind for step in steps] == ["prefill", "decode", "decode"]
+    assert calls == [0, 1, 2, 0, 0]
+
+
+def test_outside_of_its_own_steps_the_cache_is_a_plain_one():
+    model = random_model(GPT2)
+    decoder = Decoder(model, 23)
+    decoder.generate(PROMPT, max_new_tokens=N_NEW)
+    decoder.cache.reset()
+    ids = torch.tensor([PROMPT])
+    assert_close(model(ids, cache=decoder.cache).logits, model(ids).logits, atol=1e-6, rtol=1e-5)
+    assert decoder.cache.length == len(PROMPT)
+
+
+def test_wrong_arguments():
+    decoder = Decoder(random_model(GPT2), 10)
+    for run in (decoder.stream, decoder.generate):
+        with pytest.raises(ValueError, match="need 11 positions, but the cache holds 10"):
+            run(PROMPT, max_new_tokens=7)
+        with pytest.raises(ValueError, match="least 1"):
+            run((), max_new_tokens=1)
+        with pytest.raises(ValueError, match="token id"):
+            run((61,), max_new_tokens=1)
+    with pytest.raises(ValueError, match="cannot be edited"):
+        decoder.stream(PROMPT, max_new_tokens=2, hooks=Hooks(edit_heads=lambda _, record: record))
+    with pytest.raises(ValueError, match="31 tokens exceeds the context length of 30"):
+        Decoder(decoder.model, 31)
+    with pytest.raises(ValueError, match="no output matrix"):
+        Decoder(Transformer(dataclasses.replace(GPT2, output="none")), 9)
+    with pytest.raises(ValueError, match="keeps all 9 tokens, not 4 of a window"):
+        StaticCache(1, 1, 9, key_shape=(2, 3), window=4)
+
+
+def test_logits_that_are_no_numbers_are_named():
+    model = random_model(GPT2)
+    model.final_norm.bias[0] = torch.nan
+    decoder = Decoder(model, 10)
+    with pytest.raises(ValueError, match="the largest of the logits is not finite"):
+        decoder.generate(PROMPT, max_new_tokens=3)
+    with pytest.raises(ValueError, match="the largest of the logits is not finite"):
+        list(decoder.stream(PROMPT, max_new_tokens=3))
