@@ -83,6 +83,7 @@ class Processes:
 def site_command(port: int, address: str) -> list[str]:
     """What starts one site."""
     site = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
+    site.append("--logger.hideWelcomeMessage=true")  # it names the port of this one site
     return [*site, f"--server.port={port}", f"--server.address={address}"]
 
 

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.processes import ROOT, Processes, end_by_signals, site_command
@@ -53,10 +53,12 @@ def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
     }
 
 
-def start(programs: Processes, ports: Sequence[int], share: dict[str, str], bind: str) -> None:
-    """Start the sites, wait for the first one, and open the door."""
-    for number, port in enumerate(ports, start=1):
-        programs.start(f"site {number}", site_command(port, "127.0.0.1"), share)
+def start(
+    programs: Processes, ports: Sequence[int], share: Mapping[str, str], address: str, port: int
+) -> None:
+    """Start the sites, wait for the first one, and open the door at this address and port."""
+    for number, its_port in enumerate(ports, start=1):
+        programs.start(f"site {number}", site_command(its_port, "127.0.0.1"), share)
     programs.wait_until(f"http://127.0.0.1:{ports[0]}/readyz")
     program = haproxy()
     if program is None:
@@ -64,9 +66,9 @@ def start(programs: Processes, ports: Sequence[int], share: dict[str, str], bind
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "haproxy.cfg"
         file.write_text(configuration(ports), encoding="utf-8")
-        names = {"FIRST_SITE": "", "SECOND_SITE": ""}  # of the sites that this file does not have
-        programs.start("proxy", [program, "-f", str(file)], {"BIND": bind, **names})
-        programs.wait_until(f"http://{bind.replace('0.0.0.0', '127.0.0.1')}/_stcore/health")
+        programs.start("proxy", [program, "-f", str(file)], {"BIND": f"{address}:{port}"})
+        door = "127.0.0.1" if address in ("0.0.0.0", "::") else address
+        programs.wait_until(f"http://{door}:{port}/_stcore/health")
 
 
 def keep_up(programs: Processes, starts: deque[float]) -> None:
@@ -97,7 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("There is no HAProxy here: one site instead of several.", file=sys.stderr)
         n_sites = 1
     share = environment(n_sites, n_cores, n_bytes)
+    url = f"http://{options.address}:{options.port}"
     if n_sites == 1:
+        print(f"One site at {url}", flush=True)
         os.chdir(ROOT)
         command = site_command(options.port, options.address)
         os.execve(command[0], command, {**os.environ, **share})
@@ -105,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end_by_signals()
     try:
         ports = range(options.port + 1, options.port + 1 + n_sites)
-        start(programs, ports, share, f"{options.address}:{options.port}")
-        print(f"{n_sites} sites behind http://{options.address}:{options.port}", flush=True)
+        start(programs, ports, share, options.address, options.port)
+        print(f"{n_sites} sites behind {url}", flush=True)
         starts = deque[float]()
         while True:
             keep_up(programs, starts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 TWO_SITES = Path(__file__).with_name("haproxy.cfg")
+COOKIE = "attention_lab_process"
 
 
 def haproxy() -> str | None:
@@ -26,10 +27,11 @@ def configuration(ports: Sequence[int]) -> str:
     """What `haproxy.cfg` says of two sites, of sites at these ports of the loopback address.
 
     Their names are site-1, site-2 and so on. /metrics?site=2 asks the second one, as each counts
-    for itself.
+    for itself. The cookie has a name of its own: a proxy in front of several such machines has one
+    too, and would take away another with the same name.
     """
-    lines = TWO_SITES.read_text(encoding="utf-8").splitlines()
-    lines = [line for line in lines if line.split()[:1] != ["server"]]
+    text = TWO_SITES.read_text(encoding="utf-8").replace("attention_lab_site", COOKIE)
+    lines = [line for line in text.splitlines() if line.split()[:1] != ["server"]]
     for number, port in enumerate(ports, start=1):
         name = f"site-{number}"
         lines.append(f"    server {name} 127.0.0.1:{port} cookie {name}")

@@ -17,11 +17,11 @@ import pytest
 from benchmarks.browser import free_port
 from deploy import sites
 from deploy.processes import Processes
-from deploy.proxy.program import configuration, haproxy
+from deploy.proxy.program import COOKIE, configuration, haproxy
 from serving import cores, memory
 
 ROOT = Path(__file__).resolve().parents[2]
-COOKIE, TOKEN = "attention_lab_site", "a-token-of-the-tests"
+TOKEN = "a-token-of-the-tests"
 GB = 1_000_000_000
 
 
@@ -128,7 +128,7 @@ def test_in_a_frame_of_another_site_the_cookie_is_sent_too(program):
     assert plain.endswith("SameSite=Lax")
     secure = httpx2.get(address, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
     assert secure.endswith("SameSite=None; Secure; Partitioned")
-    assert secure.split(";")[0] in ("attention_lab_site=site-1", "attention_lab_site=site-2")
+    assert secure.split(";")[0] in (f"{COOKIE}=site-1", f"{COOKIE}=site-2")
 
 
 def test_the_numbers_of_each_site_are_there_for_whoever_has_the_token(program):
