@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from serving import models, quantized, turns
@@ -16,7 +17,7 @@ from serving.prompts import prepare
 from serving.step_times import StepTime
 
 if TYPE_CHECKING:
-    from attention_core import KVCache, Sampling, TransformerConfig
+    from attention_core import KVCache, Sampling, Step, TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
 
 
 def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]:
-    """Generate with the cache and without it; a turn of the machine for each pair of steps.
+    """Generate with the cache and without it, in turns of the machine of a few pairs of steps.
 
     check_stop: called before every layer of every pass; what it raises ends the race.
     Raises: OverLimit or ValueError for a request that cannot be run; errors as of `models.get`.
@@ -143,18 +144,27 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     cache.reset()
     with_cache = stream(core, ids, cache=cache, **options)
     without = stream(core, ids, cache=None, **options)
-    for step in range(n_new):
-        # taking turns in going first, so that neither always pays for what the other evicted
-        with turns.turn(alone=True):
-            if step % 2:
-                other, one = next(without, None), next(with_cache, None)
-            else:
-                one, other = next(with_cache, None), next(without, None)
+    pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
+    for one, other, size in turns.slices(pairs, alone=True):
         if one is None or other is None:
             both = one is None and other is None
             yield Ended(f"{'The model' if both else 'One run'} ended its text here.")
             return
         difference = float((one.logits - other.logits).abs().max())
-        size = cache_size(cache, core.config)
         yield RaceStep(StepTime.of(one), StepTime.of(other), difference, size)
     yield Ended(prompt.note)
+
+
+def _pairs(
+    with_cache: Iterator[Step], without: Iterator[Step], size: Callable[[], CacheSize], n_new: int
+) -> Iterator[tuple[Step | None, Step | None, CacheSize]]:
+    """A step of each generation, None where it has ended, and the size of the cache behind them."""
+    for number in range(n_new):
+        # taking turns in going first, so that neither always pays for what the other evicted
+        if number % 2:
+            other, one = next(without, None), next(with_cache, None)
+        else:
+            one, other = next(with_cache, None), next(without, None)
+        yield one, other, size()
+        if one is None or other is None:
+            return

@@ -23,6 +23,8 @@ from serving import metrics
 
 Item = TypeVar("Item")
 
+SLICE_SECONDS = 0.1  # of a turn that holds several short steps
+
 
 @dataclass(eq=False)
 class _Turn:
@@ -122,3 +124,23 @@ def each(items: Iterable[Item], *, alone: bool = False) -> Iterator[Item]:
             except StopIteration:
                 return
         yield item
+
+
+def slices(items: Iterable[Item], *, alone: bool = False) -> Iterator[Item]:
+    """Yield the items, as many of them computed in one turn as begin within `SLICE_SECONDS`.
+
+    For steps of a few milliseconds, which would wait most of their time where each needs a turn of
+    its own. They are handed on when their turn is over: an item has to stay as it is while the next
+    one is computed. Those of a turn that fails are lost.
+    """
+    iterator, more = iter(items), True
+    while more:
+        done: list[Item] = []
+        with turn(alone=alone):
+            end, more = time.monotonic() + SLICE_SECONDS, False
+            for item in iterator:
+                done.append(item)
+                if time.monotonic() >= end:
+                    more = True
+                    break
+        yield from done

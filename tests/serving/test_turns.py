@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -189,3 +190,36 @@ def test_with_one_seat_each_has_all_threads(holders: Holders, monkeypatch: pytes
     assert holders.run("first second third")
     assert holders.threads == {"first": 4, "second": 4, "third": 4}
     holders.let_go("third")
+
+
+def test_short_steps_share_a_turn_and_long_ones_have_one_each(monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    in_line: list[int] = []
+
+    def steps(seconds: float) -> Iterator[float]:
+        for _ in range(5):
+            now[0] += seconds
+            in_line.append(turns.in_line())
+            yield now[0]
+
+    handed_on = [turns.in_line() for _ in turns.slices(steps(0.04))]
+    assert handed_on == [0] * 5, "nothing is handed on within a turn"
+    assert in_line == [1] * 5
+    counts: list[int] = []
+    monkeypatch.setattr(turns.metrics, "waited", lambda *_: counts.append(1))
+    for seconds, n_turns in ((0.04, 2), (0.2, 6), (0.0, 1)):  # 0.12 s and 0.08 s, each, all
+        counts.clear()
+        assert len(list(turns.slices(steps(seconds)))) == 5
+        assert len(counts) == n_turns
+    assert list(turns.slices([])) == []
+
+
+def test_steps_of_a_turn_that_fails_are_lost_and_the_turn_is_given_back():
+    def steps() -> Iterator[int]:
+        yield 1
+        raise ValueError("the second step")
+
+    with pytest.raises(ValueError, match="the second step"):
+        list(turns.slices(steps()))
+    assert turns.in_line() == 0
