@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,7 @@ GENERATE_EVERY = 8  # visits
 WORDS = "an old harbour keeps one small red boat near quiet stones while gulls watch its nets"
 LATEST_SECONDS = 60.0  # a page that takes longer never came
 LATEST_TEXT_SECONDS = 180.0  # from pressing the button; whoever waits in line sees their place
+MEMORY_LOOKS = 5
 READING_SECONDS = (1.0, 4.0)
 LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for a hundred visitors
 
@@ -75,6 +76,7 @@ class Crowd:
     errors: Counter[str] = field(default_factory=Counter)
     texts: list[float] = field(default_factory=list)  # seconds until each was finished
     turned_away: int = 0  # told that too many texts wait
+    memory: list[tuple[int, int]] = field(default_factory=list)  # visits so far, bytes of the site
 
     def took(self, page: str, begin: float) -> None:
         """Note that a page has come."""
@@ -261,10 +263,26 @@ async def browsers(url: str, crowd: Crowd, count: int, end: float) -> None:
         await chromium.close()
 
 
-async def crowd_of(url: str, n_visitors: int, n_browsers: int, seconds: float) -> Crowd:
-    """So many visitors and browsers on the site for so long."""
+async def crowd_of(
+    url: str,
+    n_visitors: int,
+    n_browsers: int,
+    seconds: float,
+    memory: Callable[[], int] | None = None,
+) -> Crowd:
+    """So many visitors and browsers on the site for so long.
+
+    memory: gives the bytes of the site; it is looked at `MEMORY_LOOKS` times on the way.
+    """
     crowd, end = Crowd(), time.monotonic() + seconds
+
+    async def look() -> None:
+        for _ in range(MEMORY_LOOKS if memory is not None else 0):
+            await asyncio.sleep(seconds / MEMORY_LOOKS)
+            crowd.memory.append((len(crowd.seconds), memory()))  # type: ignore[misc]
+
     async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(look())
         tasks.create_task(browsers(url, crowd, n_browsers, end))
         for number in range(n_visitors):
             tasks.create_task(visitor(url, crowd, number, end))
@@ -330,9 +348,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 server.wait_until_it_listens()
             url = options.url or server.url  # type: ignore[union-attr]
             asyncio.run(crowd_of(url, 4, 0, 20))  # whoever comes first waits for the models
-            before = server.memory() if server is not None else 0
-            crowd = asyncio.run(crowd_of(url, options.visitors, options.browsers, options.seconds))
-            after = server.memory() if server is not None else 0
+            memory = server.memory if server is not None else None
+            before = memory() if memory is not None else 0
+            crowd = asyncio.run(
+                crowd_of(url, options.visitors, options.browsers, options.seconds, memory)
+            )
         finally:
             if server is not None:
                 server.stop()
@@ -340,7 +360,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{machine()}\n")
     print(report(crowd))
     if before:
-        print(f"memory of the site: {before / 1e6:,.0f} MB before, {after / 1e6:,.0f} MB after")
+        looks = [f"{n_bytes / 1e6:,.0f} after {visits:,}" for visits, n_bytes in crowd.memory]
+        print(
+            f"memory of the site in MB, by visits: {before / 1e6:,.0f} before, {', '.join(looks)}"
+        )
     return 1 if crowd.errors else 0
 
 
