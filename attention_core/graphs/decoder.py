@@ -41,7 +41,7 @@ class Decoder:
     GPU are of its own generator: as likely, but other ones for the same seed. In 16 bits two
     logits that are equal up to rounding may change places.
     The weights have to stay where they are: move or convert the model before. One generation at a
-    time: a second one begins where the first one's memory is.
+    time: a second one writes over what the first has stored.
     Raises: ValueError for a model without logits, or a `max_length` beyond its context.
     """
 

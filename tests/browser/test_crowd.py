@@ -2,7 +2,9 @@
 
 import asyncio
 import socket
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -11,20 +13,32 @@ from benchmarks.browser import Site
 
 
 def crowd_of(url: str, visitors: int, seconds: float, browsers: int = 0) -> load.Crowd:
+    """So many visitors and browsers, for so many seconds."""
+    return asyncio_run(load.crowd_of(url, visitors, browsers, seconds))
+
+
+def asyncio_run(coming: Coroutine[Any, Any, load.Crowd]) -> load.Crowd:
     """In a thread of its own: in this one the browser of other tests keeps an event loop."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, load.crowd_of(url, visitors, browsers, seconds)).result()
+        return thread.submit(asyncio.run, coming).result()
 
 
 @pytest.mark.usefixtures("alone_in_line")
 def test_a_small_crowd_reads_and_generates(site: Site):
     crowd = crowd_of(site.url, 2, 6)  # the second begins with a generation
     assert dict(crowd.errors) == {}
-    assert crowd.generations >= 1
+    assert len(crowd.texts) >= 1
+    assert all(0 < seconds < load.LATEST_TEXT_SECONDS for seconds in crowd.texts)
     opened = [page for page, _ in crowd.seconds]
     assert "generate" in opened
     assert set(opened) <= {"home", "generate", *load.PAGES}
-    assert f"texts generated to their end: {crowd.generations}" in load.report(crowd)
+    assert f"texts generated to their end: {len(crowd.texts)} (median " in load.report(crowd)
+
+
+def test_the_memory_is_looked_at_on_the_way(site: Site):
+    looks = iter(range(100, 200, 10))
+    crowd = asyncio_run(load.crowd_of(site.url, 0, 0, 0.05, lambda: next(looks)))
+    assert crowd.memory == [(0, 100 + 10 * number) for number in range(load.MEMORY_LOOKS)]
 
 
 def test_a_crowd_that_finds_no_site_says_so():
