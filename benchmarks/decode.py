@@ -30,7 +30,7 @@ import torch
 from transformers import GPT2Config
 
 from attention_core import Transformer, stream, stream_batch
-from attention_core.costs.stopwatch import Samples, interleave, paired_ratio
+from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, synchronize
 from attention_core.quantized.int8 import Int8Transformer
 from benchmarks.reading import measure_reading, reading_line
 from benchmarks.timing import machine, table
@@ -45,7 +45,7 @@ TARGET_OF_BATCH = 3.0
 BATCH_SIZE = 8
 _CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
 _INT8 = "core int8"
-_PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
+PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def transformers_run(
     """Generate with transformers, cached, in inference mode."""
     reference.set_attn_implementation(attention)
     with torch.inference_mode():
-        prompt = torch.tensor([prompt_ids])
+        prompt = torch.tensor([prompt_ids], device=reference.device)
+        synchronize()
         begin = time.perf_counter()
         sequence = reference.generate(
             prompt,
@@ -114,6 +115,7 @@ def transformers_run(
             do_sample=False,
             use_cache=True,
         )
+        synchronize()
         seconds = time.perf_counter() - begin
     return Run(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
 
@@ -134,7 +136,7 @@ def measure(
         _BATCH: lambda: core_batch_run(core, prompt_ids, max_new_tokens),
         _UNCACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=False),
     }
-    for name, attention in _PEERS.items():
+    for name, attention in PEERS.items():
         calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
             reference, prompt_ids, max_new_tokens, attention
         )
@@ -176,17 +178,17 @@ def report(runs: dict[str, list[Run]]) -> str:
             )
         )
     speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
-    peer = max(_PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
+    peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
     n_different = len(set(runs[_CACHED][0].token_ids))
     return "\n".join(
         [
             table(rows),
             "",
             f"token ids identical in all float32 runs, {n_different} different ones",
-            _ratio_line(speeds, _CACHED, peer, TARGET_OVER_TRANSFORMERS),
-            _ratio_line(speeds, _INT8, peer, TARGET_OF_INT8),
-            _ratio_line(speeds, _CACHED, _UNCACHED, TARGET_OVER_UNCACHED),
-            _ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
+            ratio_line(speeds, _CACHED, peer, TARGET_OVER_TRANSFORMERS),
+            ratio_line(speeds, _INT8, peer, TARGET_OF_INT8),
+            ratio_line(speeds, _CACHED, _UNCACHED, TARGET_OVER_UNCACHED),
+            ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
         ]
     )
 
@@ -204,7 +206,8 @@ def _phases(repeats: list[Run]) -> tuple[str, str]:
     return f"{Samples(tuple(prefill)):.1f}", f"{Samples(tuple(decode)):.1f}"
 
 
-def _ratio_line(speeds: dict[str, list[float]], one: str, other: str, target: float) -> str:
+def ratio_line(speeds: dict[str, list[float]], one: str, other: str, target: float) -> str:
+    """How many times as fast one is, pair by pair, and whether that reaches the target."""
     ratio = paired_ratio(speeds[one], speeds[other])
     verdict = "reached" if ratio.median >= target else "not reached"
     return f"{one} over {other}: {ratio:.2f} times as fast; target {target}: {verdict}"

@@ -22,22 +22,19 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from transformers import GPT2Config
 
-from attention_core import Transformer, stream
-from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, synchronize
+from attention_core.costs.stopwatch import Samples, interleave, synchronize
 from attention_core.graphs.decoder import Decoder
-from benchmarks.decode import PROMPT_IDS, Run
+from benchmarks.decode import PEERS, PROMPT_IDS, Run, core_run, ratio_line, transformers_run
 from benchmarks.timing import table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
 TARGET = 4.0  # recorded steps over transformers
 _GRAPHS, _STEPS, _CACHED = "core graphs", "core step by step", "core cached"
-_PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
 class _StepByStep(Decoder):
@@ -63,15 +60,14 @@ def measure(
     core = core_from_reference(reference).to(device).eval().requires_grad_(False)
     room = len(prompt_ids) + max_new_tokens
     decoders = {_GRAPHS: Decoder(core, room), _STEPS: _StepByStep(core, room)}
-    calls: dict[str, Callable[[], list[int]]] = {
-        name: partial(decoder.generate, prompt_ids, max_new_tokens=max_new_tokens)
+    calls: dict[str, Callable[[], Run]] = {
+        name: partial(_timed, decoder, prompt_ids, max_new_tokens)
         for name, decoder in decoders.items()
     }
-    calls[_CACHED] = partial(_streamed, core, prompt_ids, max_new_tokens)
-    for name, attention in _PEERS.items():
-        calls[name] = partial(_theirs, reference, prompt_ids, max_new_tokens, attention)
-    timed = {name: partial(_timed, call) for name, call in calls.items()}
-    runs = interleave(timed, repeats=repeats)
+    calls[_CACHED] = partial(core_run, core, prompt_ids, max_new_tokens, cached=True)
+    for name, attention in PEERS.items():
+        calls[name] = partial(transformers_run, reference, prompt_ids, max_new_tokens, attention)
+    runs = interleave(calls, repeats=repeats)
     expected = runs[_STEPS][0].token_ids
     for run in (*runs[_STEPS], *runs[_GRAPHS]):
         if run.token_ids != expected:
@@ -82,35 +78,12 @@ def measure(
     return runs
 
 
-def _timed(call: Callable[[], list[int]]) -> Run:
+def _timed(decoder: Decoder, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
     synchronize()
     begin = time.perf_counter()
-    token_ids = call()
+    token_ids = decoder.generate(prompt_ids, max_new_tokens=max_new_tokens)
     synchronize()
     return Run(token_ids, time.perf_counter() - begin)
-
-
-def _streamed(core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int) -> list[int]:
-    cache = core.new_cache(1, len(prompt_ids) + max_new_tokens)
-    steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
-    return [step.token_id for step in steps]
-
-
-def _theirs(
-    reference: Any, prompt_ids: Sequence[int], max_new_tokens: int, attention: str
-) -> list[int]:
-    reference.set_attn_implementation(attention)
-    with torch.inference_mode():
-        prompt = torch.tensor([prompt_ids], device=reference.device)
-        sequence = reference.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=max_new_tokens,
-            do_sample=False,
-            use_cache=True,
-        )
-    new: list[int] = sequence[0, len(prompt_ids) :].tolist()
-    return new
 
 
 def _first_difference(token_ids: Sequence[int], others: Sequence[int]) -> int | None:
@@ -134,11 +107,8 @@ def report(runs: dict[str, list[Run]]) -> str:
             )
         )
     speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
-    peer = max(_PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
-    ratio = paired_ratio(speeds[_GRAPHS], speeds[peer])
-    verdict = "reached" if ratio.median >= TARGET else "not reached"
-    line = f"{_GRAPHS} over {peer}: {ratio:.2f} times as fast; target {TARGET}: {verdict}"
-    return f"{table(rows)}\n\n{line}"
+    peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
+    return f"{table(rows)}\n\n{ratio_line(speeds, _GRAPHS, peer, TARGET)}"
 
 
 def main(

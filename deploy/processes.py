@@ -9,7 +9,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +88,18 @@ def site_command(port: int, address: str) -> list[str]:
     return [*site, f"--server.port={port}", f"--server.address={address}"]
 
 
-def end_by_signals() -> None:
-    """Let SIGINT and SIGTERM raise KeyboardInterrupt; a shell hides one from its background."""
+@contextmanager
+def until_a_signal() -> Iterator[Processes]:
+    """Processes to start; SIGINT and SIGTERM lead out of the block, and all of them end behind it.
+
+    Both are asked for: a shell hides SIGINT from what it runs in the background.
+    """
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, signal.default_int_handler)
+    programs = Processes()
+    try:
+        yield programs
+    except KeyboardInterrupt:
+        pass
+    finally:
+        programs.stop()

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from deploy.processes import Processes, end_by_signals, site_command
+from deploy.processes import Processes, site_command, until_a_signal
 from deploy.proxy.program import TWO_SITES, haproxy
 
 
@@ -46,18 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8500, help="of the whole; three more follow it")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
-    programs = Processes()
-    end_by_signals()
-    try:
+    with until_a_signal() as programs:
         address = start(programs, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")
         while True:
             programs.check()
             time.sleep(1)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        programs.stop()
+    return 0
 
 
 if __name__ == "__main__":

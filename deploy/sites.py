@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.processes import ROOT, Processes, end_by_signals, site_command
+from deploy.processes import ROOT, Processes, site_command, until_a_signal
 from deploy.proxy.program import configuration, haproxy
 from serving import cores, memory
 
@@ -54,19 +54,24 @@ def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
 
 
 def start(
-    programs: Processes, ports: Sequence[int], share: Mapping[str, str], address: str, port: int
+    programs: Processes,
+    proxy: str,
+    ports: Sequence[int],
+    share: Mapping[str, str],
+    address: str,
+    port: int,
 ) -> None:
-    """Start the sites, wait for the first one, and open the door at this address and port."""
+    """Start the sites, wait for the first one, and open the door at this address and port.
+
+    proxy: the program of HAProxy. share: variables of each site.
+    """
     for number, its_port in enumerate(ports, start=1):
         programs.start(f"site {number}", site_command(its_port, "127.0.0.1"), share)
     programs.wait_until(f"http://127.0.0.1:{ports[0]}/readyz")
-    program = haproxy()
-    if program is None:
-        raise RuntimeError("there is no HAProxy any more")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "haproxy.cfg"
         file.write_text(configuration(ports), encoding="utf-8")
-        programs.start("proxy", [program, "-f", str(file)], {"BIND": f"{address}:{port}"})
+        programs.start("proxy", [proxy, "-f", str(file)], {"BIND": f"{address}:{port}"})
         door = "127.0.0.1" if address in ("0.0.0.0", "::") else address
         programs.wait_until(f"http://{door}:{port}/_stcore/health")
 
@@ -95,30 +100,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
     n_sites = count(n_cores, n_bytes, has_gpu=GPU.exists())
-    if n_sites > 1 and haproxy() is None:
+    proxy = haproxy()
+    if n_sites > 1 and proxy is None:
         print("There is no HAProxy here: one site instead of several.", file=sys.stderr)
         n_sites = 1
     share = environment(n_sites, n_cores, n_bytes)
     url = f"http://{options.address}:{options.port}"
-    if n_sites == 1:
+    if n_sites == 1 or proxy is None:
         print(f"One site at {url}", flush=True)
         os.chdir(ROOT)
         command = site_command(options.port, options.address)
         os.execve(command[0], command, {**os.environ, **share})
-    programs = Processes()
-    end_by_signals()
-    try:
+    with until_a_signal() as programs:
         ports = range(options.port + 1, options.port + 1 + n_sites)
-        start(programs, ports, share, options.address, options.port)
+        start(programs, proxy, ports, share, options.address, options.port)
         print(f"{n_sites} sites behind {url}", flush=True)
         starts = deque[float]()
         while True:
             keep_up(programs, starts)
             time.sleep(1)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        programs.stop()
+    return 0
 
 
 if __name__ == "__main__":

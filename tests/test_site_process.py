@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from benchmarks.browser import Server
 from benchmarks.load import Tab
 from pretrained import sealed_folder
 from serving.limits import BURST_OF_MESSAGES
+from tests.helpers.until import until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -69,12 +70,7 @@ def done(work: Coroutine[Any, Any, None]) -> None:
         thread.submit(asyncio.run, work).result()
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if is_so():
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError("it did not come about in a minute")
+until = partial(until_it_is, seconds=60.0, every=0.05)
 
 
 def metric(server: Server, name: str) -> float:

@@ -60,7 +60,7 @@ def test_decode_on_a_gpu_prints_the_table_and_the_ratio(tiny, capsys):
 
 
 def test_decode_on_a_gpu_says_where_tokens_part_and_fails_where_they_must_not(monkeypatch, tiny):
-    runs = {name: [decode_gpu.Run([7, 8, 9], 2.0)] for name in ("core graphs", *decode_gpu._PEERS)}
+    runs = {name: [decode_gpu.Run([7, 8, 9], 2.0)] for name in ("core graphs", *decode.PEERS)}
     runs["transformers eager"] = [decode_gpu.Run([7, 8, 5], 0.5)]
     said = decode_gpu.report(runs)
     assert "0.25 (0.25..0.25) times as fast; target 4.0: not reached" in said

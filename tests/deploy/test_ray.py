@@ -5,8 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -18,6 +17,7 @@ from serving import models, race, recording
 from serving.backend import choice
 from serving.race import Ended, RaceStep, Request
 from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.until import until
 
 pytest.importorskip("ray", reason="requirements-scale.txt is not installed")
 from deploy.ray import model_server
@@ -66,14 +66,6 @@ def address() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(60)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if is_so():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("it did not come about in two minutes")
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,9 @@ import contextlib
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -19,6 +18,7 @@ from deploy import sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
 from serving import cores, memory
+from tests.helpers.until import until
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
@@ -88,14 +88,6 @@ def program() -> Iterator[tuple[str, psutil.Process]]:
     finally:
         started.terminate()
         started.wait(60)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if is_so():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("it did not come about in two minutes")
 
 
 def is_there(address: str, number: str) -> bool:
