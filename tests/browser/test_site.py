@@ -208,18 +208,18 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, other: Page):
 
 
 @pytest.mark.parametrize(
-    ("path", "heading", "shown"),
+    ("path", "heading", "shown", "warmup"),
     [
-        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "L2H1"),
-        ("/shapes?shapes_step=8", "Shapes", "8. attention weights"),
-        ("/calculator?calculator_batch=2", "Calculator", "8.59 GB of cache"),
+        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "L2H1", "on"),
+        ("/shapes?shapes_step=8", "Shapes", "8. attention weights", "off"),
+        ("/calculator?calculator_batch=2", "Calculator", "8.59 GB of cache", "off"),
     ],
 )
 def test_a_link_is_right_on_the_first_visit_after_a_start(
-    fresh_site: Start, newcomer: Page, path: str, heading: str, shown: str
+    fresh_site: Start, newcomer: Page, path: str, heading: str, shown: str, warmup: str
 ):
     """A cold link to a page must not end on the home page or in a "Page not found" dialog."""
-    server, page = fresh_site(), newcomer
+    server, page = fresh_site(ATTENTION_LAB_WARMUP=warmup), newcomer
     open_page(page, server, path, heading)
     parts = page.get_by_test_id("stMain").get_by_text(shown)
     expect(parts.locator("visible=true").first).to_be_visible()

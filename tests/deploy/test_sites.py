@@ -73,7 +73,7 @@ def program() -> Iterator[tuple[str, psutil.Process]]:
     port = free_port()
     told = {
         sites.VARIABLE: "2",
-        "ATTENTION_LAB_FIRST_MODELS": "gpt2-novels, bert-novels",
+        "ATTENTION_LAB_WARMUP": "off",  # no page is opened
         "ATTENTION_LAB_METRICS_TOKEN": TOKEN,
         memory.VARIABLE: "5.4",
         "PYTHONPATH": str(ROOT),
