@@ -9,12 +9,15 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from serving.metrics import PREFIX
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -63,6 +66,23 @@ class Site:
         self.url = url
 
 
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of a site that are in memory, and how many of them it keeps on purpose.
+
+    What is kept are models and what was computed for visitors (`serving.cache`), within bounds. The
+    rest is what would grow without an end if the site lost memory.
+    """
+
+    resident: int
+    kept: int
+
+    @property
+    def rest(self) -> int:
+        """Bytes that nothing is kept in."""
+        return self.resident - self.kept
+
+
 class Server(Site):
     """A site and the process that serves it."""
 
@@ -97,9 +117,14 @@ class Server(Site):
                 raise RuntimeError(f"the server ended with {code}: {text}") from None
         raise RuntimeError(f"no answer in {START_SECONDS} s: {Path(self._log.name).read_text()}")
 
-    def memory(self) -> int:
-        """Bytes of the process that are in memory."""
-        return int(psutil.Process(self._process.pid).memory_info().rss)
+    def memory(self) -> Memory:
+        """Of all processes that serve the site; what two of them share counts twice."""
+        program = psutil.Process(self._process.pid)
+        processes = [program, *program.children(recursive=True)]
+        return Memory(
+            resident=sum(int(process.memory_info().rss) for process in processes),
+            kept=sum(_kept_bytes(process.cmdline()) for process in processes),
+        )
 
     def stop(self) -> None:
         """End the process."""
@@ -108,17 +133,21 @@ class Server(Site):
         self._log.close()
 
 
+def _kept_bytes(command: Sequence[str]) -> int:
+    """Bytes that a site keeps, by its own numbers; 0 for another program than a site."""
+    ports = [word.partition("=")[2] for word in command if word.startswith("--server.port=")]
+    if not ports:
+        return 0
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(int(float(x.split()[-1])) for x in lines if x.startswith(f"{PREFIX}_cache_bytes{{"))
+
+
 class Hosted(Server):
     """A site as it is hosted: as many processes as the machine is good for, and a proxy."""
 
     def _command(self, script: str, port: int) -> list[str]:
         return [sys.executable, "-m", "deploy.sites", f"--port={port}"]
-
-    def memory(self) -> int:
-        """Bytes of all processes that are in memory; what two of them share counts twice."""
-        program = psutil.Process(self._process.pid)
-        processes = [program, *program.children(recursive=True)]
-        return sum(int(process.memory_info().rss) for process in processes)
 
     def stop(self) -> None:
         """End the processes; the program waits for those that it started."""

@@ -7,9 +7,10 @@ wait for that already. A few real browsers walk among them. A page has come when
 asked for has ended; an exception on a page, a closed connection, a page that never came or a text
 that was never finished is an error.
 
-Printed: how long pages took (median and 95 %), errors, and the memory of the site before and
-after. The figures are absolute: another busy process on the machine spoils them. The site is
-started as it is hosted, with a process for each core; ATTENTION_LAB_SITES=1 tries it with one.
+Printed: how long pages took (median and 95 %), errors, and the memory of the site on the way, with
+what it keeps on purpose named apart: that grows up to its bounds, the rest should not. The figures
+are absolute: another busy process on the machine spoils them. The site is started as it is hosted,
+with a process for each core; ATTENTION_LAB_SITES=1 tries it with one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
 from attention_core.costs.stopwatch import Samples
-from benchmarks.browser import CHROMIUM_ARGUMENTS, Hosted, chromium_path
+from benchmarks.browser import CHROMIUM_ARGUMENTS, Hosted, Memory, chromium_path
 from benchmarks.timing import machine, table
 
 # address -> the parameter that holds its text, if it has one
@@ -76,7 +77,7 @@ class Crowd:
     errors: Counter[str] = field(default_factory=Counter)
     texts: list[float] = field(default_factory=list)  # seconds until each was finished
     turned_away: int = 0  # told that too many texts wait
-    memory: list[tuple[int, int]] = field(default_factory=list)  # visits so far, bytes of the site
+    memory: list[tuple[int, Memory]] = field(default_factory=list)  # with the visits so far
 
     def took(self, page: str, begin: float) -> None:
         """Note that a page has come."""
@@ -268,18 +269,19 @@ async def crowd_of(
     n_visitors: int,
     n_browsers: int,
     seconds: float,
-    memory: Callable[[], int] | None = None,
+    memory: Callable[[], Memory] | None = None,
 ) -> Crowd:
     """So many visitors and browsers on the site for so long.
 
-    memory: gives the bytes of the site; it is looked at `MEMORY_LOOKS` times on the way.
+    memory: gives the memory of the site; it is looked at `MEMORY_LOOKS` times on the way.
     """
     crowd, end = Crowd(), time.monotonic() + seconds
 
     async def look() -> None:
         for _ in range(MEMORY_LOOKS if memory is not None else 0):
             await asyncio.sleep(seconds / MEMORY_LOOKS)
-            crowd.memory.append((len(crowd.seconds), memory()))  # type: ignore[misc]
+            looked = await asyncio.to_thread(memory)  # type: ignore[arg-type]
+            crowd.memory.append((len(crowd.seconds), looked))
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(look())
@@ -317,6 +319,15 @@ def report(crowd: Crowd) -> str:
     return "\n".join(lines)
 
 
+def memory_table(looks: Sequence[tuple[int, Memory]]) -> str:
+    """The memory of the site after so many visits: all of it, what is kept, and the rest."""
+    rows = [("visits", "memory, MB", "kept on purpose", "the rest")]
+    for visits, memory in looks:
+        numbers = (memory.resident, memory.kept, memory.rest)
+        rows.append((f"{visits:,}", *(f"{n_bytes / 1e6:,.0f}" for n_bytes in numbers)))
+    return table(rows)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     """Median and 95 %, in brackets; nothing of nothing."""
     if not seconds:
@@ -349,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             url = options.url or server.url  # type: ignore[union-attr]
             asyncio.run(crowd_of(url, 4, 0, 20))  # whoever comes first waits for the models
             memory = server.memory if server is not None else None
-            before = memory() if memory is not None else 0
+            before = memory() if memory is not None else None
             crowd = asyncio.run(
                 crowd_of(url, options.visitors, options.browsers, options.seconds, memory)
             )
@@ -359,11 +370,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{options.visitors} visitors and {options.browsers} browsers for {options.seconds:g} s")
     print(f"{machine()}\n")
     print(report(crowd))
-    if before:
-        looks = [f"{n_bytes / 1e6:,.0f} after {visits:,}" for visits, n_bytes in crowd.memory]
-        print(
-            f"memory of the site in MB, by visits: {before / 1e6:,.0f} before, {', '.join(looks)}"
-        )
+    if before is not None:
+        print(f"\n{memory_table([(0, before), *crowd.memory])}")
     return 1 if crowd.errors else 0
 
 

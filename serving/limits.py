@@ -71,6 +71,7 @@ MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
 PAGES_PER_CORE = 4
 LONGEST_WAIT_SECONDS = 10.0  # for room among them
+SILENT_WAIT_SECONDS = 1.0  # of those, before the visitor is told
 
 # ---- a model server: what it is asked, and what it answers
 

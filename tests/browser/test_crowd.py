@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import load
-from benchmarks.browser import Site
+from benchmarks.browser import Memory, Site
 
 
 def crowd_of(url: str, visitors: int, seconds: float, browsers: int = 0) -> load.Crowd:
@@ -36,9 +36,13 @@ def test_a_small_crowd_reads_and_generates(site: Site):
 
 
 def test_the_memory_is_looked_at_on_the_way(site: Site):
-    looks = iter(range(100, 200, 10))
-    crowd = asyncio_run(load.crowd_of(site.url, 0, 0, 0.05, lambda: next(looks)))
-    assert crowd.memory == [(0, 100 + 10 * number) for number in range(load.MEMORY_LOOKS)]
+    looks = [Memory(100_000_000 + number, 30_000_000) for number in range(load.MEMORY_LOOKS)]
+    given = iter(looks)
+    crowd = asyncio_run(load.crowd_of(site.url, 0, 0, 0.05, lambda: next(given)))
+    assert crowd.memory == [(0, memory) for memory in looks]
+    assert load.memory_table([(1234, looks[0])]).splitlines()[-1].split() == [
+        "1,234", "100", "30", "70",
+    ]  # fmt: skip
 
 
 def test_a_crowd_that_finds_no_site_says_so():

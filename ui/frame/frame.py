@@ -27,7 +27,8 @@ if notice := trouble():
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:
-    with page_runs.room(), models.one_look(), metrics.page_run(current.url_path):
+    room = page_runs.room(lambda: st.toast(page_runs.CROWDED, icon=":material/groups:"))
+    with room, models.one_look(), metrics.page_run(current.url_path):
         current.run()
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

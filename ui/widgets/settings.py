@@ -19,6 +19,5 @@ def settings(label: str = "Settings") -> Iterator[None]:
     opened, count = st.popover(label, icon=":material/tune:"), st.empty()
     with opened, apart() as inside:
         yield
-    n_changed = len(changed(inside))
-    if n_changed:
+    if n_changed := len(changed(inside)):
         count.markdown(f":small[:blue-badge[{n_changed} changed]]")
