@@ -321,10 +321,10 @@ def report(crowd: Crowd) -> str:
 
 def memory_table(looks: Sequence[tuple[int, Memory]]) -> str:
     """The memory of the site after so many visits: all of it, what is kept, and the rest."""
-    rows = [("visits", "memory, MB", "kept on purpose", "the rest")]
+    rows = [["visits", "memory, MB", "kept on purpose", "the rest"]]
     for visits, memory in looks:
         numbers = (memory.resident, memory.kept, memory.rest)
-        rows.append((f"{visits:,}", *(f"{n_bytes / 1e6:,.0f}" for n_bytes in numbers)))
+        rows.append([f"{visits:,}", *(f"{n_bytes / 1e6:,.0f}" for n_bytes in numbers)])
     return table(rows)
 
 

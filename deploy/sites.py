@@ -28,6 +28,10 @@ VARIABLE = "ATTENTION_LAB_SITES"
 MOST_SITES = 64
 SITE_BYTES = 2_700_000_000  # the bundled models, what is kept for visitors, and room for a pass
 GPU = Path("/dev/nvidiactl")
+# Every run of a page is a thread of its own. glibc gives threads up to eight heaps a core, and what
+# is freed in one of them does not serve another. Beside what they keep, two sites took 1.2 GB with
+# two heaps each after three thousand visits, 1.5 GB without (benchmarks/results/load_2_cores.txt).
+HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
 MOST_STARTS_A_MINUTE = 5  # of sites that have ended; with more, something is wrong with all of them
 
 
@@ -46,10 +50,11 @@ def count(n_cores: int, n_bytes: int, *, has_gpu: bool) -> int:
 
 
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
-    """Each site's share of the machine, as variables."""
+    """Each site's share of the machine, and how many heaps its threads have, as variables."""
     return {
         cores.VARIABLE: str(max(1, n_cores // n_sites)),
         memory.VARIABLE: f"{n_bytes / n_sites / 1e9:.3f}",
+        HEAPS_VARIABLE: os.environ.get(HEAPS_VARIABLE, str(HEAPS)),
     }
 
 
