@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
+from prometheus_client.parser import text_string_to_metric_families
 
 from serving.metrics import PREFIX
 
@@ -138,9 +139,15 @@ def _kept_bytes(command: Sequence[str]) -> int:
     ports = [word.partition("=")[2] for word in command if word.startswith("--server.port=")]
     if not ports:
         return 0
-    with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics", timeout=30) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(int(float(x.split()[-1])) for x in lines if x.startswith(f"{PREFIX}_cache_bytes{{"))
+    return int(metric(f"http://127.0.0.1:{ports[0]}", "cache_bytes"))
+
+
+def metric(url: str, name: str) -> float:
+    """The sum of all values of a number that a site tells of itself."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:
+        text = answer.read().decode()
+    samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
+    return float(sum(sample.value for sample in samples if sample.name == f"{PREFIX}_{name}"))
 
 
 class Hosted(Server):

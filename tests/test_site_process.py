@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from benchmarks.browser import Server
+from benchmarks.browser import Server, metric
 from benchmarks.load import Tab
 from pretrained import sealed_folder
 from serving.limits import BURST_OF_MESSAGES
@@ -73,14 +72,6 @@ def done(work: Coroutine[Any, Any, None]) -> None:
 until = partial(until_it_is, seconds=60.0, every=0.05)
 
 
-def metric(server: Server, name: str) -> float:
-    """The sum of all values of a number that the site tells of itself."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
-        text = answer.read().decode()
-    samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
-    return sum(sample.value for sample in samples if sample.name == f"attention_lab_{name}")
-
-
 def ready(server: Server) -> dict[str, object]:
     """What the site answers to whoever asks whether visitors may come."""
     try:
@@ -110,10 +101,10 @@ async def storm(server: Server) -> None:
 
 def test_a_storm_of_messages_costs_the_site_no_memory(server: Server):
     done(visit(server))
-    before, runs = server.memory().resident, metric(server, "page_run_seconds_count")
+    before, runs = server.memory().resident, metric(server.url, "page_run_seconds_count")
     done(storm(server))
-    until(lambda: metric(server, "open_visits") == 0)
-    assert 0 < metric(server, "page_run_seconds_count") - runs < 2 * BURST_OF_MESSAGES
+    until(lambda: metric(server.url, "open_visits") == 0)
+    assert 0 < metric(server.url, "page_run_seconds_count") - runs < 2 * BURST_OF_MESSAGES
     assert server.memory().resident - before < 300 * MB
 
 
@@ -123,7 +114,7 @@ async def generate(server: Server) -> None:
         tab = Tab(connection)
         await tab.open("generate", {"generate_tokens": "200"})
         await tab.press("generate_start")
-        until(lambda: metric(server, "generated_tokens_total") > 4)
+        until(lambda: metric(server.url, "generated_tokens_total") > 4)
         server.stop()
 
 

@@ -52,10 +52,12 @@ def test_a_number_that_is_none_is_named(text, monkeypatch):
 
 def test_the_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
-    share = sites.environment(2, 6, 9 * GB)
-    assert (share[cores.VARIABLE], share[memory.VARIABLE]) == ("3", "4.500")
+    assert sites.environment(2, 6, 9 * GB) == {
+        cores.VARIABLE: "3",
+        memory.VARIABLE: "4.500",
+        sites.HEAPS_VARIABLE: "2",
+    }
     assert sites.environment(3, 2, 9 * GB)[cores.VARIABLE] == "1"  # more sites than cores
-    assert share[sites.HEAPS_VARIABLE] == "2"
     monkeypatch.setenv(sites.HEAPS_VARIABLE, "6")
     assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # as it was told
 

@@ -17,7 +17,7 @@ def _two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _third(ran: threading.Event, told: threading.Event | None = None) -> threading.Thread:
-    """A thread that runs one more page; whether its visitor is told to wait."""
+    """A thread that runs one more page; it sets `told` when its visitor is told to wait."""
 
     def page() -> None:
         with page_runs.room((told or threading.Event()).set):
