@@ -4,8 +4,8 @@ A pass that nobody else waits for has the machine for itself, with all threads. 
 asked for, each has one thread, and as many run at once as there are cores: a pass gains little from
 a second thread, so that two of them side by side take half the time of one after the other. What is
 timed is always alone, or its time would say nothing. Long work takes a turn for each of its steps,
-so that a page never waits for more than one of them; a plain lock would let that work take it again
-and again while others wait.
+or for a tenth of a second of short ones, so that a page never waits for long; a plain lock would
+let that work take it again and again while others wait.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def each(items: Iterable[Item], *, alone: bool = False) -> Iterator[Item]:
 def slices(items: Iterable[Item], *, alone: bool = False) -> Iterator[Item]:
     """Yield the items, as many of them computed in one turn as begin within `SLICE_SECONDS`.
 
-    For steps of a few milliseconds, which would wait most of their time where each needs a turn of
-    its own. They are handed on when their turn is over: an item has to stay as it is while the next
-    one is computed. Those of a turn that fails are lost.
+    For steps that may take a few milliseconds: with a turn for each, they would wait most of their
+    time where many visitors stand in line. They are handed on when their turn is over: an item has
+    to stay as it is while the next one is computed. Those of a turn that fails are lost.
     """
     iterator, more = iter(items), True
     while more:

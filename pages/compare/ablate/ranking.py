@@ -91,7 +91,7 @@ class RankJob(Work):
                 hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.question, hidden)
             parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
-            for part in turns.each(parts):
+            for part in turns.slices(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))
                 sizes[part.layer, heads] = values[:, 0]

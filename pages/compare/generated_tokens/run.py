@@ -95,7 +95,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
         hooks=Hooks(before_layer=reporter.layer),
-        paced=lambda steps: metrics.counted(turns.each(steps)),
+        paced=lambda steps: metrics.counted(turns.slices(steps)),
     )
     seconds = time.perf_counter() - begin
     ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."

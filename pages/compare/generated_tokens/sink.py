@@ -93,7 +93,7 @@ def _measure(
         sink = measure(model.core, ids)
     on_progress(1, len(fitting) + 1)
     outcomes = []
-    for outcome in turns.each(run_variants(model.core, fitting)):
+    for outcome in turns.slices(run_variants(model.core, fitting)):
         outcomes.append(outcome)
         on_progress(len(outcomes) + 1, len(fitting) + 1)
     seconds = time.perf_counter() - begin

@@ -132,7 +132,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         stop_ids=model.tokenizer.end_ids,
         hooks=hooks,
     )
-    for step in metrics.counted(turns.each(observed)):
+    for step in metrics.counted(turns.slices(observed)):
         generated.append(step)
         reporter.unit()
     with turns.turn():

@@ -7,6 +7,7 @@ tokens are the bytes of the text.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -169,7 +170,8 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
 
     ids, models = token_ids(text), family(n_heads)
-    caches = {name: _run(models[name], ids)[0] for name in models if name != ABSORBED}
+    runs = _run_each({name: models[name] for name in models if name != ABSORBED}, ids)
+    caches = {name: cache for name, (cache, _) in runs.items()}
     head_size = models["MHA"].config.d_head
     forms = {name: _form(name, models[name].config, cache) for name, cache in caches.items()}
     keys = caches["MHA"].layer(0)[0]
@@ -195,8 +197,8 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
     Raises: OverLimit or ValueError for a prompt that is too long or empty.
     """
     ids, models = token_ids(text), family(n_heads)
-    cache, expanded = _run(models["MLA"], ids, record=True)
-    _, absorbed = _run(models[ABSORBED], ids, record=True)
+    runs = _run_each({name: models[name] for name in ("MLA", ABSORBED)}, ids, record=True)
+    (cache, expanded), (_, absorbed) = runs["MLA"], runs[ABSORBED]
     assert expanded.logits is not None  # of a model that has an output matrix, as the other
     assert absorbed.logits is not None
     return LatentForms(
@@ -205,16 +207,25 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
     )
 
 
-def _run(
-    model: Transformer, ids: list[int], *, record: bool = False
-) -> tuple[KVCache, TransformerOutput]:
-    """Run a prompt behind an empty cache, for all logits and a record, or only for the cache."""
+def _run_each(
+    models: Mapping[str, Transformer], ids: list[int], *, record: bool = False
+) -> dict[str, tuple[KVCache, TransformerOutput]]:
+    """Run a prompt in every model, each behind an empty cache that is handed out with the output.
+
+    record: keep all logits and a record; otherwise only the cache is of use.
+    """
     import torch
 
-    cache = model.new_cache(1, len(ids))
-    with turns.turn(), torch.inference_mode():
-        output = model(torch.tensor([ids]), cache=cache, record=record, last_only=not record)
-    return cache, output
+    def runs() -> Iterator[tuple[str, tuple[KVCache, TransformerOutput]]]:
+        for name, model in models.items():
+            cache = model.new_cache(1, len(ids))
+            with torch.inference_mode():
+                output = model(
+                    torch.tensor([ids]), cache=cache, record=record, last_only=not record
+                )
+            yield name, (cache, output)
+
+    return dict(turns.slices(runs()))
 
 
 def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:

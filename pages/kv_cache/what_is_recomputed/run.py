@@ -130,7 +130,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     columns = min(8, config.vocab_size)
     steps = []
     hooks = Hooks(before_layer=reporter.layer)
-    for step in turns.each(
+    for step in turns.slices(
         grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, hooks=hooks)
     ):
         steps.append(step)

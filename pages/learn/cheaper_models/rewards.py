@@ -99,7 +99,7 @@ def sample(settings: Settings, report: Report | None = None) -> tuple[Continuati
         hooks=Hooks(before_layer=reporter.layer),
     )
     written: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-    for steps in turns.each(passes):
+    for steps in turns.slices(passes):
         for tokens, step in zip(written, steps, strict=True):
             if step is not None:
                 tokens.append((step.token_id, step.logprob))

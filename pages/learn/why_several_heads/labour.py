@@ -101,7 +101,7 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     lost = division.prediction_loss(logits_from(model.core)) if predicts else division.state_loss
     begin, values = time.perf_counter(), []
     with torch.inference_mode():
-        for value in turns.each(
+        for value in turns.slices(
             division.losses(model.core, run.state(layer), layer, lost, before_layer=reporter.layer)
         ):
             values.append(value)
