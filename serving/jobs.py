@@ -41,7 +41,8 @@ class Work:
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
-        self.owner: object = self  # whose it is; the queue writes it down
+        self.owner: object = self  # whose it is; the queue writes it down, and itself below
+        self.queue: JobQueue | None = None
         self._stopped = math.inf  # when it was told to stop
 
     def work(self) -> None:
@@ -52,6 +53,11 @@ class Work:
     def live(self) -> bool:
         """Whether something may still change for the visitor: neither finished nor told to stop."""
         return not (self.finished.is_set() or self._stop.is_set())
+
+    @property
+    def ahead(self) -> int:
+        """How many jobs come before it in its queue; 0 for one that runs or is over."""
+        return 0 if self.queue is None else self.queue.ahead(self)
 
     def watch(self) -> None:
         """Say that somebody is still looking."""
@@ -129,7 +135,7 @@ class JobQueue:
         """
         with self._changed:
             self._drop_abandoned()
-            job.owner = owner or job
+            job.owner, job.queue = owner or job, self
             own = sum(w.owner == job.owner and w is not instead_of for w in self._waiting)
             if own >= MAX_WAITING_OF_A_VISITOR:
                 raise OverLimit(

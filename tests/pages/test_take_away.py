@@ -143,7 +143,7 @@ def beside(text: str) -> take_away.Charts:
 def test_charts_are_saved_as_svg_and_png(
     charts: Callable[[str], take_away.Charts], names: set[str]
 ):
-    file = take_away.pictures(charts(HOSTILE), "charts.zip")
+    file = take_away.pictures(partial(charts, HOSTILE), "charts.zip")
     with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         assert set(files.namelist()) == {f"{n}.{end}" for n in names for end in ("svg", "png")}
         for name in names:
@@ -173,7 +173,8 @@ def test_charts_are_saved_as_svg_and_png(
 def test_a_saved_chart_says_what_it_is_about(monkeypatch: pytest.MonkeyPatch):
     facts = {"model": "Model One", "name": "one", "sentence": HOSTILE}
     monkeypatch.setattr(take_away, "about", lambda: facts)
-    file = take_away.pictures({"how_much": partial(bars, labelled("ab", [1, 2]), "size")}, "c.zip")
+    charts = {"how_much": partial(bars, labelled("ab", [1, 2]), "size")}
+    file = take_away.pictures(lambda: charts, "c.zip")
     monkeypatch.undo()  # the files are made later, when the page may show something else
     with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         assert set(files.namelist()) == {"one-how_much.svg", "one-how_much.png"}
@@ -206,20 +207,24 @@ def test_no_text_and_no_address_gets_out_of_a_chart():
 
 def test_nothing_is_made_before_a_click():
     def page() -> None:
-        import functools
+        import pandas as pd
 
-        from ui.export import take_away
+        from ui.export import tables, take_away
+
+        class Unwritten(pd.DataFrame):
+            def to_csv(self, **options: object) -> str:  # type: ignore[override]
+                raise RuntimeError("made without a click")
 
         def fail() -> dict[str, object]:
             raise RuntimeError("made without a click")
 
-        charts = {"b": functools.partial(fail)}
-        files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(charts, "b.zip")]
+        files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(fail, "b.zip")]
         take_away.panel(files, "print(1)", prefix="p", note="what it is")
+        tables.download("c", Unwritten(), "c.csv", key="c")
 
     site = AppTest.from_function(page).run()
     assert not site.exception
-    assert len(site.get("download_button")) == 2
+    assert len(site.get("download_button")) == 3
 
 
 def link_of(site: AppTest) -> dict[str, list[str]]:

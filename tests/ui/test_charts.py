@@ -44,7 +44,9 @@ def inks(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def picture(build: partial) -> str:
-    with zipfile.ZipFile(io.BytesIO(take_away.pictures({"a": build}, "a.zip").make())) as files:
+    with zipfile.ZipFile(
+        io.BytesIO(take_away.pictures(lambda: {"a": build}, "a.zip").make())
+    ) as files:
         return files.read("a.svg").decode()
 
 

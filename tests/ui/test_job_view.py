@@ -3,6 +3,9 @@
 The page of these tests is a function, so its jobs come from its own module.
 """
 
+from collections.abc import Callable
+
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 
@@ -73,6 +76,36 @@ def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
     site = AppTest.from_function(ending).run()
     assert not site.exception
     assert (site.session_state.runs, site.session_state.drawn) == (2, [False])
+
+
+def test_a_job_in_line_is_looked_at_once_a_second_until_its_turn_comes(monkeypatch):
+    def waiting() -> None:
+        import streamlit as st
+
+        from serving.jobs import JobQueue, Work
+        from ui.widgets import job_view
+
+        class Line(JobQueue):
+            """The one ahead goes away between the first look at the line and the second."""
+
+            def ahead(self, job: Work) -> int:
+                st.session_state.looks = st.session_state.get("looks", 0) + 1
+                return int(st.session_state.looks == 1)
+
+        job = st.session_state.setdefault("job", Work())
+        job.queue = Line()
+        job_view.follow(job, lambda *_: None, live=True, every=0.25)
+
+    asked, fragment = [], st.fragment
+
+    def noted(function: Callable[..., None], *, run_every: float | None) -> Callable[..., None]:
+        asked.append(run_every)
+        return fragment(function, run_every=run_every)
+
+    monkeypatch.setattr(st, "fragment", noted)
+    site = AppTest.from_function(waiting).run()
+    assert not site.exception
+    assert asked == [1.0, 0.25]
 
 
 def test_with_nothing_to_stop_the_button_keeps_its_place():

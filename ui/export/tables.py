@@ -19,10 +19,10 @@ def height_of(n_rows: int) -> int:
 def download(
     label: str, table: pd.DataFrame, file_name: str, *, key: str, disabled: bool = False
 ) -> None:
-    """A button that saves a table as CSV; a click does not run the page again."""
+    """A button that saves a table as CSV, made on the click, which does not run the page again."""
     st.download_button(
         label,
-        table.to_csv(index=False).encode(),
+        lambda: table.to_csv(index=False).encode(),
         file_name=file_name,
         mime="text/csv",
         key=key,

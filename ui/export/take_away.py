@@ -52,20 +52,20 @@ def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
     return file.getvalue()
 
 
-def pictures(charts: Charts, name: str) -> File:
+def pictures(charts: Callable[[], Charts], name: str) -> File:
     """Every chart of a page as SVG and PNG, dark on white, whatever theme the visitor sees.
 
-    charts: the arguments of each are bound to it. It is called when the files are asked for.
+    charts: gives them when the files are asked for, each with its arguments bound to it.
     """
     make = partial(_drawn, charts, dict(about()))
     return File("All charts (SVG and PNG)", make, name, "application/zip")
 
 
-def _drawn(charts: Charts, facts: Mapping[str, str]) -> bytes:
+def _drawn(charts: Callable[[], Charts], facts: Mapping[str, str]) -> bytes:
     ink, paper = theme.on_white()
     described = {
         name: specification(chart.func, *chart.args, **chart.keywords, ink=ink, paper=paper)
-        for name, chart in charts.items()
+        for name, chart in charts().items()
     }
     ranges = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
     looks = {"background": paper, "font": "sans-serif", "range": ranges}

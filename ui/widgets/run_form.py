@@ -37,9 +37,4 @@ def run_form(prefix: str, *keys: str, verb: str = "Run") -> Iterator[None]:
         st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
     ):
         yield
-        st.form_submit_button(
-            verb,
-            icon=":material/play_arrow:",
-            key=f"{prefix}_go",
-            on_click=sent,
-        )
+        st.form_submit_button(verb, icon=":material/play_arrow:", key=f"{prefix}_go", on_click=sent)

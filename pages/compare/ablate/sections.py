@@ -115,7 +115,7 @@ def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
     left, right = st.columns([1, 2], vertical_alignment="center")
     with left:
         job_view.stop_button(job, live=was_live, key="ablate_stop")
-    ahead = GENERATIONS.ahead(job)
+    ahead = job.ahead
     with right:
         note = f"Waiting: {ahead} ahead of you." if ahead else f"{job.progress:.0%} done"
         st.progress(job.progress, text=note)

@@ -21,7 +21,9 @@ def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -
     stem = f"{question.model}_ablation"
     take_away.panel(
         [
-            take_away.pictures(drawn(question, changed, heads, ranked), f"{stem}_charts.zip"),
+            take_away.pictures(
+                partial(drawn, question, changed, heads, ranked), f"{stem}_charts.zip"
+            ),
             take_away.arrays(
                 "Every number (NPZ)",
                 partial(arrays, question, changed, heads, ranked),

@@ -24,7 +24,9 @@ def show(maps: HeadMaps, step_index: int, measurements: Measured | None) -> None
     rows = f"{stem}_{which}.csv"
     take_away.panel(
         [
-            take_away.pictures(drawn(maps, step_index, measurements), f"{stem}_charts.zip"),
+            take_away.pictures(
+                partial(drawn, maps, step_index, measurements), f"{stem}_charts.zip"
+            ),
             File("Rows of this head (CSV)", partial(_csv, maps), rows, "text/csv"),
             take_away.arrays(
                 "All heads, float32 (NPZ)", partial(arrays, generation), f"{stem}.npz"

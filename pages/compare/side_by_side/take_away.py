@@ -62,7 +62,7 @@ def show(
         )
     ]
     if references:
-        files.append(take_away.pictures(drawn(references), "side_by_side_charts.zip"))
+        files.append(take_away.pictures(partial(drawn, references), "side_by_side_charts.zip"))
     take_away.panel(
         files,
         snippet(runs, heads, comparison, view, renormalise),

@@ -35,7 +35,7 @@ def show(run: Run, result: Search) -> None:
     stem = f"{run.model}_word_pair"
     take_away.panel(
         [
-            take_away.pictures(charts.charts(result), f"{stem}_charts.zip"),
+            take_away.pictures(partial(charts.charts, result), f"{stem}_charts.zip"),
             take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
         ],
         snippet(run, result),

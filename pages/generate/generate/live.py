@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -40,8 +39,8 @@ def start(queue: JobQueue, request: Request) -> None:
         messages.problem(error)
 
 
-def show(queue: JobQueue, prompt: str, n_steps: int) -> None:
-    """The visitor's job, repainted four times a second while it lives; before it, empty lanes."""
+def show(prompt: str, n_steps: int) -> None:
+    """The visitor's job, repainted four times a second while it runs; before it, empty lanes."""
     job: Job | None = st.session_state.get(_JOB)
     if job is None:
         race(
@@ -54,13 +53,13 @@ def show(queue: JobQueue, prompt: str, n_steps: int) -> None:
             key="generate_race_empty",
         )
     else:
-        job_view.follow(job, partial(_view, queue), live=job.live, every=0.25)
+        job_view.follow(job, _view, live=job.live, every=0.25)
 
 
-def _view(queue: JobQueue, job: Job, was_live: bool) -> None:
+def _view(job: Job, was_live: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         job_view.stop_button(job, live=was_live, key="generate_stop")
-        _status(queue, job)
+        _status(job)
     st.text(job.request.summary)
     _race(job, over=not was_live)
     if job.cached.steps:
@@ -70,8 +69,8 @@ def _view(queue: JobQueue, job: Job, was_live: bool) -> None:
         _data(job)
 
 
-def _status(queue: JobQueue, job: Job) -> None:
-    ahead = queue.ahead(job)
+def _status(job: Job) -> None:
+    ahead = job.ahead
     done, asked = len(job.cached.steps), job.request.max_new_tokens
     if job.state == "waiting":
         others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."

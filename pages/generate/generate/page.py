@@ -90,7 +90,7 @@ if right.button("Generate", type="primary", icon=":material/play_arrow:", key="g
         ),
     )
 
-live.show(GENERATIONS, prompt, n_new)
+live.show(prompt, n_new)
 if weights == "int8":
     price.show(model.spec.name)
 

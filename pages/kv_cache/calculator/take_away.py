@@ -15,7 +15,7 @@ from ui.export import take_away
 def show(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> None:
     """Buttons, the code and the link."""
     take_away.panel(
-        [take_away.pictures(drawn(chosen, everything, family), "kv_cache_charts.zip")],
+        [take_away.pictures(partial(drawn, chosen, everything, family), "kv_cache_charts.zip")],
         code(chosen),
         prefix="calculator",
     )

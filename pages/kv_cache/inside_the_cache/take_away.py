@@ -22,7 +22,9 @@ def show(run: Run, step: int, full_cache: Full | None, ring_step: int) -> None:
     stem = f"{run.settings.model}_cache"
     take_away.panel(
         [
-            take_away.pictures(drawn(run, step, full_cache, ring_step), f"{stem}_charts.zip"),
+            take_away.pictures(
+                partial(drawn, run, step, full_cache, ring_step), f"{stem}_charts.zip"
+            ),
             File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
             take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
         ],

@@ -98,7 +98,7 @@ def _progress(timed: bool, job: TimingJob, _: bool) -> None:
 def status(job: TimingJob) -> tuple[float, str]:
     """How far it is, and a line about it; of the page's own words."""
     if job.state == "waiting":
-        ahead = MEASUREMENTS.ahead(job)
+        ahead = job.ahead
         return 0.0, f"Waiting: {ahead} ahead of you." if ahead else "Starting …"
     if job.state == "running":
         left = job.remaining_seconds

@@ -21,7 +21,7 @@ def files(name: str, compared: dict[str, Run], logarithmic: bool) -> list[File]:
             f"timing_run_{name.removeprefix('#')}.csv",
             "text/csv",
         ),
-        pictures(drawn(compared, logarithmic), "timing_charts.zip"),
+        pictures(partial(drawn, compared, logarithmic), "timing_charts.zip"),
     ]
 
 

@@ -14,7 +14,7 @@ from ui.export import take_away
 def show(ladder: Ladder, form: str, pooled: Pooled | None, text: str) -> None:
     """Files, Python that prints the same numbers, and the address."""
     files = [
-        take_away.pictures(drawn(ladder, form, pooled), "variants_charts.zip"),
+        take_away.pictures(partial(drawn, ladder, form, pooled), "variants_charts.zip"),
         take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, ladder), "variants.npz"),
     ]
     take_away.panel(files, code(ladder.n_heads, text), prefix="variants")

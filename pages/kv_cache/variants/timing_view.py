@@ -102,7 +102,7 @@ def _status(job: TimeJob | None, times: Times | None) -> None:
     if refused is not None:
         messages.problem(refused)
     elif job is not None and job.live:
-        ahead = MEASUREMENTS.ahead(job)
+        ahead = job.ahead
         note = f"Waiting: {ahead} ahead of you." if ahead else job.doing
         st.progress(job.progress, text=note)
     elif job is not None and job.error:

@@ -21,7 +21,7 @@ def show(view: View, scope: str, contrast: Contrast | None) -> None:
     place = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
     take_away.panel(
         [
-            take_away.pictures(drawn(view, contrast), f"{stem}_charts.zip"),
+            take_away.pictures(partial(drawn, view, contrast), f"{stem}_charts.zip"),
             File(
                 "Counts of this step (CSV)", partial(_csv, view, scope), f"{stem}.csv", "text/csv"
             ),

@@ -125,7 +125,7 @@ def _progress(mine: FormingJob) -> None:
     """How far the run is, or how long it has to wait."""
     run = job.run.peek(mine.number)
     n_steps = 0 if run is None else run.n_steps
-    ahead = TRAININGS.ahead(mine)
+    ahead = mine.ahead
     note = f"Waiting: {ahead} ahead of you." if ahead else f"{n_steps} of {MAX_FORMING_STEPS} steps"
     st.progress(n_steps / MAX_FORMING_STEPS, text=note)
 
