@@ -40,6 +40,7 @@ from attention_core.costs.stopwatch import Samples, paired_ratio
 from benchmarks.bertviz_views import WINDOW, BertViz, Peer
 from benchmarks.browser import chromium, site
 from benchmarks.timing import machine, table
+from serving.heads import HeadId
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -256,7 +257,7 @@ class HeadsPage:
         canvas.click(position=position)  # type: ignore[arg-type]
         self._wait()
         layer, head = divmod(number, n_heads)
-        title = f"L{layer}H{head}:"
+        title = f"{HeadId(layer, head)}:"
         if title not in self.page.locator("figure.heatmap .title").first.inner_text():
             raise RuntimeError(f"the page does not show {title}")
         into.switch.append(self._seconds("page"))

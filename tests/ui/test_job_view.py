@@ -78,7 +78,7 @@ def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
     assert (site.session_state.runs, site.session_state.drawn) == (2, [False])
 
 
-def test_a_job_in_line_is_looked_at_once_a_second_until_its_turn_comes(monkeypatch):
+def test_a_job_with_others_ahead_is_drawn_half_as_often(monkeypatch):
     def waiting() -> None:
         import streamlit as st
 
@@ -86,11 +86,8 @@ def test_a_job_in_line_is_looked_at_once_a_second_until_its_turn_comes(monkeypat
         from ui.widgets import job_view
 
         class Line(JobQueue):
-            """The one ahead goes away between the first look at the line and the second."""
-
             def ahead(self, job: Work) -> int:
-                st.session_state.looks = st.session_state.get("looks", 0) + 1
-                return int(st.session_state.looks == 1)
+                return int(st.session_state.n_ahead)
 
         job = st.session_state.setdefault("job", Work())
         job.queue = Line()
@@ -103,9 +100,12 @@ def test_a_job_in_line_is_looked_at_once_a_second_until_its_turn_comes(monkeypat
         return fragment(function, run_every=run_every)
 
     monkeypatch.setattr(st, "fragment", noted)
-    site = AppTest.from_function(waiting).run()
-    assert not site.exception
-    assert asked == [1.0, 0.25]
+    site = AppTest.from_function(waiting)
+    for n_ahead in (2, 0):
+        site.session_state.n_ahead = n_ahead
+        site.run()
+        assert not site.exception
+    assert asked == [0.5, 0.25]
 
 
 def test_with_nothing_to_stop_the_button_keeps_its_place():

@@ -10,7 +10,7 @@ import streamlit as st
 from serving.jobs import Work
 
 Job = TypeVar("Job", bound=Work)
-IN_LINE_SECONDS = 1.0  # between two looks at a job that waits for others: only their number changes
+IN_LINE_SECONDS = 0.5
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:
@@ -19,20 +19,20 @@ def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: fl
     draw: the page's own picture of the job, whose queue lets it run as long as somebody looks. It
     is told whether the job was live just before it was called, so that what it reads from the job
     is at least that fresh. live: whether the job was live when the page began to draw; the page
-    reads it once, since the job may end at any moment. While others are ahead in the queue it is
-    drawn once a second. When its turn comes, and when it ends, the whole page runs again.
+    reads it once, since the job may end at any moment. A job that had others ahead of it when the
+    page ran is drawn every `IN_LINE_SECONDS` at most: many people are on the site then. When the
+    job ends the whole page runs again.
     """
-    waits = job.ahead > 0
-    every = max(every, IN_LINE_SECONDS) if waits else every
-    st.fragment(_view, run_every=every if live else None)(job, draw, live, waits)
+    every = max(every, IN_LINE_SECONDS) if job.ahead else every
+    st.fragment(_view, run_every=every if live else None)(job, draw, live)
 
 
-def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool, waited: bool) -> None:
-    was_live, waits = job.live, job.ahead > 0  # read first: what is drawn is at least that fresh
+def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
+    was_live = job.live  # read first: what is drawn below is then at least that fresh
     job.watch()
     draw(job, was_live)
-    if timed and (not was_live or (waited and not waits)):
-        st.rerun()  # then there is another timer, or none behind the end
+    if timed and not was_live:
+        st.rerun()  # the job is over: the next run of the page makes this view without a timer
 
 
 # Where a page draws what `follow` drew while a job was live. A fragment is a container of its own:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from serving import models
 from serving.cache import kept
+from serving.heads import HeadId
 from serving.limits import SMALL_CACHE_BYTES
 from serving.one_pass import OnePass, OpenHead, OpenLayer
 
@@ -52,7 +53,7 @@ def stops(
     width, size = passed.run.tensors.states.shape[-1], head.q.shape[1]
     n_seen = int(np.isfinite(head.scaled[token]).sum())
     vector, small = f"({width:,},)", f"({size},)"
-    name, at = f"L{layer.layer}H{head.head}", f"layer {layer.layer}"
+    name, at = str(HeadId(layer.layer, head.head)), f"layer {layer.layer}"
     norms = {part: float(of_tokens[token]) for part, of_tokens in layer.norms.items()}
 
     def length(vectors: np.ndarray) -> float:

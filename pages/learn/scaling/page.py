@@ -87,8 +87,9 @@ if SIZE in shown:
             f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with "
             f"{experiment.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
             "over the draws; spread: its standard deviation from draw to draw, the bars in the "
-            "chart. Gradient: Frobenius norm of the softmax's Jacobian, divided by that of a "
-            "uniform row.]"
+            "chart. Gradient: all derivatives of the weights by the scores (the Jacobian of the "
+            "softmax), squared and summed, and the root of the sum (its Frobenius norm), divided "
+            "by that of a row of equal scores.]"
         )
         left, right = st.columns(2, gap="large")
         with left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, Recording
+from serving.heads import HeadId
 
 HALF = BLIND_GUESS / 2
 
@@ -64,4 +65,4 @@ def _scores(moment: Moment) -> str:
 
 def _best_next(moment: Moment) -> tuple[str, float]:
     layer, head = divmod(int(moment.next.argmax()), moment.next.shape[1])
-    return f"L{layer}H{head}", float(moment.next[layer, head])
+    return str(HeadId(layer, head)), float(moment.next[layer, head])

@@ -91,8 +91,9 @@ else:
     cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
     st.markdown(
         ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
-        "grows. Influence: Frobenius norm of the gradient of the last vector with respect to a "
-        "word's vector. Share: divided by the mean over all words (1, dashed, if all are equal).]"
+        "grows. Influence: how far the last vector moves when a word's vector moves a little: all "
+        "derivatives of the one by the other, squared and summed, and the root of the sum (the "
+        "Frobenius norm). Share: divided by the mean over all words (1, dashed, if all are equal).]"
     )
     with st.expander("The numbers, and the data to take away"):
         rows = tables.height(reach.table, 280)
