@@ -71,6 +71,14 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
+# Labels that end in dots, as they have no room.
+CUT_OFF = """
+() => [...document.querySelectorAll("[data-testid=stMain] *")]
+        .filter((element) => getComputedStyle(element).textOverflow === "ellipsis" &&
+                element.scrollWidth > element.clientWidth + 1 && element.checkVisibility())
+        .map((element) => element.textContent)
+"""
+
 INSIDE = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 IN_THEME = """
@@ -139,14 +147,14 @@ def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000
 def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
     """The pages of Compare in both themes, the others in light and dark by turns.
 
-    On the way, where the picture of each page begins, how long the page is, whether it jumped, and
-    whether all that it shows fits on a phone.
+    On the way, where the picture of each page begins, how long the page is, whether it jumped,
+    whether a label is cut off on a projector, and whether all that it shows fits on a phone.
     """
     own_page.add_init_script(path=AXE)
     own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PROJECTOR)
     violations, met, late, long, jumps = {}, set(), {}, {}, {}
-    sticking_out, hidden = [], []
+    sticking_out, hidden, cut_off = [], [], {}
     for number, path in enumerate(PATHS):
         compared = path.strip("/").replace("-", "_") in COMPARE
         themes = ("light", "dark") if compared else (("light", "dark")[number % 2],)
@@ -172,6 +180,8 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
             met.update(checked["met"])
             if checked["found"]:
                 violations[f"{path} {theme}"] = checked["found"]
+        if labels := own_page.evaluate(CUT_OFF):
+            cut_off[path] = labels
         buttons = own_page.get_by_test_id("stMain").get_by_test_id("stPopoverButton")
         for button in range(buttons.count()):
             with settings(own_page, button):
@@ -186,6 +196,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         own_page.goto("about:blank")  # or the page would be laid out once more
         own_page.set_viewport_size(PROJECTOR)
     assert hidden == []
+    assert cut_off == {}
     assert sticking_out == []
     assert jumps == {}
     assert late == {}
@@ -206,6 +217,13 @@ def test_a_violation_is_found(own_page: Page):
     assert checked["met"] == [2]
     [one] = check(own_page, "color-contrast", patience_ms=0)["found"]
     assert one[0] == "color-contrast"
+
+
+def test_a_label_that_is_cut_off_is_found(own_page: Page):
+    style = "width: 60px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis"
+    labels = "".join(f"<p style='{style}'>{text}</p>" for text in ("short", "far too long for it"))
+    own_page.set_content(f"<main data-testid=stMain>{labels}</main>")
+    assert own_page.evaluate(CUT_OFF) == ["far too long for it"]
 
 
 def test_a_jump_is_counted(own_page: Page):

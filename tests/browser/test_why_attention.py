@@ -41,7 +41,7 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     open_whole_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)
-    expect(metric(page, "The sentence: 8 × 16 numbers")).to_contain_text("128")
+    expect(metric(page, "Numbers in the sentence")).to_contain_text("8 × 16 = 128")
     set_slider(page, "Numbers in the state", 0, -2)  # 32 -> 8
     expect(metric(page, "Numbers in the last state")).to_contain_text("8")
     before, after = share(hold=0.0), share(hold=4.0)
@@ -69,7 +69,7 @@ def test_the_notebook_s_sentence(page: Page, site: Site):
     open_page(page, site, "/why-attention", "Why attention")
     with settings(page):
         click(page.get_by_text("The notebook's six words"))
-    expect(metric(page, "The sentence: 6 × 3 numbers")).to_contain_text("18")
+    expect(metric(page, "Numbers in the sentence")).to_contain_text("6 × 3 = 18")
     expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
 
 

@@ -85,7 +85,8 @@ else:
         source.step(CORE, "influence", "autograd.grad")
     cells = st.columns(4, gap="medium")
     sentence, handed_over = reach.numbers
-    cells[0].metric(f"The sentence: {len(reach.words)} × {setting.width} numbers", sentence)
+    product = f"{len(reach.words)} × {setting.width} = {sentence}"
+    cells[0].metric("Numbers in the sentence", product)
     cells[1].metric("Numbers in the last state", handed_over)
     cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
     cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")

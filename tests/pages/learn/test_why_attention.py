@@ -56,7 +56,7 @@ def test_the_notebook_s_weights_on_the_page(site: AppTest):
     expected = NUMBERS["002_self_attention_v2_seed789"]["weights"][-1]
     np.testing.assert_allclose(table["attention: weight"], expected, atol=5e-5)
     assert site.text_input("why_attention_text").disabled
-    assert metrics(site)["The sentence: 6 × 3 numbers"] == "18"
+    assert metrics(site)["Numbers in the sentence"] == "6 × 3 = 18"
 
 
 def test_gradients_are_those_of_autograd(site: AppTest):
