@@ -20,7 +20,7 @@ from serving.limits import MAX_WAITING_JOBS, MAX_WAITING_OF_A_VISITOR, OverLimit
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
-# A page asks four times a second; a slow one, while a model loads beside it, now and then.
+# A page asks two to four times a second; a slow one, while a model loads beside it, now and then.
 UNWATCHED_SECONDS = 10.0
 
 # A tab that has been hidden for five minutes asks once a minute: browsers hold its timers back.
