@@ -41,8 +41,8 @@ class Work:
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
-        self.owner: object = self  # whose it is; the queue writes it down, and itself below
-        self.queue: JobQueue | None = None
+        self.owner: object = self  # whose it is; the queue writes it down
+        self.queue: JobQueue | None = None  # the one it was put into
         self._stopped = math.inf  # when it was told to stop
 
     def work(self) -> None:

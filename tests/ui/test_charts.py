@@ -44,9 +44,8 @@ def inks(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def picture(build: partial) -> str:
-    with zipfile.ZipFile(
-        io.BytesIO(take_away.pictures(lambda: {"a": build}, "a.zip").make())
-    ) as files:
+    file = take_away.pictures(lambda: {"a": build}, "a.zip")
+    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         return files.read("a.svg").decode()
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 from serving.jobs import Work
 
 Job = TypeVar("Job", bound=Work)
-IN_LINE_SECONDS = 0.5
+IN_LINE_SECONDS = 0.5  # between two pictures of a job that had to wait, at least
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:
@@ -20,8 +20,8 @@ def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: fl
     is told whether the job was live just before it was called, so that what it reads from the job
     is at least that fresh. live: whether the job was live when the page began to draw; the page
     reads it once, since the job may end at any moment. A job that had others ahead of it when the
-    page ran is drawn every `IN_LINE_SECONDS` at most: many people are on the site then. When the
-    job ends the whole page runs again.
+    page ran is drawn less often, every `IN_LINE_SECONDS`: many people are on the site then. When
+    the job ends the whole page runs again.
     """
     every = max(every, IN_LINE_SECONDS) if job.ahead else every
     st.fragment(_view, run_every=every if live else None)(job, draw, live)
