@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Server, Site
+from pages.start.home import paths as paths_of_home
 from tests.helpers.browser import (
     PATHS,
     SENTENCE,
@@ -283,3 +284,15 @@ def test_every_page_is_among_the_paths_and_a_card_is_a_link_as_a_whole(page: Pag
     assert size is not None
     card.click(position={"x": size["width"] - 4, "y": size["height"] - 4})
     expect(page.get_by_role("heading", name="Word pairs", level=1)).to_be_visible()
+
+
+def test_the_paths_of_home_come_when_they_are_opened(page: Page, site: Site):
+    open_page(page, site, "/", "Attention Lab")
+    settled(page)
+    paths = page.get_by_test_id("stMain").get_by_test_id("stExpander")
+    expect(paths.get_by_role("link")).to_have_count(0)
+    click(paths.locator("summary"))
+    n_steps = sum(len(path.steps) for path in paths_of_home.PATHS)
+    expect(paths.get_by_role("link")).to_have_count(n_steps)
+    click(paths.get_by_role("link", name="Calculator"))
+    expect(page.get_by_role("heading", name="Calculator", level=1)).to_be_visible()

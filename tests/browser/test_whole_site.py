@@ -169,6 +169,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         if show_everything(own_page):
             settled(own_page)
         own_page.evaluate(OPEN_EXPANDERS)
+        settled(own_page)  # some are filled when they are opened
         # what is around the pages is the same: it is looked at in each theme once
         part = "html" if number < 2 else "[data-testid=stMain]"
         for theme in themes:

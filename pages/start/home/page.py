@@ -1,5 +1,7 @@
 """Home: a whole pass over the visitor's text, and the map of the site."""
 
+from typing import Literal
+
 import streamlit as st
 
 from pages.start.home import paths
@@ -105,9 +107,14 @@ def cards(heading: str, pages: dict[str, str], n_columns: int, note: str = "") -
             st.markdown(f":small[{note}]", width="content")
     for first in range(0, len(pages), n_columns):
         row = list(pages.items())[first : first + n_columns]
-        for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
+        # a column for each card would be an element more that Home sends
+        columns = st.columns(n_columns) if n_columns > 1 else None
+        for number, (page, description) in enumerate(row):
+            box = st.container if columns is None else columns[number].container
             name = page.rpartition("/")[2]
-            with column, st.container(height="stretch", gap=None, key=f"home_card_{name}"):
+            # side by side, cards are as high as the highest of their row
+            height: Literal["content", "stretch"] = "content" if columns is None else "stretch"
+            with box(height=height, gap=None, key=f"home_card_{name}"):
                 st.page_link(sections.script(page))
                 answered = len(quiz.questions_of([name]) & set(quiz.answers()))
                 progress = f" **{answered} of {quiz.QUESTIONS} answered.**" if answered else ""

@@ -60,9 +60,12 @@ PATHS = (
 )
 
 
+@st.fragment
 def show() -> None:
-    """The three paths beside each other, in an expander."""
-    with st.expander(TITLE):
+    """The three paths beside each other, in an expander; they are sent when it is opened."""
+    with st.expander(TITLE, key="home_paths", on_change="rerun") as expander:
+        if not expander.open:
+            return
         for column, path in zip(st.columns(len(PATHS), gap="large"), PATHS, strict=True):
             with column, st.container(gap="small"):
                 st.markdown(f"**{path.title}**")
