@@ -25,6 +25,7 @@ from tests.helpers.browser import (
     settings,
     slider,
     type_text,
+    unfold,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.visitors import settled
@@ -291,7 +292,7 @@ def test_the_paths_of_home_come_when_they_are_opened(page: Page, site: Site):
     settled(page)
     paths = page.get_by_test_id("stMain").get_by_test_id("stExpander")
     expect(paths.get_by_role("link")).to_have_count(0)
-    click(paths.locator("summary"))
+    unfold(page, paths_of_home.TITLE)
     n_steps = sum(len(path.steps) for path in paths_of_home.PATHS)
     expect(paths.get_by_role("link")).to_have_count(n_steps)
     click(paths.get_by_role("link", name="Calculator"))

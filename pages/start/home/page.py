@@ -105,20 +105,25 @@ def cards(heading: str, pages: dict[str, str], n_columns: int, note: str = "") -
         st.subheader(heading, width="content")
         if note:
             st.markdown(f":small[{note}]", width="content")
+    if n_columns == 1:  # without columns Home sends fewer elements
+        for page, description in pages.items():
+            card(page, description, "content")
+        return
     for first in range(0, len(pages), n_columns):
         row = list(pages.items())[first : first + n_columns]
-        # a column for each card would be an element more that Home sends
-        columns = st.columns(n_columns) if n_columns > 1 else None
-        for number, (page, description) in enumerate(row):
-            box = st.container if columns is None else columns[number].container
-            name = page.rpartition("/")[2]
-            # side by side, cards are as high as the highest of their row
-            height: Literal["content", "stretch"] = "content" if columns is None else "stretch"
-            with box(height=height, gap=None, key=f"home_card_{name}"):
-                st.page_link(sections.script(page))
-                answered = len(quiz.questions_of([name]) & set(quiz.answers()))
-                progress = f" **{answered} of {quiz.QUESTIONS} answered.**" if answered else ""
-                st.markdown(f":small[{description}{progress}]")
+        for column, (page, description) in zip(st.columns(n_columns), row, strict=False):
+            with column:
+                card(page, description, "stretch")
+
+
+def card(page: str, description: str, height: Literal["content", "stretch"]) -> None:
+    """A link to a page, and a line that says what is there; "stretch": as high as its column."""
+    name = page.rpartition("/")[2]
+    with st.container(height=height, gap=None, key=f"home_card_{name}"):
+        st.page_link(sections.script(page))
+        answered = len(quiz.questions_of([name]) & set(quiz.answers()))
+        progress = f" **{answered} of {quiz.QUESTIONS} answered.**" if answered else ""
+        st.markdown(f":small[{description}{progress}]")
 
 
 left, middle, right = st.columns([2, 1, 1], gap="medium")
