@@ -351,6 +351,14 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     empty = "document.querySelector('[data-testid=stColumn]').replaceChildren()"
     assert shown(f"{write}; {empty}") == "ab", "the first column is written after the second"
     assert shown(f"{run} 'notRunning'") == "abe", "it stays empty"
+    own_page.set_viewport_size(PROJECTOR)
+    row = "<div data-testid=stLayoutWrapper><div data-testid=stHorizontalBlock>{}</div></div>"
+    two_places = row.format(column("a") + column()) + row.format(column())
+    two_places = f"document.querySelector('.stMain').innerHTML = `{two_places}`"
+    chart, below = f"{places}.at(0).innerHTML += `{element('c')}`", f"{places}.at(-1).innerHTML ="
+    assert shown(f"{run} 'running'; {two_places}") == "a"
+    assert shown(f"{chart}; {make('c')}; {below} `{element('f')}`") == "ac", "it was empty before"
+    assert shown(made("c")) == "acf"
 
 
 def test_a_page_that_gets_shorter_throws_nobody_up(own_page: Page):

@@ -2,9 +2,11 @@
 // A page appears from the top down. What is still being made has no height yet, and what stands below
 // it would jump: it waits, hidden by style.css. What was shown once stays shown.
 {
+  const byName = (/** @type {string} */ name) => `[data-testid=${name}]`;
   const RUNNING = "[data-test-script-state]:not([data-test-script-state=notRunning])";
-  const EMPTY = ":not(:has([data-testid=stElementContainer], [data-testid=stPopover]))";
+  const EMPTY = `:not(:has(${["stElementContainer", "stPopover", "stExpander"].map(byName).join()}))`;
   const EMPTY_COLUMN = `[data-testid=stColumn]${EMPTY}`;
+  const EMPTY_PLACE = `:is([data-testid=stLayoutWrapper], [data-testid=stColumn])${EMPTY}`;
   // A widget whose script is on its way; a drawing and a chart before they are drawn; a column, and a
   // row of columns, that the run of the page has not come to yet.
   const BEING_MADE = [
@@ -13,9 +15,7 @@
     ".stVegaLiteChart:empty",
     `${RUNNING} :is([data-testid=stHorizontalBlock]${EMPTY}, ${EMPTY_COLUMN})`,
   ].join();
-  const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"]
-    .map((name) => `[data-testid=${name}]`)
-    .join();
+  const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"].map(byName).join();
   // Nothing waits for ever: what is above may never be made. A busy machine only needs longer: the time
   // is counted from the page's last change, and while no run of the page goes on.
   const LONGEST_MS = 6000;
@@ -42,8 +42,8 @@
     }
     for (const place of main.querySelectorAll(PLACES)) {
       const waits = waiting.has(place) && !shown.has(place);
-      // nobody has seen a column that is still empty
-      if (!waits && !place.matches(EMPTY_COLUMN)) shown.add(place);
+      // nobody has seen a place that is still empty: filled later, it waits for what is above it then
+      if (!waits && !place.matches(EMPTY_PLACE)) shown.add(place);
       if (waits && !place.hasAttribute("data-waits")) setTimeout(showAnyway, LONGEST_MS, place);
       place.toggleAttribute("data-waits", waits);
     }
