@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import click, open_page, unfold
+from tests.helpers.browser import click, open_page, press, unfold
 from tests.helpers.visitors import settled
 
 # The pages whose links are ticked.
@@ -16,11 +16,19 @@ TICKED = """links => [...document.querySelectorAll(links)]
 
 def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     open_page(page, site, "/masking", "Masking and dropout")
+    settled(page)
+    expect(page.locator(".st-key-masking_quiz")).to_have_count(0)  # sent when it is opened
     unfold(page, "Predict, then look")
     question = page.locator(".st-key-masking_quiz").get_by_role("radiogroup").first
     choice = question.get_by_role("radio").first
     choice.focus()
     page.keyboard.press("Space")
+    settled(page)
+    for opened in (False, True):  # closed and opened again, it keeps what was chosen
+        press(page.locator("summary").filter(has_text="Predict, then look"), "Enter")
+        settled(page)
+        expect(choice).to_be_visible(visible=opened)
+    expect(choice).to_be_checked()
     click(page.get_by_role("button", name="Reveal").first)
     outcome = page.locator(".st-key-masking_quiz").get_by_test_id("stAlert")
     expect(outcome).to_have_text(re.compile("Yes|No"))
@@ -33,8 +41,8 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
         assert page.evaluate(TICKED, links) == ["masking"]
     expect(page.get_by_text(re.compile(r"^1 of \d+ questions answered"))).to_be_visible()
     open_page(page, site, "/masking", "Masking and dropout")
-    expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_have_count(1)
     unfold(page, "Predict, then look")
+    expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_be_visible()
     expect(outcome).to_have_text(said)
     expect(choice).to_be_checked()
 

@@ -32,6 +32,7 @@ def link(page: Page, holding: str) -> str:
     """The link on the page, once it holds what was chosen last."""
     block = page.locator(".code code").filter(has_text=re.compile("^http"))
     expect(block).to_contain_text(holding)
+    expect(block).to_be_visible()  # it is sent when it is opened, and waits for what is above it
     return block.inner_text().strip()
 
 

@@ -18,10 +18,19 @@ FRAME = str(ROOT / "ui" / "frame" / "frame.py")
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*/page.py"))
 
 
-def open_page(site: AppTest, view: str, **query: str) -> AppTest:
-    """Open one page, as a link with these query parameters would: the first run is the page's."""
+# What a page sends when its visitor opens it: the keys of `folded`, without the page's name.
+FOLDED = ("paths", "predict", "take_away")
+
+
+def open_page(site: AppTest, view: str, *, folded: bool = False, **query: str) -> AppTest:
+    """Open one page, as a link with these query parameters would: the first run is the page's.
+
+    folded: as a visitor finds it. Otherwise its folded parts were opened before.
+    """
     for key, value in query.items():
         site.query_params[key] = value
+    for part in () if folded else FOLDED:
+        site.session_state[f"{Path(view).parent.name}_{part}_opened"] = True
     # AppTest.switch_page wants a run of the home page before it, because it hashes the file's name
     # where st.navigation hashes the address
     site._page_hash = calc_hash(Path(view).parent.name.replace("_", "-"))

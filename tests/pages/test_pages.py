@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from pretrained import sources
 from pretrained.sources import Source
-from serving import models, runs
+from serving import models, runs, source_code
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers import glossary
 from tests.helpers.apptest import (
@@ -36,7 +36,7 @@ from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT
 from tests.helpers.charts import drawn_charts
 from tests.helpers.reading_ease import EASY, passages, reading_ease, syllables
 from tests.helpers.says import unnamed_axes
-from ui.export import source, tables
+from ui.export import tables
 from ui.widgets import controls
 from ui.widgets.messages import MAX_CHARACTERS, as_text
 
@@ -242,14 +242,14 @@ def test_the_code_shown_is_the_code_that_runs():
 
     from attention_core import attend
 
-    shown = source.read("attention_core/attend.py", "attend")
+    shown = source_code.read("attention_core/attend.py", "attend")
     lines, first = inspect.getsourcelines(attend)
     assert shown.text == "".join(lines).rstrip("\n")
     assert shown.first_line == first
-    method = source.read("attention_core/cache.py", "KVCache.update")
+    method = source_code.read("attention_core/cache.py", "KVCache.update")
     assert method.text.lstrip().startswith("def update(")
     with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
-        source.read("attention_core/cache.py", "KVCache.nothing")
+        source_code.read("attention_core/cache.py", "KVCache.nothing")
 
 
 @pytest.mark.parametrize("view", VIEWS)

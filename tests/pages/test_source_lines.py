@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from serving import source_code
 from tests.helpers.apptest import ROOT
-from ui.export import source
 
 
 def constants(tree: ast.Module) -> dict[str, str]:
@@ -54,4 +54,4 @@ def test_the_scan_finds_the_calls():
 def test_the_lines_are_there(texts: list[str]):
     file, name, *fragments = texts
     for fragment in fragments or [None]:
-        assert source.read(file, name, fragment).text
+        assert source_code.read(file, name, fragment).text

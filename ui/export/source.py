@@ -1,45 +1,22 @@
-"""Show the lines of code that computed what a page shows, read from the file itself.
-
-The file is parsed, not imported: showing code must not load torch.
-"""
+"""Show the lines of code that computed what a page shows."""
 
 from __future__ import annotations
 
-import ast
-import textwrap
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
+from serving import source_code
 from ui.widgets import code_block
 
 MOST_CHARACTERS = 40  # of a path above a piece of code
-_ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A piece of a file: its path in the project, its first line's number, its text."""
-
-    file: str
-    first_line: int
-    text: str
-
-    @property
-    def last_line(self) -> int:
-        """The number of the last line."""
-        return self.first_line + self.text.count("\n")
 
 
 def show(file: str, name: str) -> None:
     """The source of a function or class, with a copy button, its file and its line numbers."""
-    source = read(file, name)
+    source = source_code.read(file, name)
     _code(file, source.first_line, source.last_line, source.text)
 
 
 def step(file: str, name: str, *containing: str) -> None:
     """Show the statements of a function that contain these texts, one statement for each text."""
-    sources = [read(file, name, text) for text in containing]
+    sources = [source_code.read(file, name, text) for text in containing]
     text = "\n".join(source.text for source in sources)
     _code(file, sources[0].first_line, sources[-1].last_line, text)
 
@@ -54,45 +31,3 @@ def _short(file: str) -> str:
     """The path, or the end of a long path: in a narrow column it would be cut in the middle."""
     folder, _, name = file.rpartition("/")
     return file if len(file) <= MOST_CHARACTERS else f"…/{folder.rpartition('/')[2]}/{name}"
-
-
-@cache
-def read(file: str, name: str, containing: str | None = None) -> Source:
-    """The definition of `name` ("attend", "KVCache.update") in a file of the project.
-
-    With `containing`, only the statement of it that contains this text, its indentation removed.
-    Raises: LookupError if the file does not define it, or not exactly one statement contains it.
-    """
-    text = (_ROOT / file).read_text(encoding="utf-8")
-    try:
-        node = _definition(ast.parse(text), name.split("."))
-    except LookupError:
-        raise LookupError(f"{file} does not define {name}") from None
-    lines = text.splitlines()
-    if containing is not None:
-        first, last = _statement(node, lines, containing)
-        return Source(file, first, textwrap.dedent("\n".join(lines[first - 1 : last])))
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return Source(file, first, "\n".join(lines[first - 1 : node.end_lineno]))
-
-
-def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, int]:
-    """First and last line of the one statement that contains a text; a docstring is none."""
-    spans = {
-        (part.lineno, part.end_lineno or part.lineno)
-        for part in ast.walk(node)
-        if isinstance(part, ast.stmt)
-        and not hasattr(part, "body")
-        and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-        and containing in "\n".join(lines[part.lineno - 1 : part.end_lineno])
-    }
-    if len(spans) != 1:
-        raise LookupError(f"{len(spans)} statements contain {containing!r}, not 1")
-    return spans.pop()
-
-
-def _definition(scope: ast.AST, path: list[str]) -> ast.FunctionDef | ast.ClassDef:
-    for node in ast.iter_child_nodes(scope):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path[0]:
-            return node if len(path) == 1 else _definition(node, path[1:])
-    raise LookupError(path[0])

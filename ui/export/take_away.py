@@ -19,7 +19,10 @@ from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
 from ui.widgets import code_block, messages
+from ui.widgets.folded import folded
 from ui.widgets.linked import address
+
+TITLE = "Take it away"
 
 # The charts of a page by the names of their files, each as a function of its data:
 # {"totals": partial(totals_chart, table, title)}. They return Altair charts or live dictionaries.
@@ -90,10 +93,14 @@ _RANGES = {
 
 
 def panel(files: Sequence[File], code: str, *, prefix: str, note: str = "") -> None:
-    """Show everything that can be taken away: buttons, what is in the files, the code, the link.
+    """Everything that can be taken away, folded: buttons, what is in the files, code, a link.
 
     `note` is Markdown and must hold no text of a visitor.
     """
+    folded(TITLE, f"{prefix}_take_away", _parts, files, code, prefix, note)
+
+
+def _parts(files: Sequence[File], code: str, prefix: str, note: str) -> None:
     buttons(files, key=f"{prefix}_save")
     if note:
         st.markdown(f":small[{note}]")

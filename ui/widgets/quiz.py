@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from serving.quiz import Answers, Question, read
+from ui.widgets.folded import folded
 
 QUESTIONS = 3  # on every page that asks
 _keep = st.components.v2.component(
@@ -15,12 +17,19 @@ _keep = st.components.v2.component(
 )
 
 
-def quiz(page: str, questions: Sequence[Question]) -> None:
-    """Show the questions; an answer appears only after a choice was made and asked about."""
-    asked = {f"{page}_quiz_{number}": asking for number, asking in enumerate(questions, start=1)}
+def quiz(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
+    """Ask `questions(*arguments)`, which are made when the visitor opens the quiz.
+
+    An answer appears only after a choice was made and asked about.
+    """
+    folded("Predict, then look", f"{page}_predict", _ask, page, questions, *arguments)
+
+
+def _ask(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
+    asked = {f"{page}_quiz_{number}": q for number, q in enumerate(questions(*arguments), start=1)}
     right = sum(answers().get(key) == (q.ask, q.right) for key, q in asked.items())
-    with st.expander("Predict, then look"), st.container(key=f"{page}_quiz"):
-        st.markdown(f":small[Answered right: {right} of {len(questions)}.]")
+    with st.container(key=f"{page}_quiz"):
+        st.markdown(f":small[Answered right: {right} of {len(asked)}.]")
         for number, (key, question) in enumerate(asked.items(), start=1):
             _show(key, f"**{number}.** {question.ask}", question)
         keep()

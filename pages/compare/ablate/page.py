@@ -57,8 +57,7 @@ st.subheader("Every head, one at a time")
 sections.refused()
 sections.rank(question, heads, kind)
 
-with st.expander("Take it away"):
-    take_away.show(question, changed, heads, kind)
+take_away.show(question, changed, heads, kind)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -115,8 +115,7 @@ if SINK in shown:
                 "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
             )
 
-with st.expander("Take it away"):
-    take_away.show(maps, step_index, measurements)
+take_away.show(maps, step_index, measurements)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -134,8 +134,7 @@ def pictures() -> None:
         heading(history.TITLE, shown)
         history.show()
 
-    with st.expander("Take it away"):
-        take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
+    take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
 
 
 pictures()

@@ -141,8 +141,7 @@ if REFERENCE in shown:
         source.step("pretrained/comparison.py", "largest_difference", "return float")
 
 if comparison is not None:
-    with st.expander("Take it away"):
-        take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
+    take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
 
 with st.expander("How to read this"):
     st.markdown(

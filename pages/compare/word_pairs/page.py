@@ -7,7 +7,7 @@ from serving import models, runs
 from serving.heads import HeadChoice, HeadId, TokenPair
 from serving.token_text import isolated
 from ui.charts.show import show
-from ui.export import source, tables
+from ui.export import source
 from ui.frame import sections
 from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
@@ -128,11 +128,7 @@ if AGAINST in shown:
         yardstick = page_charts["yardstick"]
         show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
-with st.expander("Take it away"):
-    tables.download(
-        "Download all heads (CSV)", table, f"{name}_word_pair.csv", key="word_pairs_csv"
-    )
-    take_away.show(run, result)
+take_away.show(run, result, table)
 
 with st.expander("How to read this"):
     st.markdown(

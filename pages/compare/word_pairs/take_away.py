@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pages.compare.word_pairs import charts
 from pages.compare.word_pairs.search import Search
@@ -30,11 +31,12 @@ print(float(taken[..., 1].max()))  # the largest weight on B
 """
 
 
-def show(run: Run, result: Search) -> None:
-    """Buttons, the code and the link."""
+def show(run: Run, result: Search, table: pd.DataFrame) -> None:
+    """Files, the code and the link. table: what the page lists of every head."""
     stem = f"{run.model}_word_pair"
     take_away.panel(
         [
+            take_away.File("All heads (CSV)", partial(_csv, table), f"{stem}.csv", "text/csv"),
             take_away.pictures(partial(charts.charts, result), f"{stem}_charts.zip"),
             take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
         ],
@@ -44,6 +46,10 @@ def show(run: Run, result: Search) -> None:
         "A in its row (layers × heads), the largest weight of each other pair, and the weights of "
         "all tokens behind them, float32.",
     )
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False).encode()
 
 
 def arrays(run: Run, result: Search) -> dict[str, Any]:

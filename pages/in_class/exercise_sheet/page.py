@@ -8,6 +8,7 @@ from pages.in_class.exercise_sheet import sheet
 from serving import models
 from ui.export import take_away
 from ui.widgets import controls, messages
+from ui.widgets.folded import folded
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
 
@@ -66,5 +67,4 @@ st.markdown(
     "those of the model. All solutions are computed from the numbers that are printed: a student "
     "who calculates by hand gets the same digits.]"
 )
-with st.expander("A link to this sheet"):
-    take_away.link("exercise_sheet")
+folded("A link to this sheet", "exercise_sheet_link", take_away.link, "exercise_sheet")

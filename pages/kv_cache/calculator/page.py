@@ -149,5 +149,4 @@ with st.expander("The code that computes the cache"):
     formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
     source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
 
-with st.expander("Take it away"):
-    take_away.show(chosen, everything, family)
+take_away.show(chosen, everything, family)

@@ -101,10 +101,9 @@ if sections.CROP in shown:
     sections.cropped(recorded, layer, head)
 filled = sections.filled(recorded, layer, head) if sections.FULL in shown else None
 
-with st.expander("Take it away"):
-    take_away.show(
-        recorded, step_index, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1
-    )
+take_away.show(
+    recorded, step_index, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1
+)
 
 with st.expander("How to read this"):
     st.markdown(

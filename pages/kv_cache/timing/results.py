@@ -12,6 +12,7 @@ from pages.kv_cache.timing.take_away import code, files
 from serving.timing.subjects import Question
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
+from ui.widgets.folded import folded
 from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
@@ -138,12 +139,15 @@ def _everything(number: int, compared: dict[str, Run]) -> None:
         st.subheader("Runs of this visit")
         st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
         st.dataframe(findings.listing(runs), hide_index=True)
-    with st.expander("Every step, and the data to take away"):
-        table = run.medians()
-        st.dataframe(table, hide_index=True, height=tables.height(table, 320))
-        take_away.panel(
-            files(_name(number), compared, bool(st.session_state["timing_log"])),
-            code(run),
-            prefix="timing",
-            note="The file holds every step of every repeat.",
-        )
+    folded("Every step", "timing_steps", _every_step, run)
+    take_away.panel(
+        files(_name(number), compared, bool(st.session_state["timing_log"])),
+        code(run),
+        prefix="timing",
+        note="The file holds every step of every repeat.",
+    )
+
+
+def _every_step(run: Run) -> None:
+    table = run.medians()
+    st.dataframe(table, hide_index=True, height=tables.height(table, 320))

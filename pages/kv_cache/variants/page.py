@@ -90,8 +90,7 @@ if drift.AVERAGED in shown or TRAINED in shown:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
 
-with st.expander("Take it away"):
-    take_away.show(ladder, name, pooled, text)
+take_away.show(ladder, name, pooled, text)
 
 with st.expander("How to read this"):
     st.markdown(

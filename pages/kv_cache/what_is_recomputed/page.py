@@ -97,8 +97,7 @@ if sections.STEPS in shown:
     sections.all_steps(view)
 contrast = sections.encoder(growth) if sections.ENCODER in shown else None
 
-with st.expander("Take it away"):
-    take_away.show(view, scope, contrast)
+take_away.show(view, scope, contrast)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -145,4 +145,4 @@ with st.expander("How to read this"):
 with st.expander("The code of the fused version"):
     source.show(CORE, "FusedAttention")
 
-quiz.quiz("against_pytorch", lesson.questions())
+quiz.quiz("against_pytorch", lesson.questions)

@@ -127,4 +127,4 @@ with st.expander("How to read this"):
         "multiplied by it.\n"
         "- FlashAttention: Dao et al. 2022. Online softmax: Milakov and Gimelshein 2018."
     )
-quiz("attention_without_the_matrix", questions())
+quiz("attention_without_the_matrix", questions)

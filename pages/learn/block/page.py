@@ -161,4 +161,4 @@ else:
         messages.problem(error)
     else:
         sections.read(section)
-quiz("block", questions())
+quiz("block", questions)

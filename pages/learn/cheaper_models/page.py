@@ -74,4 +74,4 @@ with st.expander("How to read this"):
     st.markdown(
         "**KL divergence**: the bits that a student wastes by its wrong probabilities. 0: none."
     )
-quiz("cheaper_models", questions())
+quiz("cheaper_models", questions)

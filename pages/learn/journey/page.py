@@ -157,4 +157,4 @@ with st.expander("How to read this"):
         "- In the table, *reads most from* is the mean over all heads of a layer, the first token "
         "of a decoder and special tokens aside: heads with nothing to say rest there."
     )
-quiz("journey", questions(passed, token))
+quiz("journey", questions, passed, token)

@@ -144,4 +144,4 @@ if rung is not None and sentence is not None and place is not None:
             source.step(*stage.code)
         source.show("attention_core/ladder.py", stages.CLASSES[name])
 
-quiz("ladder", stages.questions())
+quiz("ladder", stages.questions)

@@ -36,4 +36,4 @@ if scores is not None:
             "- **Dropout** acts while training only. A single row no longer sums to 1, but the "
             "average of n draws nears the undropped weights as 1/√n."
         )
-quiz("masking", numbers.questions())
+quiz("masking", numbers.questions)

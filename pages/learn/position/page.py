@@ -87,4 +87,4 @@ if ROTARY in shown or LONGER in shown:
             heading(LONGER, shown)
         sections.show_longer(vectors)
 
-quiz("position", questions())
+quiz("position", questions)

@@ -127,4 +127,4 @@ with st.expander("How to read this"):
         "scale; taking that away breaks it, and shows what the scale held back."
     )
 
-quiz("scaling", questions())
+quiz("scaling", questions)

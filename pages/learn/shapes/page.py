@@ -122,4 +122,4 @@ with st.expander("How to read this"):
         "the hue of the token that asks."
     )
 
-quiz("shapes", questions())
+quiz("shapes", questions)

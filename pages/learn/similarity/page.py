@@ -110,4 +110,4 @@ with st.expander("How to read this"):
         "- **Weight parameters** are learned once and are the same for every text. **Attention "
         "weights** are computed from each text."
     )
-quiz("similarity", questions())
+quiz("similarity", questions)

@@ -154,4 +154,4 @@ with st.expander("How to read this"):
         "could not tell the order."
     )
 
-quiz.quiz("tokens", questions(readings))
+quiz.quiz("tokens", questions, readings)

@@ -99,4 +99,4 @@ with st.expander("How to read this"):
         "recurrent networks. **Vaswani** (2017) took the dot product q · k / √d and left the "
         "recurrence out. This translator is of the second kind."
     )
-quiz("two_networks", questions(translation))
+quiz("two_networks", questions, translation)

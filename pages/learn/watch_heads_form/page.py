@@ -99,4 +99,4 @@ with st.expander("How to read this"):
         "2021](https://transformer-circuits.pub/2021/framework/index.html). The page Heads can "
         "order the heads of real models by Induction."
     )
-quiz("watch_heads_form", questions())
+quiz("watch_heads_form", questions)

@@ -113,4 +113,4 @@ with st.expander("How to read this"):
         "- **MiniLM** has no loss here: without an output matrix it guesses no token. It was "
         "trained to give sentences of like meaning similar vectors."
     )
-quiz("who_sets_the_weights", questions())
+quiz("who_sets_the_weights", questions)

@@ -153,4 +153,4 @@ with st.expander("How to read this"):
         "computes T² scores: the longest sentences show it."
     )
 
-quiz("why_attention", questions())
+quiz("why_attention", questions)

@@ -104,4 +104,4 @@ with st.expander("How to read this"):
         "same way each head of a layer may look for something else. No signal tells a head its "
         "**job**; only the loss shapes it.\n"
     )
-quiz("why_several_heads", questions(run, layer, heads))
+quiz("why_several_heads", questions, run, layer, heads)

@@ -10,6 +10,7 @@ from serving.one_pass import one_pass
 from ui.canvas import one_pass as canvas
 from ui.frame import sections
 from ui.widgets import controls, messages, quiz
+from ui.widgets.folded import folded
 from ui.widgets.head_links import head_links
 from ui.widgets.settings import settings
 
@@ -53,7 +54,7 @@ if choice is not None:
     st.markdown(f"Layer {choice.layer}, head {choice.head} of this text on other pages:")
     head_links(choice, text, here="start/home")
 
-paths.show()
+folded(paths.TITLE, "home_paths", paths.show)
 
 LEARN = {
     "learn/journey": "One token from the text to the next word, stop by stop.",

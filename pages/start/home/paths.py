@@ -60,16 +60,12 @@ PATHS = (
 )
 
 
-@st.fragment
 def show() -> None:
-    """The three paths beside each other, in an expander; they are sent when it is opened."""
-    with st.expander(TITLE, key="home_paths", on_change="rerun") as expander:
-        if not expander.open:
-            return
-        for column, path in zip(st.columns(len(PATHS), gap="large"), PATHS, strict=True):
-            with column, st.container(gap="small"):
-                st.markdown(f"**{path.title}**")
-                for folder, what in path.steps:
-                    with st.container(gap=None):
-                        st.page_link(sections.script(folder))
-                        st.markdown(f":small[{what}]")
+    """The three paths beside each other."""
+    for column, path in zip(st.columns(len(PATHS), gap="large"), PATHS, strict=True):
+        with column, st.container(gap="small"):
+            st.markdown(f"**{path.title}**")
+            for folder, what in path.steps:
+                with st.container(gap=None):
+                    st.page_link(sections.script(folder))
+                    st.markdown(f":small[{what}]")

@@ -109,8 +109,7 @@ with st.expander("The picture as tables"):
     if likeliest is not None:
         plain_table(likeliest, "The likeliest next tokens", {"logit": "{:.4g}"})
 
-with st.expander("Take it away"):
-    take_away.show(passed, opened_head, off, place, choice)
+take_away.show(passed, opened_head, off, place, choice)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from ui.canvas.component import about
 from ui.export import take_away
 from ui.export.take_away import File
 from ui.widgets import code_block
+from ui.widgets.folded import folded
 
 _VISITED = "one_pass_heads_visited"  # in the session: the pass, and its heads that were opened
 
@@ -37,18 +39,19 @@ print(head.weights)  # (T, S) of layer {layer}, head {head}
 def show(
     passed: OnePass, head: OpenHead, off: tuple[str, ...], place: Place | None, choice: HeadChoice
 ) -> None:
-    """Buttons, the code and the link. `head`: the open one, and `choice` its name."""
+    """Files, the code and the link, folded. `head`: the open one, and `choice` its name."""
     walk = Walk(passed, off, place, choice, _visited(passed, choice), dict(about()))
-    name = f"{passed.run.model}_one_pass"
+    tensors = partial(arrays, passed, head)
+    folded(take_away.TITLE, "one_pass_take_away", _parts, walk, tensors)
+
+
+def _parts(walk: Walk, tensors: Callable[[], dict[str, Any]]) -> None:
+    name = f"{walk.passed.run.model}_one_pass"
+    page = partial(offline.page, walk)
     take_away.buttons(
         [
-            File(
-                "The walk as one HTML file",
-                partial(offline.page, walk),
-                f"{name}.html",
-                "text/html",
-            ),
-            take_away.arrays("The tensors (NPZ)", partial(arrays, passed, head), f"{name}.npz"),
+            File("The walk as one HTML file", page, f"{name}.html", "text/html"),
+            take_away.arrays("The tensors (NPZ)", tensors, f"{name}.npz"),
         ],
         key="one_pass_save",
     )
@@ -57,9 +60,9 @@ def show(
         "story too; only switching parts off needs the model, and stays here. The NPZ file holds "
         "the tensors of the whole pass and every step of the open head.]"
     )
-    take_away.snippet(snippet(passed, off, choice))
+    take_away.snippet(snippet(walk.passed, walk.off, walk.choice))
     st.markdown("A link to this view:")
-    code_block.plain(_link(place))
+    code_block.plain(_link(walk.place))
 
 
 def _visited(passed: OnePass, choice: HeadChoice) -> frozenset[tuple[int, int]]:

@@ -1,5 +1,7 @@
 """What every page of the learning path keeps: short texts, three questions, links that restore."""
 
+from pathlib import Path
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -86,6 +88,18 @@ def test_answers_stay_for_the_visit_and_are_counted(site: AppTest):
     # choosing anew hides the answer until it is asked for again
     site.radio("masking_quiz_2").set_value(None).run()
     assert not site.success
+
+
+@pytest.mark.parametrize("view", LESSONS)
+def test_the_questions_are_made_when_the_quiz_is_opened(
+    site: AppTest, view: str, bundled_weights: None
+):
+    open_page(site, view, folded=True)
+    assert not site.exception
+    assert questions(site) == []
+    site.session_state[f"{Path(view).parent.name}_predict"] = True
+    site.run()
+    assert len(questions(site)) == QUESTIONS
 
 
 def test_the_questions_of_block_say_which_section_answers_them(site: AppTest):
