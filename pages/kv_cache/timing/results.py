@@ -12,7 +12,6 @@ from pages.kv_cache.timing.take_away import code, files
 from serving.timing.subjects import Question
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
-from ui.widgets.folded import folded
 from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
@@ -20,7 +19,7 @@ from ui.widgets.parts import parts
 RUNS, SHOWN = "timing_runs", "timing_shown"  # the runs of the visit by their numbers; the shown one
 STORED = 0  # the number of the stored run; those of the visit begin with 1
 _BESIDE = "timing_beside"
-TOTALS, TERMS = "Totals", "What a decode step takes, term by term"
+TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Every step"
 
 
 def show(question: Question) -> None:
@@ -109,7 +108,7 @@ def _pictures(compared: dict[str, Run]) -> None:
 
 
 def _numbers(run: Run) -> None:
-    shown = parts("timing_part", (TOTALS, TERMS))
+    shown = parts("timing_part", (TOTALS, TERMS, STEPS))
     if TOTALS in shown:
         st.subheader(TOTALS)
         st.dataframe(findings.times(run), hide_index=True)
@@ -117,6 +116,10 @@ def _numbers(run: Run) -> None:
             st.dataframe(findings.ratios(run), hide_index=True)
     if TERMS in shown:
         _terms(run)
+    if STEPS in shown:
+        st.subheader(STEPS)
+        steps = run.medians()
+        st.dataframe(steps, hide_index=True, height=tables.height(steps, 320))
 
 
 def _terms(run: Run) -> None:
@@ -139,15 +142,9 @@ def _everything(number: int, compared: dict[str, Run]) -> None:
         st.subheader("Runs of this visit")
         st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
         st.dataframe(findings.listing(runs), hide_index=True)
-    folded("Every step", "timing_steps", _every_step, run)
     take_away.panel(
         files(_name(number), compared, bool(st.session_state["timing_log"])),
         code(run),
         prefix="timing",
         note="The file holds every step of every repeat.",
     )
-
-
-def _every_step(run: Run) -> None:
-    table = run.medians()
-    st.dataframe(table, hide_index=True, height=tables.height(table, 320))
