@@ -19,7 +19,7 @@ from starlette.middleware import Middleware
 from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage
 
-from serving import doors, log, metrics, pace, status
+from serving import doors, log, metrics, pace, parameters, status
 from serving.glossary import entries
 from serving.limits import SWITCH_SECONDS
 from serving.security_headers import SecurityHeaders, security_headers
@@ -33,7 +33,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 sys.setswitchinterval(SWITCH_SECONDS)
 
 log.start()
-metrics.know_pages(folder.rpartition("/")[2].replace("_", "-") for folder in TITLES)
+metrics.know_pages(map(parameters.address, TITLES))
 FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 
 # Streamlit puts the script's folder on the import path for each run of a page, and takes it away

@@ -1,4 +1,4 @@
-"""The parameters of a page's address: the text of a value, and the value of a text.
+"""The address of a page, and its parameters: the text of a value, and the value of a text.
 
 A list is one parameter an element, and an empty parameter when it is empty.
 """
@@ -9,6 +9,11 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+
+
+def address(folder: str) -> str:
+    """The address of the page in a folder of `pages/`: "learn/two_networks" has "two-networks"."""
+    return folder.rpartition("/")[2].replace("_", "-")
 
 
 def say(texts: Sequence[str], value: object) -> bool:

@@ -22,6 +22,7 @@ from attention_core.experiments.compare.heads.statistics import (
 )
 from pretrained.masked_word import masked_word_head
 from pretrained.sources import TRAINED_HERE
+from serving.heads import HeadId
 from training.corpus import HELD_OUT
 from training.evaluate import measured
 from training.recipe import Kind, Recipe, recipe
@@ -81,7 +82,7 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
     for name, values in scores.items():
         best = values.flatten().argsort(descending=True)[:BEST].tolist()
         named = (
-            f"L{place // values.shape[1]}H{place % values.shape[1]} {values.flatten()[place]:.2f}"
+            f"{HeadId(*divmod(place, values.shape[1]))} {values.flatten()[place]:.2f}"
             for place in best
         )
         lines.append(f"| {name} | {', '.join(named)} |")

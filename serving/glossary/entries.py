@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from serving import parameters
 from serving.glossary import numbers, pictures, terms
 
 ADDRESS = "/glossary.json"
@@ -25,7 +26,7 @@ def entries(chosen: Iterable[terms.Term], titles: Mapping[str, str]) -> list[dic
             "part": term.part,
             "spellings": term.spellings,
             "sentence": term.sentence,
-            "path": term.page.rpartition("/")[2].replace("_", "-"),
+            "path": parameters.address(term.page),
             "title": titles[term.page],
             "picture": pictures.picture(term.picture, numbers.stored()),
         }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from serving import one_pass, pass_picture
+from serving.number_text import written
 
 _FILE = Path(__file__).with_name("numbers.json")
 _DIGITS = 5  # significant ones, in the file
@@ -74,7 +75,8 @@ def _of_the_lectures() -> Numbers:
     rows = [["weight", "stored", "means"]]
     for place in range(2):
         code = int(int8.codes[0, place])
-        rows.append([_text(matrix[place, 0]), str(code), _text(int8.weight[place, 0])])
+        weight, means = (written(m[place, 0].item(), ".3f") for m in (matrix, int8.weight))
+        rows.append([weight, str(code), means])
     return {
         "words": list(words),
         "inputs": x.tolist(),
@@ -114,7 +116,8 @@ def _online(scores: list[float]) -> list[list[str]]:
         before, largest = largest, max(largest, *piece)
         total *= math.exp(before - largest)
         total += sum(math.exp(score - largest) for score in piece)
-        rows.append([f"{first} and {first + 1}", _text(largest), _text(total)])
+        both = (written(number, ".3f") for number in (largest, total))
+        rows.append([f"{first} and {first + 1}", *both])
     return rows
 
 
@@ -209,10 +212,6 @@ def _of_formulas() -> Numbers:
 def _with_gaps(rows: list[list[float]]) -> list[list[float | None]]:
     """The same with None for minus infinity, which JSON cannot write."""
     return [[number if math.isfinite(number) else None for number in row] for row in rows]
-
-
-def _text(number: Any) -> str:
-    return f"{float(number):.3f}".replace("-", "−")
 
 
 def _rounded(value: Any) -> Any:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from serving import parameters
+
 ROOT = Path(__file__).parents[2]
 
 # heading in the navigation -> (folder in pages/, title, icon)
@@ -67,7 +69,8 @@ def script(folder: str) -> str:
 @cache
 def _page(folder: str, title: str) -> st.Page:
     """The page of a folder, made once: Streamlit reads the disk for each that is made."""
-    address, home = folder.rpartition("/")[2].replace("_", "-"), folder == "start/home"
+    address = parameters.address(folder)
+    home = folder == "start/home"
     return st.Page(script(folder), title=title, icon=ICONS[folder], url_path=address, default=home)
 
 

@@ -19,6 +19,7 @@ from pretrained.tokenization.alignment import (
     group_labels,
 )
 from serving.heads import HeadChoice
+from serving.number_text import written
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
@@ -248,7 +249,7 @@ def summary(comparison: Comparison) -> None:
         st.text("No cell can be compared.")
         return
     first, differences = table.iloc[0], table["left minus right"]
-    ends = [f"{end:+.3f}".replace("-", "−") for end in (differences.min(), differences.max())]
+    ends = [written(end, "+.3f") for end in (differences.min(), differences.max())]
     st.text(
         f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
         f"Differences run from {ends[0]} to "

@@ -12,6 +12,7 @@ import pandas as pd
 from serving import runs
 from serving.heads import HeadChoice
 from serving.limits import MAX_TILED_TOKENS
+from serving.number_text import written
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def changes_at(step: Step, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def _number(value: Tensor) -> str:
-    return "−∞" if value.isinf() else f"{float(value):.3f}".replace("-", "−")
+    return "−∞" if value.isinf() else written(float(value), ".3f")
 
 
 def rows_at(walked: Walk, step: Step) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from serving.number_text import written
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -48,16 +49,12 @@ class Bend:
     def summary(self) -> str:
         """What the function does to the numbers that are below zero."""
         n_below, least = int((self.before < 0).sum()), float(self.after.min())
-        rest = "zero" if least == 0 else f"at least {_number(np.floor(least * 100) / 100)}"
+        rest = "zero" if least == 0 else f"at least {written(np.floor(least * 100) / 100, '.2f')}"
         return (
             f"{NAMES[self.function]}: of the {len(self.before):,} numbers of "
             f"“{isolated(self.token)}”, {n_below:,} are below zero, down to "
-            f"{_number(self.before.min())}. Behind the function each of them is {rest}."
+            f"{written(self.before.min(), '.2f')}. Behind the function each of them is {rest}."
         )
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
 
 
 def bend(name: str, mlp: FeedForward, x: Tensor, token: str) -> Bend:

@@ -18,6 +18,7 @@ from serving.limits import (
     SMALL_CACHE_BYTES,
     OverLimit,
 )
+from serving.number_text import written
 from serving.prompts import prepare
 from serving.runs import Run
 from serving.token_text import isolated, pieces
@@ -177,9 +178,10 @@ def notice(token: str, probability: float, advantage: float) -> str:
     moved = advantage * (1 - probability)
     return (
         f"“{isolated(token)}” had a probability of {probability:.3f}. A step of rate 1 moves its "
-        f"logit by {advantage:.2f} × (1 − {probability:.3f}) = {moved:+.3f}, and each other one by "
-        f"{-advantage:.2f} × its own probability."
-    ).replace("-", "−")
+        f"logit by {written(advantage, '.2f')} × (1 − {probability:.3f}) = "
+        f"{written(moved, '+.3f')}, and each other one by {written(-advantage, '.2f')} × its own "
+        "probability."
+    )
 
 
 def draw(run: Run) -> None:

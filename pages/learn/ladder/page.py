@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
@@ -87,7 +88,7 @@ if rung is not None and sentence is not None and place is not None:
         )
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
-        mixed = f"{matches['weight × first number'].sum():.4f}".replace("-", "−")
+        mixed = written(matches["weight × first number"].sum(), ".4f")
         st.text(f"The last column adds up to {mixed}, the first number of the context vector.")
     if BY_HAND in shown:
         st.header(BY_HAND)
@@ -98,7 +99,7 @@ if rung is not None and sentence is not None and place is not None:
             st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
         with both_ways:
             pair = stages.asymmetry(rung, head, i, j)
-            there, back = (f"{way:.4f}".replace("-", "−") for way in (pair.i_to_j, pair.j_to_i))
+            there, back = (written(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
                 f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without these two matrices "

@@ -8,6 +8,7 @@ from pages.learn.position import charts, distances, longer, turned
 from pretrained import CatalogEntry
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
+from serving.number_text import written
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
 from ui.export import source, tables
@@ -67,7 +68,7 @@ def show_sinusoids() -> None:
             f"Positions that are {distance} apart have the dot product "
             f"**{means[distance]:.4f}**, wherever they stand: pairs at one distance differ by at "
             f"most {found.spread:.1e}. Over all distances it goes from "
-            f"{_written(means.min(), 2)} to {_written(means.max(), 2)}."
+            f"{written(means.min(), '.2f')} to {written(means.max(), '.2f')}."
         )
         with st.expander("The code"):
             source.step(TABLE_OF_2017, "sinusoids", "angles =", "torch.stack")
@@ -116,8 +117,8 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         far = len(names) // 2
         n_rows, width = found.shape
         st.markdown(
-            f"Neighbours have a mean cosine of **{_written(found.at(1), 2)}** (1: the same "
-            f"direction), positions {far} apart **{_written(found.at(far), 2)}**: the order was "
+            f"Neighbours have a mean cosine of **{written(found.at(1), '.2f')}** (1: the same "
+            f"direction), positions {far} apart **{written(found.at(far), '.2f')}**: the order was "
             f"learned. But pairs at one distance differ by up to {found.spread:.2f} (the band). "
             f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
         )
@@ -168,11 +169,11 @@ def show_rotary(found: turned.Vectors) -> None:
         show(charts.score_chart, table, distance, key="position_scores")
         at_start = table[table["key at"] == "position 0"]["score"]
         st.markdown(
-            f"The score is **{_written(here.score, 3)}** with the key at {place:,} and the query "
-            f"at {place + distance:,}. Move the place: the arrows turn, the score changes by at "
-            f"most {here.change:.1e} up to position {here.farthest:,} (rounding). "
-            f"Move the distance: it goes from {_written(at_start.min(), 1)} to "
-            f"{_written(at_start.max(), 1)}."
+            f"The score is **{written(here.score, '.3f')}** with the key at {place:,} and the "
+            f"query at {place + distance:,}. Move the place: the arrows turn, the score changes by "
+            f"at most {here.change:.1e} up to position {here.farthest:,} (rounding). "
+            f"Move the distance: it goes from {written(at_start.min(), '.1f')} to "
+            f"{written(at_start.max(), '.1f')}."
         )
     with st.expander("Every pair of numbers, and the code"):
         forms = {name: "{:.6g}" for name in here.pairs.columns if name != "pair"}
@@ -210,8 +211,8 @@ def show_longer(found: turned.Vectors) -> None:
     with right:
         show(charts.slow_chart, slow.curves, length, slow.low, slow.high, key="position_slow")
     st.markdown(
-        f"In the trained length the slow pairs add {_written(slow.low, 1)} to "
-        f"{_written(slow.high, 1)} to this score (the band). In a text {factor} times as long "
+        f"In the trained length the slow pairs add {written(slow.low, '.1f')} to "
+        f"{written(slow.high, '.1f')} to this score (the band). In a text {factor} times as long "
         "they leave that range by up to "
         f"**{slow.plain_outside:.1f}** without a scaling, by **{slow.scaled_outside:.1f}** "
         f"with {chosen}."
@@ -240,8 +241,3 @@ def _fitting(chosen: CatalogEntry | None, kinds: tuple[str, ...], role: str) -> 
         if name in named:
             return named[name]
     return None
-
-
-def _written(value: float, decimals: int) -> str:
-    """A number with a real minus sign."""
-    return f"{value:.{decimals}f}".replace("-", "−")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pages.learn.shapes.walk import Walk
+from serving.number_text import written
 from serving.token_text import isolated
 
 
@@ -26,7 +27,7 @@ def _scores(walk: Walk, head: int, query: int) -> str:
     score = float(walk.steps[6]["scores"].tensor[0, head, query, best])
     return (
         f"The row “{asking}” of head {head} says how much “{asking}” should look at each token. "
-        f"The largest score of those it may look at is {_written(score)}, for "
+        f"The largest score of those it may look at is {written(score, '.2f')}, for "
         f"“{isolated(walk.labels[0][best])}”."
     )
 
@@ -55,15 +56,11 @@ def _context(walk: Walk, head: int, query: int) -> str:
     total = float(walk.steps[8]["context"].tensor[0, head, query, column])
     return (
         f"For “{isolated(walk.labels[0][query])}” in head {head}, column {column}: "
-        f"{products}{rest} = {_written(total)}."
+        f"{products}{rest} = {written(total, '.2f')}."
     )
-
-
-def _written(number: float) -> str:
-    """Two decimals, and a real minus sign."""
-    return f"{number:.2f}".replace("-", "−")
 
 
 def _factor(number: float) -> str:
     """The same; a negative number in brackets."""
-    return f"({_written(number)})" if number < 0 else _written(number)
+    text = written(number, ".2f")
+    return f"({text})" if number < 0 else text

@@ -13,6 +13,7 @@ from pages.learn.who_sets_the_weights.run import PURPOSE, Trained
 from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
+from serving.number_text import written
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
     )
     sentence = (
         f"Strongest: the score of “{isolated(labels[query])}” with “{isolated(labels[key])}”, "
-        f"{f'{strongest:+.2g}'.replace('-', '−')}. {what_follows}"
+        f"{written(strongest, '+.2g')}. {what_follows}"
     )
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 

@@ -156,6 +156,12 @@ def test_a_draft_by_all_layers_is_kept(site: AppTest):
 # ---- rewards
 
 
+def test_the_notice_leaves_a_token_as_it_is():
+    said = rewards.notice("co-op", 0.25, -0.5)
+    assert "co-op" in said  # only numbers have a minus sign
+    assert "logit by −0.50 × (1 − 0.250) = −0.375, and each other one by 0.50 ×" in said
+
+
 def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
     n, seed = 3, 5
     open_part(
