@@ -1,5 +1,6 @@
 """Wait for long work as a page does: a job that nobody looks at stops by itself."""
 
+import threading
 import time
 from typing import TypeVar
 
@@ -12,8 +13,13 @@ Job = TypeVar("Job", bound=Work)
 
 def finish(job: Job) -> Job:
     """The job once it is over, watched until then, however busy the machine is."""
+    watch_until(job.finished, job)
+    return job
+
+
+def watch_until(event: threading.Event, job: Work) -> None:
+    """Wait for what happens in a job, which is watched until then."""
     end = time.monotonic() + SECONDS
-    while not job.finished.wait(0.25):
+    while not event.wait(0.25):
         assert time.monotonic() < end, f"still {job.state}"
         job.watch()
-    return job

@@ -21,7 +21,7 @@ from serving.race import CacheSize, RaceStep, Request
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER
-from tests.helpers.jobs import finish
+from tests.helpers.jobs import finish, watch_until
 from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
@@ -206,7 +206,7 @@ def test_a_long_pass_stops_at_its_next_layer(queue: JobQueue):
 
     job = Watched(request(200, prompt="many words " * 250))
     queue.put(job)
-    assert inside.wait(DEADLINE)
+    watch_until(inside, job)
     job.stop()
     before = len(layers)
     assert finish(job).state == "stopped"

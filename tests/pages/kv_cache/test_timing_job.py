@@ -34,7 +34,7 @@ from serving.timing.subjects import (
     Question,
 )
 from tests.helpers.bundled_models import DECODER
-from tests.helpers.jobs import finish
+from tests.helpers.jobs import finish, watch_until
 
 PROMPT = "The next day is bright"
 BOTH = (CORE_CACHED, CORE_UNCACHED)
@@ -163,7 +163,7 @@ def test_two_visitors_jobs_run_one_after_the_other():
     first = Held(Question(TINY, PROMPT, 16, 1, BOTH))
     second = TimingJob(Question(TINY, "A second visitor's words", 16, 1, BOTH))
     queue.put(first)
-    assert running.wait(DEADLINE)
+    watch_until(running, first)
     queue.put(second)
     assert (queue.ahead(first), queue.ahead(second), second.state) == (0, 1, "waiting")
     release.set()
@@ -185,7 +185,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
     # the first pass that is run has 400 tokens and more, and 30 layers
     job = Counted(Question(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
     JobQueue().put(job)
-    assert inside.wait(DEADLINE)
+    watch_until(inside, job)
     job.stop()
     after = len(calls)
     assert not job.live
@@ -200,6 +200,7 @@ def test_a_page_s_pass_goes_in_between_two_steps():
     JobQueue().put(job)
     while job.recorder.n_steps < 20 and not job.finished.is_set():
         job.finished.wait(0.002)
+        job.watch()
     before = job.recorder.n_steps
     with turns.turn():
         waited = job.recorder.n_steps - before
