@@ -222,7 +222,9 @@ def test_nothing_is_made_before_a_click():
         take_away.panel(files, "print(1)", prefix="p", note="what it is")
         tables.download("c", Unwritten(), "c.csv", key="c")
 
-    site = AppTest.from_function(page).run()
+    site = AppTest.from_function(page)
+    site.session_state["p_take_away_opened"] = True
+    site.run()
     assert not site.exception
     assert len(site.get("download_button")) == 3
 
