@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -16,13 +18,18 @@ def height_of(n_rows: int) -> int:
     return 35 * (n_rows + 1) + 3
 
 
+def csv(table: pd.DataFrame) -> bytes:
+    """The table as a file, without the numbers of its rows."""
+    return table.to_csv(index=False).encode()
+
+
 def download(
     label: str, table: pd.DataFrame, file_name: str, *, key: str, disabled: bool = False
 ) -> None:
     """A button that saves a table as CSV, made on the click, which does not run the page again."""
     st.download_button(
         label,
-        lambda: table.to_csv(index=False).encode(),
+        partial(csv, table),
         file_name=file_name,
         mime="text/csv",
         key=key,

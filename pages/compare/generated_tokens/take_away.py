@@ -11,7 +11,7 @@ from pages.compare.generated_tokens import charts, sink, step
 from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.sink import Measured
 from pages.compare.generated_tokens.step import HeadMaps
-from ui.export import take_away
+from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
@@ -53,7 +53,7 @@ def drawn(maps: HeadMaps, step_index: int, measurements: Measured | None) -> tak
 
 
 def _csv(maps: HeadMaps) -> bytes:
-    return str(step.all_rows(maps).to_csv(index=False)).encode()
+    return tables.csv(step.all_rows(maps))
 
 
 def arrays(generation: Generation) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from pages.compare.heads import history_charts, history_numbers, packing
@@ -19,7 +18,7 @@ from serving.heads import HeadId, all_heads
 from ui.canvas.component import about
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.charts.show import show as show_chart
-from ui.export import take_away
+from ui.export import tables, take_away
 from ui.widgets import code_block, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -82,7 +81,7 @@ def show() -> None:
             [
                 take_away.File(
                     "This table (CSV)",
-                    partial(_csv, table),
+                    partial(tables.csv, table),
                     f"{name}.csv",
                     "text/csv",
                 ),
@@ -201,11 +200,6 @@ def _lines(kept: History, text: int, step: int, head: HeadId | None) -> None:
         None if begins is None else int(kept.steps[begins]),
         key="heads_history_loss",
     )
-
-
-def _csv(table: pd.DataFrame) -> bytes:
-    text: str = table.to_csv(index=False)
-    return text.encode()
 
 
 def arrays(kept: History, text: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pandas as pd
 from pages.compare.word_pairs import charts
 from pages.compare.word_pairs.search import Search
 from serving.runs import Run
-from ui.export import take_away
+from ui.export import tables, take_away
 
 SNIPPET = """\
 import torch
@@ -36,7 +36,9 @@ def show(run: Run, result: Search, table: pd.DataFrame) -> None:
     stem = f"{run.model}_word_pair"
     take_away.panel(
         [
-            take_away.File("All heads (CSV)", partial(_csv, table), f"{stem}.csv", "text/csv"),
+            take_away.File(
+                "All heads (CSV)", partial(tables.csv, table), f"{stem}.csv", "text/csv"
+            ),
             take_away.pictures(partial(charts.charts, result), f"{stem}_charts.zip"),
             take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
         ],
@@ -46,10 +48,6 @@ def show(run: Run, result: Search, table: pd.DataFrame) -> None:
         "A in its row (layers × heads), the largest weight of each other pair, and the weights of "
         "all tokens behind them, float32.",
     )
-
-
-def _csv(table: pd.DataFrame) -> bytes:
-    return table.to_csv(index=False).encode()
 
 
 def arrays(run: Run, result: Search) -> dict[str, Any]:

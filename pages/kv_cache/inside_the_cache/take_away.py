@@ -10,7 +10,7 @@ import numpy as np
 from pages.kv_cache.inside_the_cache import charts, full, numbers
 from pages.kv_cache.inside_the_cache.full import Full
 from pages.kv_cache.inside_the_cache.run import Run
-from ui.export import take_away
+from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
@@ -48,7 +48,7 @@ def drawn(run: Run, step: int, full_cache: Full | None, ring_step: int) -> take_
 
 def _csv(run: Run) -> bytes:
     table = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
-    return str(table.to_csv(index=False)).encode()
+    return tables.csv(table)
 
 
 def arrays(run: Run) -> dict[str, Any]:

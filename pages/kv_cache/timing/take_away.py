@@ -7,6 +7,7 @@ from functools import partial
 from pages.kv_cache.timing import charts
 from pages.kv_cache.timing.measured import Run
 from pretrained.untrained import SHAPES
+from ui.export import tables
 from ui.export.take_away import Charts, File, pictures
 
 MAX_PROMPT = 200  # characters of it in every row of the file
@@ -26,7 +27,7 @@ def files(name: str, compared: dict[str, Run], logarithmic: bool) -> list[File]:
 
 
 def _csv(run: Run) -> bytes:
-    return bytes(run.file(MAX_PROMPT).to_csv(index=False).encode())
+    return tables.csv(run.file(MAX_PROMPT))
 
 
 def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:

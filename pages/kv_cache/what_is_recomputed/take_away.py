@@ -10,7 +10,7 @@ import numpy as np
 from pages.kv_cache.what_is_recomputed import charts, counts
 from pages.kv_cache.what_is_recomputed.counts import Contrast
 from pages.kv_cache.what_is_recomputed.pictures import View
-from ui.export import take_away
+from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
@@ -49,7 +49,7 @@ def drawn(view: View, contrast: Contrast | None) -> take_away.Charts:
 
 
 def _csv(view: View, scope: str) -> bytes:
-    return str(counts.step_table(view, scope).to_csv(index=False)).encode()
+    return tables.csv(counts.step_table(view, scope))
 
 
 def arrays(view: View) -> dict[str, Any]:
