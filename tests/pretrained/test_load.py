@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import threading
 from pathlib import Path
@@ -121,9 +122,12 @@ def test_dtypes_that_are_none(dtype: str | torch.dtype) -> None:
 
 
 def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
-    from transformers.utils import logging
+    from transformers.utils import logging as transformers_logging
 
-    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    def settings() -> tuple[int, bool]:
+        return transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+
+    before = settings()
     assert before[0] != logging.ERROR
     first_inside, second_inside, first_left = (threading.Event() for _ in range(3))
 
@@ -145,7 +149,7 @@ def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
     for thread in threads:
         thread.join(10)
     assert second_inside.is_set()
-    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
+    assert settings() == before
 
 
 def test_a_device_that_is_none() -> None:

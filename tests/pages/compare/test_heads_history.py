@@ -18,6 +18,7 @@ from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import unpacked
 from tests.helpers.links import VALUES
+from ui.export import tables
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -239,10 +240,10 @@ def test_the_scores_are_those_of_the_table_of_heads():
 
 def test_the_files_to_take_away():
     gpt2 = kept("gpt2-novels")
-    found = history.arrays(gpt2, 1)
-    np.testing.assert_array_equal(found["weights"][-1], gpt2.probes[1].weights(-1))
-    assert found["weights"].shape[0] == len(found["steps"]) == len(gpt2.steps)
-    np.testing.assert_array_equal(found["score_previous"], gpt2.probes[1].scores[:, 0])
-    assert "score_next" not in found
+    arrays = history.arrays(gpt2, 1)
+    np.testing.assert_array_equal(arrays["weights"][-1], gpt2.probes[1].weights(-1))
+    assert arrays["weights"].shape[0] == len(arrays["steps"]) == len(gpt2.steps)
+    np.testing.assert_array_equal(arrays["score_previous"], gpt2.probes[1].scores[:, 0])
+    assert "score_next" not in arrays
     table = history_numbers.table(gpt2, 1, HeadId(0, 2))
-    assert history._csv(table).decode().splitlines()[0].startswith("step,tokens read,L0H2 previous")
+    assert tables.csv(table).decode().splitlines()[0].startswith("step,tokens read,L0H2 previous")
