@@ -85,17 +85,39 @@ def test_moving_the_model_moves_everything(name: str, device: str):
     assert_close(hidden.float().cpu(), exact, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 8), (8,), (3, 2, 8), (1, 1, 6)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (1, 1, 8),
+        (8,),
+        (3, 2, 8),
+        (1, 1, 6),
+        (3, 1, 8),
+        (4, 1, 8),
+        (7, 1, 6),
+        (12, 1, 8),
+        (13, 1, 8),
+    ],
+)
 @pytest.mark.parametrize("bias", [True, False])
-def test_one_row_products_equal_many_row_products(shape: tuple[int, ...], bias: bool):
+@pytest.mark.parametrize("training", [True, False])
+def test_products_of_few_rows_equal_the_plain_product(
+    shape: tuple[int, ...], bias: bool, training: bool
+):
     layer = Projection(shape[-1], 5, bias)
     torch.nn.init.normal_(layer.weight)
     if layer.bias is not None:
         torch.nn.init.normal_(layer.bias)
     x = torch.randn(shape)
     expected = x @ layer.weight + (0 if layer.bias is None else layer.bias)
-    assert_close(layer(x), expected)
-    assert_close(project(x, layer.weight), x @ layer.weight)
+    with torch.set_grad_enabled(training):
+        y = layer(x)
+        assert_close(y, expected)
+        assert y.requires_grad == training
+        assert_close(project(x, layer.weight), x @ layer.weight)
+    if training:
+        y.sum().backward()
+        assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0)[:, None].expand(-1, 5))
 
 
 def test_presets_have_the_published_number_of_parameters():
