@@ -136,6 +136,14 @@ class Run:
         )
 
     @property
+    def short_summary(self) -> str:
+        """What tells the runs of a visit apart, as short as a list of choices needs it."""
+        return (
+            f"{self.question.model}, {self.n_prompt} + {self.n_new} tokens"
+            f"{', stopped early' * self.stopped}"
+        )
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The contenders, cached and uncached, that can be compared."""
         return [pair for pair in PAIRS if set(pair) <= set(self.series)]

@@ -58,11 +58,15 @@ def _name(number: int) -> str:
 
 def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
     newest = sorted(runs, reverse=True)
-    labels = {number: f"{_name(number)} {run.summary}" for number, run in runs.items()}
+    labels = {number: f"{_name(number)}: {run.short_summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
         shown = st.selectbox(
-            "Run", newest, format_func=lambda number: labels.get(number, ""), key=SHOWN
+            "Run",
+            newest,
+            format_func=lambda number: labels.get(number, ""),
+            key=SHOWN,
+            help="Model, prompt and new tokens. Above stands when it was measured, and where.",
         )
     with right:
         others = [number for number in newest if number != shown]
