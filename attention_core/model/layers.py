@@ -45,7 +45,7 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             return torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, "none", [], "")
         if d_in % _PARTS == 0:
             parts = x.reshape(-1, _PARTS, d_in // _PARTS).transpose(0, 1)  # (_PARTS, rows, ...)
-            sums = parts @ weight.view(_PARTS, d_in // _PARTS, d_out)  # (_PARTS, rows, d_out)
+            sums = torch.bmm(parts, weight.view(_PARTS, -1, d_out))  # (_PARTS, rows, d_out)
             y = sums.sum(dim=0).view(*x.shape[:-1], d_out)
             return y if bias is None else y + bias
     return nn.functional.linear(x, weight.t(), bias)
