@@ -33,9 +33,9 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     A decode step has one row, or one for each prompt of a batch, and its time is the time to read
     the weights. A plain product takes up to twice as long: of one row it leaves half of a CPU's
-    memory bandwidth unused, of several it copies the weights first. So a sum of up to three rows is
-    taken in parts, one for each thread; from four on oneDNN multiplies (`benchmarks.one_row`
-    measures both). It keeps half a megabyte for each number of rows it has met: not for prompts.
+    memory bandwidth unused, of several it copies the weights first. So up to three rows are summed
+    in parts, one for each thread, and more are multiplied by oneDNN (`benchmarks.one_row` measures
+    both). Prompts are not: oneDNN keeps half a megabyte for each number of rows that it meets.
     """
     d_in, d_out = weight.shape
     n_rows = x.numel() // d_in

@@ -66,7 +66,8 @@ def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
             newest,
             format_func=lambda number: labels.get(number, ""),
             key=SHOWN,
-            help="Model, prompt and new tokens. Above stands when it was measured, and where.",
+            help="Model, prompt and new tokens. The line above the numbers says when and where "
+            "it was measured.",
         )
     with right:
         others = [number for number in newest if number != shown]
