@@ -68,6 +68,9 @@
     !document.getAnimations().some(({ playState, effect }) =>
       playState === "running" && effect?.getComputedTiming().iterations !== Infinity);
 
+  // what Streamlit says where it has given up, as "Connection error"
+  const said = () => document.querySelector("[data-testid=stDialog]")?.innerText ?? "";
+
   const over = () => answered() && resting() && complete();
   const frame = () => new Promise(requestAnimationFrame);
   const moment = () => new Promise((done) => setTimeout(done, 30));
@@ -81,7 +84,7 @@
       const before = changes, wasOver = over();
       await (wasOver ? frame() : moment());
       quiet = wasOver && over() && still() && changes === before ? quiet + 1 : 0;
-      if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)}`);
+      if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)} ${said()}`);
     }
   };
 })();

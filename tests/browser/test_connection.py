@@ -1,0 +1,70 @@
+"""The connection between browser and server, when a visitor is faster than his browser."""
+
+from playwright.sync_api import Page, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, press, slider
+from tests.helpers.visitors import settled
+
+# A busy browser: messages of the server wait while `hold` is set, each for a task of its own.
+HOLD = """(() => {
+  const Socket = window.WebSocket, waiting = [];
+  window.hold = false;
+  window.WebSocket = class extends Socket {
+    addEventListener(type, listener) {
+      const later = (event) =>
+        window.hold ? waiting.push(() => listener.call(this, event)) : listener.call(this, event);
+      super.addEventListener(type, type === "message" ? later : listener);
+    }
+  };
+  window.let_go = async () => {
+    while (waiting.length) {
+      waiting.shift()();
+      await new Promise((done) => setTimeout(done));
+    }
+    window.hold = false;
+  };
+})()"""
+
+
+def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
+    own_page: Page, site: Site
+):
+    """The browser has said that it keeps the last picture, and then hears that a run has ended."""
+    page = own_page
+    page.add_init_script(HOLD)
+    with page.expect_websocket() as opened:
+        open_page(page, site, "/inside-the-cache?inside_the_cache_tokens=6", "Inside the cache")
+    socket, step = opened.value, slider(page, "Step")
+    received: list[ForwardMsg] = []
+    socket.on("framereceived", lambda payload: received.append(_message(payload)))
+    press(step, "End")
+    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    press(step, "ArrowLeft")
+    expect(page.get_by_text("Step 5, decode:")).to_be_visible()
+    settled(page)
+
+    page.evaluate("() => { window.hold = true; }")
+    with socket.expect_event("framereceived", _is_the_end):
+        step.press("Home")
+    received.clear()
+    with socket.expect_event("framereceived", _is_the_end):
+        step.press("End")
+    assert any(message.WhichOneof("type") == "ref_hash" for message in received)
+    page.evaluate("() => window.let_go()")
+    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    settled(page)
+    expect(page.get_by_test_id("stDialog")).to_have_count(0)  # Streamlit's "Connection error"
+
+
+def _is_the_end(payload: str | bytes) -> bool:
+    """Whether a message says that a run has ended by itself."""
+    message = _message(payload)
+    ended = message.WhichOneof("type") == "script_finished"
+    return ended and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
+
+
+def _message(payload: str | bytes) -> ForwardMsg:
+    assert isinstance(payload, bytes)
+    return ForwardMsg.FromString(payload)
