@@ -49,19 +49,22 @@ class Processes:
         running = self._running.items()
         return [name for name, program in running if program.process.poll() is not None]
 
-    def check(self) -> None:
-        """Raise RuntimeError if a program has ended."""
+    def check(self, *names: str) -> None:
+        """Raise RuntimeError if one of these programs has ended; without names, if any has."""
         for name in self.ended():
-            raise RuntimeError(f"the {name} ended with {self._running[name].process.returncode}")
+            if not names or name in names:
+                code = self._running[name].process.returncode
+                raise RuntimeError(f"the {name} ended with {code}")
 
-    def wait_until(self, address: str) -> None:
+    def wait_until(self, address: str, *names: str) -> None:
         """Wait for an address to answer.
 
-        Raises: RuntimeError where it does not, or where one of the programs has ended.
+        Raises: RuntimeError where it does not, or where one of these programs has ended; without
+        names, where any has.
         """
         end = time.monotonic() + READY_SECONDS
         while time.monotonic() < end:
-            self.check()
+            self.check(*names)
             try:
                 with urllib.request.urlopen(address, timeout=5):
                     return

@@ -68,17 +68,19 @@ def start(
 ) -> None:
     """Start the sites, wait for the first one, and open the door at this address and port.
 
-    proxy: the program of HAProxy. share: variables of each site.
+    proxy: the program of HAProxy. share: variables of each site. Another site that ends meanwhile
+    is left to `keep_up`.
+    Raises: RuntimeError where the first site or the proxy ends or does not answer.
     """
     for number, its_port in enumerate(ports, start=1):
         programs.start(f"site {number}", site_command(its_port, "127.0.0.1"), share)
-    programs.wait_until(f"http://127.0.0.1:{ports[0]}/readyz")
+    programs.wait_until(f"http://127.0.0.1:{ports[0]}/readyz", "site 1")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "haproxy.cfg"
         file.write_text(configuration(ports), encoding="utf-8")
         programs.start("proxy", [proxy, "-f", str(file)], {"BIND": f"{address}:{port}"})
         door = "127.0.0.1" if address in ("0.0.0.0", "::") else address
-        programs.wait_until(f"http://{door}:{port}/_stcore/health")
+        programs.wait_until(f"http://{door}:{port}/_stcore/health", "proxy")
 
 
 def keep_up(programs: Processes, starts: deque[float]) -> None:

@@ -76,6 +76,15 @@ def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
         sites.keep_up(programs, starts)
 
 
+def test_a_site_that_ends_while_others_start_ends_only_itself():
+    programs = Processes()
+    programs.start("site 2", [sys.executable, "-c", "raise SystemExit(7)"])
+    until(lambda: programs.ended() == ["site 2"])
+    programs.check("site 1", "proxy")
+    with pytest.raises(RuntimeError, match="the site 2 ended with 7"):
+        programs.check()
+
+
 @pytest.fixture(scope="module")
 def program() -> Iterator[tuple[str, psutil.Process]]:
     """Two sites: their address, and the program that started them."""

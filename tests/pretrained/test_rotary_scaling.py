@@ -97,9 +97,14 @@ def test_logits_are_those_of_transformers_within_the_trained_length_and_beyond(n
 
 @pytest.mark.parametrize("name", SCALINGS)
 def test_steps_with_a_cache_are_those_of_transformers(name: str):
-    """A prompt within the trained length, then single tokens until far beyond it."""
-    theirs = reference(name)
-    core = core_from_reference(theirs)
+    """A prompt within the trained length, then single tokens until far beyond it.
+
+    In double precision: the logits are as large as 6, and in float32 the order of the sums in
+    another processor's products is a difference of 1e-5. Transformers still turns and normalises in
+    float32, which leaves a few 1e-6.
+    """
+    theirs = reference(name).double()
+    core = core_from_reference(theirs).double()
     tokens = ids(theirs, length=3 * TRAINED)
     cache, their_cache = core.new_cache(3, 3 * TRAINED), DynamicCache()
     begin, logits = 0, []
@@ -113,7 +118,7 @@ def test_steps_with_a_cache_are_those_of_transformers(name: str):
     change = float((torch.cat(logits, dim=1) - whole).abs().max())
     # dynamic scaling has turned the cached keys with the frequencies of shorter texts
     assert (change > 0.1) == (name == "dynamic")
-    assert name == "dynamic" or change < 1e-5
+    assert name == "dynamic" or change < 1e-12
 
 
 def test_a_pass_does_not_depend_on_the_one_before():

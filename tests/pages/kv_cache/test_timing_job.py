@@ -117,7 +117,10 @@ def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypa
     assert (run.parted, run.largest_difference) == ({}, None)
     assert 2 * run.weight_bytes(CORE_GRAPHS) == run.weight_bytes(CORE_CACHED)
     [said] = [line for line in findings.sentences(run) if "bfloat16" in line]
-    assert f"{run.ratio(CORE_CACHED, CORE_GRAPHS, 16).median:.2f} ×" in said
+    ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, 16)
+    agree = not ratio.low < 1 < ratio.high  # two repeats of so short a text need not
+    shown = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
+    assert f"is {shown} as fast" in said
 
 
 def test_logits_are_compared_until_tokens_part():
