@@ -45,6 +45,7 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_be_visible()
     expect(outcome).to_have_text(said)
     expect(choice).to_be_checked()
+    settled(page)  # a page that still runs writes the answers once more
 
     page.evaluate("localStorage.setItem('attention-lab-answers', '[[[')")
     open_page(page, site, "/", "Attention Lab")
