@@ -21,6 +21,7 @@ from ui.widgets.plain_table import plain_table
 
 NAME = "Learning from a large model"
 N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the text
+N_ROWS = 128  # logits of so many tokens are in memory at once: 78 MB for 152,000 tokens
 ENTROPY, DIVERGENCE = "teacher's entropy", "KL divergence"  # both in bits
 SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
@@ -37,14 +38,16 @@ def curve(run: Run) -> pd.DataFrame:
     core = models.get(run.model).core
     n_layers = core.config.n_layers
     depths = range(n_layers, 0, -max(1, n_layers // N_DEPTHS))
-    divergences = []
+    divergences: list[float] = []
     with torch.inference_mode():
         with turns.turn():
             teacher = logit_lens(core, run.state(n_layers)).float()
-        for depth in depths:
+            states = torch.cat([run.state(depth) for depth in depths])
+        # a product reads the whole output matrix, so several depths share one
+        for some in torch.split(states, max(1, N_ROWS // len(run.tokens))):
             with turns.turn():
-                student = logit_lens(core, run.state(depth)).float()
-                divergences.append(float(divergence_bits(teacher, student).mean()))
+                students = logit_lens(core, some).float()
+                divergences += divergence_bits(teacher, students).mean(dim=1).tolist()
     return pd.DataFrame({"layers": depths, "divergence": divergences})
 
 

@@ -96,14 +96,13 @@ class Drafted:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
-def token_by_token(run: Run) -> tuple[int, ...]:
-    """The likeliest tokens of the whole model, as many as a draft can give where they have room."""
+@kept(SMALL_CACHE_BYTES, key=lambda run, n_new: (run.key, n_new))
+def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
+    """The likeliest tokens of the whole model behind the text, each from a pass of its own."""
     from attention_core import generate
     from attention_core.experiments.learn.cheaper_models import drafts
 
     core, ids, read = models.get(run.model).core, run.tokens.ids, _read(run)
-    n_new = min(MAX_DRAFTED_TOKENS + 1, core.config.context_length - len(ids))
     with turns.turn():
         cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
@@ -133,7 +132,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
     with turns.turn(), torch.inference_mode():
         checked = drafts.draft(model.core, ids, n_layers, n_drafted, read)
-    alone = token_by_token(run)[: len(checked.written)]
+    alone = token_by_token(run, len(checked.written))
     return Drafted(
         drafted=pieces(tokenizer, checked.drafted),
         own=pieces(tokenizer, checked.own),

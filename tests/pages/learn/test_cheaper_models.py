@@ -284,6 +284,26 @@ def test_teacher_and_student(site: AppTest):
     assert f"token at {agrees} of {len(ids) - 1} places" in said(site, f"With {n_layers} layers")
 
 
+@pytest.mark.parametrize("n_depths", [0, 1, 4, 6])  # of 6, in one product
+def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
+    monkeypatch: pytest.MonkeyPatch, n_depths: int
+):
+    run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS, "this lesson")
+    with torch.inference_mode():
+        lens = [run.state(depth)[0] for depth in range(6, 0, -1)]
+        core = bundled(FIRST_GPT2).core
+        logs = [(core.final_norm(state) @ core.unembedding).log_softmax(-1) for state in lens]
+        expected = [
+            float(kl_div(of, logs[0], log_target=True, reduction="none").sum(-1).mean())
+            for of in logs
+        ]
+    monkeypatch.setattr(distillation, "N_ROWS", n_depths * len(run.tokens))
+    curve = distillation.curve.__wrapped__(run)
+    assert curve["layers"].tolist() == [6, 5, 4, 3, 2, 1]
+    in_nats = curve["divergence"].to_numpy() * math.log(2)
+    np.testing.assert_allclose(in_nats, expected, rtol=1e-4, atol=1e-5)
+
+
 # ---- the whole page
 
 
