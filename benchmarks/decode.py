@@ -38,8 +38,7 @@ from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
 PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"
-TARGET_OVER_TRANSFORMERS = 1.3
-TARGET_OVER_UNCACHED = 3.4
+TARGET_OVER_TRANSFORMERS = 1.8
 TARGET_OF_INT8 = 2.5  # over transformers
 TARGET_OF_BATCH = 3.0
 BATCH_SIZE = 8
@@ -187,7 +186,7 @@ def report(runs: dict[str, list[Run]]) -> str:
             f"token ids identical in all float32 runs, {n_different} different ones",
             ratio_line(speeds, _CACHED, peer, TARGET_OVER_TRANSFORMERS),
             ratio_line(speeds, _INT8, peer, TARGET_OF_INT8),
-            ratio_line(speeds, _CACHED, _UNCACHED, TARGET_OVER_UNCACHED),
+            ratio_line(speeds, _CACHED, _UNCACHED),
             ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
         ]
     )
@@ -206,11 +205,15 @@ def _phases(repeats: list[Run]) -> tuple[str, str]:
     return f"{Samples(tuple(prefill)):.1f}", f"{Samples(tuple(decode)):.1f}"
 
 
-def ratio_line(speeds: dict[str, list[float]], one: str, other: str, target: float) -> str:
+def ratio_line(
+    speeds: dict[str, list[float]], one: str, other: str, target: float | None = None
+) -> str:
     """How many times as fast one is, pair by pair, and whether that reaches the target."""
     ratio = paired_ratio(speeds[one], speeds[other])
-    verdict = "reached" if ratio.median >= target else "not reached"
-    return f"{one} over {other}: {ratio:.2f} times as fast; target {target}: {verdict}"
+    line = f"{one} over {other}: {ratio:.2f} times as fast"
+    if target is None:
+        return line
+    return f"{line}; target {target}: {'reached' if ratio.median >= target else 'not reached'}"
 
 
 def _samples(values: Iterable[float]) -> Samples:

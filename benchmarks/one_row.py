@@ -1,9 +1,10 @@
 """One row times a matrix, what a decode step is made of: `python -m benchmarks.one_row`.
 
-With `--rows 8` it is that many rows, as in a decode step of 8 prompts. Its time is the time to read
-the weights once. Compared at the shapes of GPT-2 124M:
+With `--rows 8` it is that many rows, as in a decode step of 8 prompts, and with `--rows 40
+--prompt` those of one prompt. The time of few rows is the time to read the weights once. Compared
+at the shapes of GPT-2 124M:
 
-    project         attention_core.model.layers.project, weight (d_in, d_out)
+    project         attention_core.cpu.products.linear, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)
     x @ w           the plain product, weight (d_in, d_out)
 
@@ -30,15 +31,23 @@ _BYTES_READ = 128_000_000
 
 
 def measure(
-    d_in: int, d_out: int, *, repeats: int, bytes_read: int = _BYTES_READ, n_rows: int = 1
+    d_in: int,
+    d_out: int,
+    *,
+    repeats: int,
+    bytes_read: int = _BYTES_READ,
+    n_rows: int = 1,
+    prompt: bool = False,
 ) -> dict[str, list[float]]:
     """Bytes of weights read in a second, by product, one number a repeat.
 
+    prompt: the rows are tokens of one prompt, not one new token of each of several.
     Raises: RuntimeError when the products disagree.
     """
     n_copies = max(2, -(-bytes_read // (4 * d_in * d_out)))
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(n_rows, 1, d_in, generator=generator)  # one new token of each prompt
+    shape = (1, n_rows, d_in) if prompt else (n_rows, 1, d_in)
+    x = torch.randn(shape, generator=generator)
     wide = torch.randn(d_in, d_out, generator=generator)
     tall = wide.t().contiguous()  # (d_out, d_in)
     wides = [wide.clone() for _ in range(n_copies)]
@@ -65,12 +74,14 @@ def measure(
 
 
 def _check_equal(x: Tensor, wide: Tensor, tall: Tensor) -> None:
+    with torch.inference_mode():  # as `project` is called where it is timed
+        results = {
+            "project": project(x, wide),
+            "F.linear": functional.linear(x, tall),
+            "x @ w": x @ wide,
+        }
     exact = (x.double() @ wide.double()).float()
-    for name, y in (
-        ("project", project(x, wide)),
-        ("F.linear", functional.linear(x, tall)),
-        ("x @ w", x @ wide),
-    ):
+    for name, y in results.items():
         if not torch.allclose(y, exact, rtol=1e-4, atol=1e-3):
             raise RuntimeError(f"{name} gives another result at {tuple(wide.shape)}")
 
@@ -85,6 +96,7 @@ def main(
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_row")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--rows", type=int, default=1)
+    parser.add_argument("--prompt", action="store_true", help="the rows are those of one prompt")
     options = parser.parse_args(arguments)
     if options.rows < 1:
         parser.error(f"--rows must be at least 1, got {options.rows}")
@@ -93,7 +105,12 @@ def main(
     ]
     for d_in, d_out in shapes:
         rates = measure(
-            d_in, d_out, repeats=options.repeats, bytes_read=bytes_read, n_rows=options.rows
+            d_in,
+            d_out,
+            repeats=options.repeats,
+            bytes_read=bytes_read,
+            n_rows=options.rows,
+            prompt=options.prompt,
         )
         rows.append(
             (

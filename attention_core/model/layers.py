@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from attention_core.cpu import products
 from attention_core.model.config import TransformerConfig
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -24,30 +25,10 @@ def random_weights(*shape: int) -> Tensor:
     return weights if weights.is_meta else weights.normal_(std=0.02)
 
 
-_PARTS = 4  # parts of a sum that a product of very few rows on the CPU is split into
-_STEP_ROWS = 12  # the most rows of a decode step: with more, a plain product is as fast
-
-
 def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x @ weight + bias`: (..., d_in) and (d_in, d_out) -> (..., d_out).
-
-    A decode step has one row, or one for each prompt of a batch, and its time is the time to read
-    the weights. A plain product takes up to twice as long: of one row it leaves half of a CPU's
-    memory bandwidth unused, of several it copies the weights first. So up to three rows are summed
-    in parts, one for each thread, and more are multiplied by oneDNN (`benchmarks.one_row` measures
-    both). Prompts are not: oneDNN keeps half a megabyte for each number of rows that it meets.
-    """
-    d_in, d_out = weight.shape
-    n_rows = x.numel() // d_in
-    a_step = x.dim() == 1 or x.shape[-2] == 1  # prompts are summed in one way, however short
-    if a_step and n_rows <= _STEP_ROWS and x.device.type == "cpu" and x.dtype == torch.float32:
-        if n_rows > 3 and torch.backends.mkldnn.is_available() and not torch.is_grad_enabled():
-            return torch.ops.mkldnn._linear_pointwise(x, weight.t(), bias, "none", [], "")
-        if d_in % _PARTS == 0:
-            parts = x.reshape(-1, _PARTS, d_in // _PARTS).transpose(0, 1)  # (_PARTS, rows, ...)
-            sums = torch.bmm(parts, weight.view(_PARTS, -1, d_out))  # (_PARTS, rows, d_out)
-            y = sums.sum(dim=0).view(*x.shape[:-1], d_out)
-            return y if bias is None else y + bias
+    """`x @ weight + bias`: (..., d_in) and (d_in, d_out) -> (..., d_out)."""
+    if x.device.type == "cpu" and x.dtype == torch.float32:
+        return products.linear(x, weight, bias)
     return nn.functional.linear(x, weight.t(), bias)
 
 

@@ -26,6 +26,7 @@ from torch import Tensor
 from attention_core.attend import AttentionRecord, Edit
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Hooks
+from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 Kind = Literal["zero", "uniform"]
@@ -241,4 +242,4 @@ def logits_from(model: Transformer) -> Callable[[Tensor], Tensor]:
     matrix = model.unembedding
     if matrix is None:
         raise ValueError("a model without an output matrix predicts no token")
-    return lambda hidden: hidden @ matrix
+    return lambda hidden: project(hidden, matrix)

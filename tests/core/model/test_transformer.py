@@ -1,11 +1,11 @@
-"""The transformer: invariants of its record, number types, one-row products, bad arguments."""
+"""The transformer: invariants of its record, number types, bad arguments."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 from attention_core import PRESETS, Transformer, TransformerConfig, forward_flops, gpt2_config
-from attention_core.model.layers import Projection, project
+from attention_core.model.layers import Projection
 from tests.helpers.tiny_models import TINY, build
 
 
@@ -83,41 +83,6 @@ def test_moving_the_model_moves_everything(name: str, device: str):
     hidden = moved(ids.to(device), cache=cache).hidden
     assert (hidden.device.type, hidden.dtype) == (device, torch.float64)
     assert_close(hidden.float().cpu(), exact, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (1, 1, 8),
-        (8,),
-        (3, 2, 8),
-        (1, 1, 6),
-        (3, 1, 8),
-        (4, 1, 8),
-        (7, 1, 6),
-        (12, 1, 8),
-        (13, 1, 8),
-    ],
-)
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("training", [True, False])
-def test_products_of_few_rows_equal_the_plain_product(
-    shape: tuple[int, ...], bias: bool, training: bool
-):
-    layer = Projection(shape[-1], 5, bias)
-    torch.nn.init.normal_(layer.weight)
-    if layer.bias is not None:
-        torch.nn.init.normal_(layer.bias)
-    x = torch.randn(shape)
-    expected = x @ layer.weight + (0 if layer.bias is None else layer.bias)
-    with torch.set_grad_enabled(training):
-        y = layer(x)
-        assert_close(y, expected)
-        assert y.requires_grad == training
-        assert_close(project(x, layer.weight), x @ layer.weight)
-    if training:
-        y.sum().backward()
-        assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0)[:, None].expand(-1, 5))
 
 
 def test_presets_have_the_published_number_of_parameters():

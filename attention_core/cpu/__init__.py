@@ -1,0 +1,1 @@
+"""How a CPU computes what a model asks for."""

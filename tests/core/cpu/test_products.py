@@ -1,0 +1,60 @@
+"""Every way to multiply rows with a weight matrix gives what the plain product gives."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core.cpu import products
+from attention_core.model.layers import Projection, project
+
+SHAPES = [
+    (1, 1, 8),
+    (8,),
+    (3, 2, 8),
+    (1, 1, 6),
+    (3, 1, 8),
+    (4, 1, 8),
+    (7, 1, 6),
+    (12, 1, 8),
+    (13, 1, 8),
+    (1, 17, 6),
+    (2, 33, 8),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("wide", [True, False], ids=["with AVX-512", "without"])
+def test_every_product_equals_the_plain_one(
+    shape: tuple[int, ...],
+    bias: bool,
+    training: bool,
+    wide: bool,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(products, "_WIDE", wide)
+    layer = Projection(shape[-1], 5, bias)
+    torch.nn.init.normal_(layer.weight)
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
+    x = torch.randn(shape)
+    expected = x @ layer.weight + (0 if layer.bias is None else layer.bias)
+    with torch.set_grad_enabled(training):
+        y = layer(x)
+        assert_close(y, expected)
+        assert y.requires_grad == training
+        assert_close(project(x, layer.weight), x @ layer.weight)
+    if training:
+        y.sum().backward()
+        assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0)[:, None].expand(-1, 5))
+
+
+def test_onednn_meets_few_numbers_of_rows():
+    given = {n_rows: products.rows_given(n_rows) for n_rows in range(1, 1025)}
+    assert {given[n_rows] for n_rows in range(1, 9)} == {8}
+    assert all(n_rows <= given[n_rows] for n_rows in given)
+    assert all(given[n_rows] < 1.5 * n_rows for n_rows in range(17, 1025))
+    for power in (16, 32, 64, 128, 256, 512):
+        between = {given[n_rows] for n_rows in range(power + 1, 2 * power)}
+        assert between == {power + power // 2, 2 * power}
