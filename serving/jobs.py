@@ -191,6 +191,13 @@ class JobQueue:
             return len(self._waiting)
 
     @property
+    def is_free(self) -> bool:
+        """Whether a job that is put in now would begin at once."""
+        with self._changed:
+            running = self._running is not None and not self._running.abandoned
+            return not (self._waiting or running)
+
+    @property
     def stuck_seconds(self) -> float:
         """For how long the running job has gone on after it was abandoned; 0 if all is well.
 

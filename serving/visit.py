@@ -67,6 +67,7 @@ class Visit:
     page: str | None = None
     openings: int = 0
     seen: dict[str, tuple[int, Any, Says]] = field(default_factory=dict)
+    _ends: dict[str, Callable[[], object]] = field(default_factory=dict)  # of what the page began
 
     def take(self, values: Mapping[Any, Any]) -> None:
         """Take what was changed since the last run; called first in each run of a page.
@@ -88,6 +89,16 @@ class Visit:
                 self._choose(says(shown), changed=False)
         self.page = page
         self.openings += 1
+        ends, self._ends = self._ends, {}
+        for end in ends.values():
+            end()
+
+    def until_left(self, name: str, end: Callable[[], object]) -> None:
+        """Have `end` called when the visitor opens another page in this tab.
+
+        name: of what it ends; a later call with the same name replaces an earlier one.
+        """
+        self._ends[name] = end
 
     def is_seen(self, key: str) -> bool:
         """Whether the widget was shown since its page was opened."""

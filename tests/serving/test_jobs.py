@@ -84,3 +84,14 @@ def test_a_full_queue_is_full_for_all(line: Line):
         line.put(str(number), str(number))
     with pytest.raises(OverLimit, match="6 visitors are already waiting"):
         line.put("late", "late")
+
+
+def test_a_queue_is_free_when_nothing_runs_or_waits_in_it():
+    line = Line()
+    assert not line.queue.is_free
+    line.put("second", "somebody else")
+    line.jobs[0].stop()  # as good as gone, but another waits
+    assert not line.queue.is_free
+    assert line.go() == ["second"]
+    assert line.queue.is_free
+    assert JobQueue().is_free

@@ -20,6 +20,7 @@ from serving.queues import BROWSER_COOKIE, GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
+from ui.widgets.visit import current as visit
 
 SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no progress for it
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
@@ -28,16 +29,20 @@ _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     """The effects of all heads: kept ones, those of a running job, or a button that starts one.
 
-    A short text is ranked at once, unless the visitor stopped that.
+    A short text is ranked at once, unless the visitor stopped that. Where it takes long that waits
+    until nobody else needs the machine, and ends when the visitor opens another page.
     """
     ranked = ranking.kept(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)
     if job is not None and (job.question.key, job.kind) != (question.key, kind):
         job = None  # of other settings; nobody watches it any more, so it ends by itself
-    if ranked is None and job is None and len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS:
+    quick = ranking.is_quick(question)
+    at_once = len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS and (quick or GENERATIONS.is_free)
+    if ranked is None and job is None and at_once:
         with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
             job = _put(question, kind)
-            if ranking.is_quick(question):
+            visit().until_left(_JOB, partial(_leave, job))
+            if quick:
                 job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(question, kind)
     if ranked is None and job is not None and job.live:
@@ -95,6 +100,13 @@ def _put(question: Question, kind: str) -> RankJob:
     )
     st.session_state[_JOB] = job
     return job
+
+
+def _leave(job: RankJob) -> None:
+    """End a ranking that nobody asked for; it begins anew when the page is opened again."""
+    if job.live and st.session_state.get(_JOB) is job:
+        job.stop()
+        del st.session_state[_JOB]
 
 
 def _start(question: Question, kind: str) -> None:

@@ -15,7 +15,15 @@ from pages.compare.ablate.ranking import RankJob
 from serving import models
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from tests.helpers.apptest import messages, open_whole_page, place, plain_tables
+from serving.queues import GENERATIONS
+from tests.helpers.apptest import (
+    HOME,
+    messages,
+    open_page,
+    open_whole_page,
+    place,
+    plain_tables,
+)
 from tests.helpers.jobs import finish
 from tests.helpers.small_bert import save_bert, zeroed
 
@@ -179,6 +187,62 @@ def test_the_page_does_not_wait_for_the_ranking_of_a_large_model(
     assert site.session_state["ablate_job"].live
     stopped.set()
     finish(site.session_state["ablate_job"])
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short text is ranked at once, and that lasts until it is stopped."""
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
+
+    def work(job: RankJob) -> None:
+        job._stop.wait(DEADLINE)
+        job.check_stop()
+
+    monkeypatch.setattr(RankJob, "work", work)
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_ranking_that_nobody_asked_for_ends_with_the_page(site: AppTest):
+    asked = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
+    open_whole_page(site, PAGE, **asked)
+    job = site.session_state["ablate_job"]
+    site.run()
+    assert job.live  # on the same page it goes on
+    open_page(site, HOME)
+    assert job.state == "stopped"
+    finish(job)
+    open_whole_page(site, PAGE, **asked)  # and begins anew
+    again = site.session_state["ablate_job"]
+    assert again is not job
+    assert again.live
+    again.stop()
+    finish(again)
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_ranking_that_was_asked_for_survives_another_page(
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
+    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
+    site.button("ablate_rank").click().run()
+    job = site.session_state["ablate_job"]
+    open_page(site, HOME)
+    assert job.live
+    assert site.session_state["ablate_job"] is job
+    job.stop()
+    finish(job)
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_long_ranking_waits_to_be_asked_for_where_others_need_the_machine(site: AppTest):
+    others = RankJob(runs.question(SMOLLM2, "A lamp before the storm"), "zero")
+    GENERATIONS.put(others)
+    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
+    assert "ablate_job" not in site.session_state
+    assert not site.button("ablate_rank").disabled
+    others.stop()
+    finish(others)
 
 
 def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.MonkeyPatch):
