@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import textwrap
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
+_parsing = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def read(file: str, name: str, containing: str | None = None) -> Source:
     """
     text = (_ROOT / file).read_text(encoding="utf-8")
     try:
-        node = _definition(ast.parse(text), name.split("."))
+        node = _definition(_parsed(text), name.split("."))
     except LookupError:
         raise LookupError(f"{file} does not define {name}") from None
     lines = text.splitlines()
@@ -46,6 +48,17 @@ def read(file: str, name: str, containing: str | None = None) -> Source:
         return Source(file, first, textwrap.dedent("\n".join(lines[first - 1 : last])))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Source(file, first, "\n".join(lines[first - 1 : node.end_lineno]))
+
+
+def _parsed(text: str) -> ast.Module:
+    """The tree of a file's text, one at a time.
+
+    Before Python 3.13 all threads share the count of how deep a tree is, and two that parse at once
+    may end with "SystemError: AST constructor recursion depth mismatch".
+    Source: https://github.com/python/cpython/issues/106905.
+    """
+    with _parsing:
+        return ast.parse(text)
 
 
 def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, int]:

@@ -141,5 +141,6 @@ def _png(values: np.ndarray, largest: float, colours: Sequence[str]) -> str:
     file = io.BytesIO()
     # whole pixels, enlarged: a browser would blur a small picture
     image = Image.fromarray(pixels.astype(np.uint8))
-    image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST).save(file, "PNG", compress_level=1)
+    image = image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST)
+    image.save(file, "PNG", compress_level=1)  # half the time of the default, a few bytes larger
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
