@@ -174,9 +174,12 @@ class JobQueue:
             self._drop_abandoned()
             if job not in self._waiting:
                 return 0
-            # a running job that was told to stop is as good as gone
-            running = self._running is not None and not self._running.abandoned
-            return self._waiting.index(job) + running
+            return self._waiting.index(job) + self._is_running()
+
+    def _is_running(self) -> bool:
+        """Whether a job runs; one that was told to stop, or has just ended, is as good as gone."""
+        job = self._running
+        return job is not None and job.live and not job.abandoned
 
     def _drop_abandoned(self) -> None:
         for job in [job for job in self._waiting if job.abandoned]:
@@ -194,8 +197,7 @@ class JobQueue:
     def is_free(self) -> bool:
         """Whether a job that is put in now would begin at once."""
         with self._changed:
-            running = self._running is not None and not self._running.abandoned
-            return not (self._waiting or running)
+            return not (self._waiting or self._is_running())
 
     @property
     def stuck_seconds(self) -> float:
