@@ -50,10 +50,15 @@ def test_the_main_path(page: Page, site: Site):
     expect(page).to_have_url(re.compile("ablate_kind=uniform"))
     expect(page.get_by_text("Made zero instead")).to_be_visible()
     expect(divergence).not_to_have_text(before)
-    # a short text is ranked at once; while the script runs Streamlit shows a "Stop" of its own
+    # with a large model a ranking begins by itself only where the queue is free
+    type_text(page, "Text", "Two lamps " * 20)
+    expect(page.get_by_text("Tokens: 41.")).to_be_visible()
+    rank = page.get_by_role("button", name="Rank all 270 heads")
+    click(rank)
+    # while the script runs Streamlit shows a "Stop" of its own
     page.locator(".st-key-ablate_stop button").click()
     expect(page.get_by_text("Stopped at")).to_be_visible()
-    expect(page.get_by_role("button", name="Rank all 270 heads")).to_be_enabled()
+    expect(rank).to_be_enabled()
 
 
 def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):

@@ -35,7 +35,9 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     ranked = ranking.kept(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)
     if job is not None and (job.question.key, job.kind) != (question.key, kind):
-        job = None  # of other settings; nobody watches it any more, so it ends by itself
+        job.stop()  # of other settings: nobody looks at it any more, and the queue is free for this
+        del st.session_state[_JOB]
+        job = None
     quick = ranking.is_quick(question)
     at_once = len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS and (quick or GENERATIONS.is_free)
     if ranked is None and job is None and at_once:

@@ -171,7 +171,7 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
     assert site.session_state["ablate_job"] is job
     site.text_input("ablate_text").set_value("A lamp before the storm that came").run()
-    assert site.session_state["ablate_job"] is job  # more than eight tokens: on request only
+    assert "ablate_job" not in site.session_state  # more than eight tokens: on request only
     assert site.dataframe[0].value.empty
     assert not site.button("ablate_rank").disabled
 
@@ -214,6 +214,20 @@ def test_a_ranking_that_nobody_asked_for_ends_with_the_page(site: AppTest):
     open_whole_page(site, PAGE, **asked)  # and begins anew
     again = site.session_state["ablate_job"]
     assert again is not job
+    assert again.live
+    again.stop()
+    finish(again)
+
+
+@pytest.mark.usefixtures("endless")
+def test_a_ranking_of_other_settings_ends_the_earlier_one_and_begins_at_once(site: AppTest):
+    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
+    job = site.session_state["ablate_job"]
+    assert not GENERATIONS.is_free
+    site.radio("ablate_kind").set_value("uniform").run()
+    assert job.state == "stopped"
+    again = site.session_state["ablate_job"]
+    assert again.kind == "uniform"
     assert again.live
     again.stop()
     finish(again)
