@@ -1,15 +1,17 @@
 """Products with a weight matrix, by whatever is fastest on a CPU for so many rows.
 
-The plain product of torch leaves much of a CPU unused: half of its memory bandwidth with one row,
+The plain product of torch leaves much of a CPU unused: half of its memory bandwidth with few rows,
 and more than half of its arithmetic where it has AVX-512. `benchmarks.one_row` measures every way.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
-_PARTS = 4  # parts of the sum of a row, so that each thread has some
+_PARTS = 4  # parts of the sum of a row, so that each of a few threads has some
 _STEP_ROWS = 12  # the most rows of a decode step that oneDNN multiplies faster on any CPU
 _LEAST_ROWS = 8  # the fewest that it is given
 # Without these instructions it may take longer than the plain product for the rows of a prompt.
@@ -20,25 +22,37 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x @ weight + bias` in float32 on the CPU: (..., d_in) and (d_in, d_out) -> (..., d_out).
 
     A decode step has one row, or one for each prompt of a batch, and its time is the time to read
-    the weights. Up to three rows are summed in parts, and more are multiplied by oneDNN, which does
-    not copy the weights first as the plain product does. Prompts are too where that pays.
+    the weights. oneDNN does not copy them first as the plain product does. It multiplies the rows
+    of prompts too where that pays.
     """
     d_in, d_out = weight.shape
     n_rows = x.numel() // d_in
-    is_step = n_rows <= _STEP_ROWS and (x.dim() == 1 or x.shape[-2] == 1)
-    if is_step and n_rows <= 3 and d_in % _PARTS == 0:
-        return _in_parts(x, weight, bias)
-    if (is_step or _WIDE) and torch.backends.mkldnn.is_available() and not torch.is_grad_enabled():
+    if torch.is_grad_enabled():
+        return nn.functional.linear(x, weight.t(), bias)
+    if n_rows == 1:
+        return _of_one_row(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)
+    is_step = n_rows <= _STEP_ROWS and x.shape[-2] == 1
+    if (is_step or _WIDE) and torch.backends.mkldnn.is_available():
         return _by_onednn(x.reshape(-1, d_in), weight, bias).view(*x.shape[:-1], d_out)
     return nn.functional.linear(x, weight.t(), bias)
 
 
-def _in_parts(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    d_in, d_out = weight.shape
-    parts = x.reshape(-1, _PARTS, d_in // _PARTS).transpose(0, 1)  # (_PARTS, rows, d_in / _PARTS)
-    sums = torch.bmm(parts, weight.view(_PARTS, -1, d_out))  # (_PARTS, rows, d_out)
-    y = sums.sum(dim=0).view(*x.shape[:-1], d_out)
-    return y if bias is None else y + bias
+def _of_one_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The sum of the rows of the matrix, each times a number of x (d_in,): an embedding bag.
+
+    That is what torch calls such a sum. It reads the rows one behind the other, which no product
+    that was measured does as fast.
+    """
+    rows, begins, ones = _bags(len(weight))
+    sums = torch.embedding_bag(weight, rows, begins, per_sample_weights=x)[0]  # (_PARTS, d_out)
+    return ones @ sums if bias is None else torch.addmv(bias, sums.t(), ones)
+
+
+@cache
+def _bags(d_in: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The numbers of all rows of a matrix, at which of them each part begins, a 1 for each part."""
+    begins = torch.arange(0, d_in, -(-d_in // _PARTS))
+    return torch.arange(d_in), begins, torch.ones(len(begins))
 
 
 def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
