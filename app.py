@@ -10,6 +10,7 @@ start would say "Page not found".
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from streamlit.runtime import memory_media_file_storage
 
 from serving import doors, log, metrics, pace, parameters, status
 from serving.glossary import entries
-from serving.limits import SWITCH_SECONDS
+from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
 from serving.security_headers import SecurityHeaders, security_headers
 from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer, inline_scripts
@@ -31,6 +32,7 @@ from ui.frame.sections import TITLES
 # other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 sys.setswitchinterval(SWITCH_SECONDS)
+gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
 
 log.start()
 metrics.know_pages(map(parameters.address, TITLES))

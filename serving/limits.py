@@ -29,6 +29,11 @@ MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
 # such thread makes a run of a small model many times slower: `python -m benchmarks.busy_threads`.
 SWITCH_SECONDS = 0.0001
 
+# So many objects are made and kept before Python looks for unused ones that refer to each other.
+# With its own 700 that took a tenth of a site's processor time with fifty visitors, now a third of
+# that, and every few seconds all of them waited 0.2 s for the largest look. Memory is the same.
+OBJECTS_BEFORE_COLLECTION = 5_000
+
 # ---- tokens of a text: a picture grows with their square
 
 MAX_MAP_TOKENS = 256  # of a map of every head: 71 MB of weights for SmolLM2
