@@ -10,7 +10,6 @@ start would say "Page not found".
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -20,20 +19,14 @@ from starlette.middleware import Middleware
 from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage
 
-from serving import doors, log, metrics, pace, parameters, status
+from serving import doors, interpreter, log, metrics, pace, parameters, status
 from serving.glossary import entries
-from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
 from serving.security_headers import SecurityHeaders, security_headers
 from ui.frame.downloads import KeptFiles
 from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
 
-# GNU OpenMP reads this when torch is first imported, later. With its long spins at barriers, one
-# other busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-sys.setswitchinterval(SWITCH_SECONDS)
-gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
-
+interpreter.prepare()
 log.start()
 metrics.know_pages(map(parameters.address, TITLES))
 FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"

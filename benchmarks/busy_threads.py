@@ -3,7 +3,7 @@
 One thread runs a random model of GPT-2 124M's shape over a few tokens. Beside it other threads do
 nothing but Python, as pages of other visitors do while they are drawn. torch gives the interpreter
 away during every operation, and a busy thread hands it back after the switch interval of
-`sys.setswitchinterval`: Python's own, and the one that the site sets in `app.py`.
+`sys.setswitchinterval`: Python's own, and the one that a site sets (`serving/interpreter.py`).
 """
 
 from __future__ import annotations

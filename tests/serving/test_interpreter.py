@@ -1,0 +1,30 @@
+"""What a site sets for its process, in a process of its own: a suite has settings of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
+
+PROGRAM = """
+import gc, os, sys
+from serving import interpreter
+interpreter.prepare()
+print(gc.get_threshold()[0], sys.getswitchinterval(), os.environ["GOMP_SPINCOUNT"])
+print("torch" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("given", "spins"), [(None, "1000"), ("7", "7")])
+def test_a_site_prepares_its_process_before_torch_is_there(given: str | None, spins: str):
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    if given is not None:  # what whoever runs the site has set stays
+        environment["GOMP_SPINCOUNT"] = given
+    command = [sys.executable, "-c", PROGRAM]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    collection, switch, spin_count, torch_is_there = run.stdout.split()
+    assert int(collection) == OBJECTS_BEFORE_COLLECTION
+    assert float(switch) == pytest.approx(SWITCH_SECONDS)
+    assert (spin_count, torch_is_there) == (spins, "False")
