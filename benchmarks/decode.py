@@ -72,13 +72,15 @@ def core_run(
     """Generate with the core."""
     begin = time.perf_counter()
     cache = core.new_cache(1, len(prompt_ids) + max_new_tokens) if cached else None
-    steps = list(stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache))
+    steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
+    # the logits of a step are let go before the next one, which so uses their memory again
+    token_ids, step_seconds = zip(*((step.token_id, step.seconds) for step in steps), strict=True)
     seconds = time.perf_counter() - begin
     return Run(
-        token_ids=[step.token_id for step in steps],
+        token_ids=list(token_ids),
         seconds=seconds,
-        prefill_seconds=steps[0].seconds,
-        decode_seconds=sum(step.seconds for step in steps[1:]),
+        prefill_seconds=step_seconds[0],
+        decode_seconds=sum(step_seconds[1:]),
     )
 
 

@@ -52,8 +52,8 @@ def measure_reading(
 
     def step_rate() -> float:
         cache = core.new_cache(1, len(prompt_ids) + max_new_tokens)
-        steps = list(stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache))
-        return n_bytes * n_steps / sum(step.seconds for step in steps[1:])
+        steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
+        return n_bytes * n_steps / sum(step.seconds for step in steps if step.kind == "decode")
 
     def read_rate(read: Callable[[], object]) -> float:
         seconds = seconds_of(lambda: [read() for _ in range(n_steps)])

@@ -18,12 +18,13 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
     Different tokens may print alike: a second one carries its count, such as "the (2)".
     """
     n_seen: Counter[str] = Counter()
-    rows = []
-    for token, before, after in table[["token", "before", "after"]].itertuples(index=False):
+    names = []
+    for token in table["token"]:
         n_seen[token] += 1
-        name = token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"
-        rows += [(name, BEFORE, float(before)), (name, AFTER, float(after))]
-    return pd.DataFrame(rows, columns=["token", "which", "probability"])
+        names += 2 * [token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"]
+    probabilities = table[["before", "after"]].to_numpy(float).ravel()
+    which = [BEFORE, AFTER] * len(table)
+    return pd.DataFrame({"token": names, "which": which, "probability": probabilities})
 
 
 def predictions(table: pd.DataFrame) -> alt.Chart:

@@ -149,8 +149,8 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
         else:
             show_live(chart, key="ablate_grid_partial")
     height = live_grid.grid_height(len(ranked.sizes)) - 140
-    second = "{:.4f}" if question.asks == "states" else "{:+.4f}"  # a distance has no sign
-    shown = table[["name", *names]].style.format({names[0]: "{:.5f}", names[1]: second})
+    second = "%.4f" if question.asks == "states" else "%+.4f"  # a distance has no sign
+    formats = {names[0]: "%.5f", names[1]: second}
     with right:
         with st.container(height=height, border=False):  # as high while the rows come
             picking: dict[str, Any] = {"key": "ablate_ranked_partial"}
@@ -159,7 +159,17 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
                 # the callback reads which head stands in the selected row
                 st.session_state["ablate_order"] = table["name"].tolist()
             rows = tables.height(table, height)
-            st.dataframe(shown, hide_index=True, height=rows, **picking)
+            st.dataframe(
+                table,
+                hide_index=True,
+                height=rows,
+                column_order=["name", *names],
+                column_config={
+                    name: st.column_config.NumberColumn(format=form)
+                    for name, form in formats.items()
+                },
+                **picking,
+            )
         order = table["name"].tolist() if pick else []
         rest = [name for name in order if name not in heads]
         with st.container(horizontal=True):

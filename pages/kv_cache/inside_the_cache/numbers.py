@@ -81,9 +81,11 @@ def uncached_table(run: Run) -> pd.DataFrame:
 def bytes_held(run: Run) -> pd.DataFrame:
     """Two rows a step: `what` is allocated and what is used, in `bytes`."""
     return pd.DataFrame(
-        {"step": index + 1, "what": what, "bytes": value}
-        for index, step in enumerate(run.steps)
-        for what, value in ((ALLOCATED, step.nbytes), (USED, step.nbytes_used))
+        {
+            "step": [number + 1 for number in range(run.n_steps) for _ in range(2)],
+            "what": [ALLOCATED, USED] * run.n_steps,
+            "bytes": [n for step in run.steps for n in (step.nbytes, step.nbytes_used)],
+        }
     )
 
 

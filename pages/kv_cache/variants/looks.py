@@ -7,7 +7,6 @@ tokens are the bytes of the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from serving.limits import (
 
 if TYPE_CHECKING:
     from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig
-    from attention_core.model.output import TransformerOutput
 
 WIDTH, FEED_FORWARD = 576, 1536  # as SmolLM2 135M has them
 LAYERS = 2  # every further layer costs each visitor as much again and shows nothing new
@@ -73,10 +71,11 @@ class Form:
 class Ladder:
     """All forms of attention after one prompt: the ladder from MHA to MLA, and last a window.
 
-    forms: by name. mean_difference: the largest difference, in layer 0, between the cached keys of
-    any grouped form and the means of the multi-head keys.
+    text: the prompt. forms: by name. mean_difference: the largest difference, in layer 0, between
+    the cached keys of any grouped form and the means of the multi-head keys.
     """
 
+    text: str
     n_heads: int
     head_size: int
     n_tokens: int
@@ -167,11 +166,17 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     """
     import torch
 
-    from attention_core.experiments.kv_cache.variants.forms import mean_of_groups
+    from attention_core.experiments.kv_cache.variants.forms import filled_cache, mean_of_groups
 
     ids, models = token_ids(text), family(n_heads)
-    runs = _run_each({name: models[name] for name in models if name != ABSORBED}, ids)
-    caches = {name: cache for name, (cache, _) in runs.items()}
+    prompt = torch.tensor([ids])
+    caches = dict(
+        turns.slices(
+            (name, filled_cache(model, prompt))
+            for name, model in models.items()
+            if name != ABSORBED
+        )
+    )
     head_size = models["MHA"].config.d_head
     forms = {name: _form(name, models[name].config, cache) for name, cache in caches.items()}
     keys = caches["MHA"].layer(0)[0]
@@ -181,6 +186,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
         if name.startswith("GQA") or name == "MQA"
     ]
     return Ladder(
+        text=text,
         n_heads=n_heads,
         head_size=head_size,
         n_tokens=len(ids),
@@ -196,36 +202,18 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
 
     Raises: OverLimit or ValueError for a prompt that is too long or empty.
     """
+    import torch
+
     ids, models = token_ids(text), family(n_heads)
-    runs = _run_each({name: models[name] for name in ("MLA", ABSORBED)}, ids, record=True)
-    (cache, expanded), (_, absorbed) = runs["MLA"], runs[ABSORBED]
-    assert expanded.logits is not None  # of a model that has an output matrix, as the other
-    assert absorbed.logits is not None
+    prompt, cache = torch.tensor([ids]), models["MLA"].new_cache(1, len(ids))
+    with turns.turn(), torch.inference_mode():
+        expanded = models["MLA"](prompt, cache=cache, record=True)
+    with turns.turn(), torch.inference_mode():
+        absorbed = models[ABSORBED](prompt, record=True)
     return LatentForms(
         difference=float((expanded.logits - absorbed.logits).abs().max()),
         shapes=_shapes(models["MLA"], cache, expanded.records[0], absorbed.records[0]),
     )
-
-
-def _run_each(
-    models: Mapping[str, Transformer], ids: list[int], *, record: bool = False
-) -> dict[str, tuple[KVCache, TransformerOutput]]:
-    """Run a prompt in every model, each behind an empty cache that is handed out with the output.
-
-    record: keep all logits and a record; otherwise only the cache is of use.
-    """
-    import torch
-
-    def runs() -> Iterator[tuple[str, tuple[KVCache, TransformerOutput]]]:
-        for name, model in models.items():
-            cache = model.new_cache(1, len(ids))
-            with torch.inference_mode():
-                output = model(
-                    torch.tensor([ids]), cache=cache, record=record, last_only=not record
-                )
-            yield name, (cache, output)
-
-    return dict(turns.slices(runs()))
 
 
 def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:

@@ -56,13 +56,8 @@ def form_sentence(ladder: Ladder, form: Form) -> str:
 
 def who_reads_what(ladder: Ladder, form: Form) -> None:
     """The picture of heads and keys, and the same as a table."""
-    show(
-        sharing.sharing,
-        sharing.parts(ladder, form, dark=st.context.theme.type == "dark"),
-        sharing.links(ladder, form),
-        sharing.query_heads(ladder, form),
-        key="variants_sharing",
-    )
+    data = sharing.data(ladder, form, dark=st.context.theme.type == "dark")
+    show(sharing.sharing, *data, key="variants_sharing")
     cut = "" if ladder.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
@@ -70,7 +65,7 @@ def who_reads_what(ladder: Ladder, form: Form) -> None:
         f"{ladder.n_tokens} tokens{cut}; blue below 0, orange above.]"
     )
     with st.expander("The same as a table"):
-        st.dataframe(parts_table(form), hide_index=True, height="content", key="variants_parts")
+        plain_table(parts_table(form), "What lies in the cache of layer 0, and who reads it")
 
 
 def parts_table(form: Form) -> pd.DataFrame:

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from functools import cache
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Form, Ladder
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
 from ui.charts.style import HEADS, INK, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
 MOST_ROWS = 96  # tokens of a thumbnail
 _LATENT = "latent and rotary key"
+
+
+def _key(ladder: Ladder, form: Form, *, dark: bool) -> tuple[object, ...]:
+    return ladder.text, ladder.n_heads, form.name, dark
+
+
+@kept(SMALL_CACHE_BYTES, key=_key)
+def data(ladder: Ladder, form: Form, *, dark: bool) -> tuple[pd.DataFrame, ...]:
+    """`parts`, `links` and `query_heads`, which `sharing` draws.
+
+    They are kept: making the pictures takes longer than all else on the page, and most visitors
+    look at the same prompt.
+    """
+    return parts(ladder, form, dark=dark), links(ladder, form), query_heads(ladder, form)
 
 
 def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
@@ -26,6 +42,7 @@ def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
     largest = max(float(np.abs(part.values).max()) for part in form.parts)
     places, widths = _places(ladder, form)
     latent = _is_latent(ladder, form)
+    tones = tuple(SIGNED_ON_DARK if dark else SIGNED)
     return pd.DataFrame(
         {
             "name": part.name,
@@ -35,7 +52,7 @@ def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
             "x": place,
             "y": 0.6,
             "wide": wide,
-            "image": _png(part.values, largest, SIGNED_ON_DARK if dark else SIGNED),
+            "image": _png(part.values, largest, tones),
             "label": part.name if latent else str(number),
         }
         for number, (part, place, wide) in enumerate(zip(form.parts, places, widths, strict=True))
@@ -128,19 +145,26 @@ def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
     return middles, [0.82 / ladder.n_heads] * len(form.parts)
 
 
-def _png(values: np.ndarray, largest: float, colours: Sequence[str]) -> str:
+def _png(values: np.ndarray, largest: float, colours: tuple[str, ...]) -> str:
     """A matrix as the address of a picture, in these colours from -`largest` to `largest`."""
     from PIL import Image
 
     share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)
-    places = np.linspace(-1, 1, len(colours))
-    tones = np.array([list(bytes.fromhex(colour[1:])) for colour in colours])
     # by the root of the size, which makes small numbers visible
     signed = np.sign(share) * np.sqrt(np.abs(share))
-    pixels = np.stack([np.interp(signed, places, tone) for tone in tones.T], axis=-1)
-    file = io.BytesIO()
+    image = Image.fromarray(np.rint((signed + 1) / 2 * 255).astype(np.uint8))
+    image.putpalette(_palette(colours))
     # whole pixels, enlarged: a browser would blur a small picture
-    image = Image.fromarray(pixels.astype(np.uint8))
     image = image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST)
+    file = io.BytesIO()
     image.save(file, "PNG", compress_level=1)  # half the time of the default, a few bytes larger
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@cache
+def _palette(colours: tuple[str, ...]) -> bytes:
+    """Red, green and blue of 256 tones, from the first of these colours to the last."""
+    tones = np.array([list(bytes.fromhex(colour[1:])) for colour in colours])
+    places = np.linspace(0, 255, len(colours))
+    between = [np.interp(np.arange(256), places, tone) for tone in tones.T]
+    return np.stack(between, axis=-1).astype(np.uint8).tobytes()

@@ -35,19 +35,16 @@ def step_table(view: View, scope: str) -> pd.DataFrame:
 
     step = view.step
     matrices = parts(view.growth.config, step.n_tokens, step.n_before, SCOPES[scope])
-    table = pd.DataFrame(
-        {
-            "matrix": [part.name for part in matrices],
-            "entries": [part.n_entries for part in matrices],
-            "there a step ago": [part.n_repeated for part in matrices],
-            "new, masked at once": [part.n_hidden for part in matrices],
-            "new and used": [part.n_new for part in matrices],
-            "multiplications": [part.products for part in matrices],
-            "with the cache": [part.cached_products for part in matrices],
-        }
-    )
-    total = pd.DataFrame([{"matrix": "sum", **table.drop(columns="matrix").sum()}])
-    return pd.concat([table, total], ignore_index=True)
+    numbers = {
+        "entries": [part.n_entries for part in matrices],
+        "there a step ago": [part.n_repeated for part in matrices],
+        "new, masked at once": [part.n_hidden for part in matrices],
+        "new and used": [part.n_new for part in matrices],
+        "multiplications": [part.products for part in matrices],
+        "with the cache": [part.cached_products for part in matrices],
+    }
+    sums = {name: [*column, sum(column)] for name, column in numbers.items()}
+    return pd.DataFrame({"matrix": [*(part.name for part in matrices), "sum"], **sums})
 
 
 def step_summary(view: View, table: pd.DataFrame, scope: str) -> str:

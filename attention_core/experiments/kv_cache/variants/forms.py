@@ -19,9 +19,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from attention_core.cache import KVCache
 from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.experiments.seeding import seeded
+from attention_core.model.block import Block
 from attention_core.model.config import LatentConfig, TransformerConfig
+from attention_core.model.inputs import check_inputs
 from attention_core.model.latent import LatentAttention
 from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
@@ -181,3 +184,25 @@ def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
         raise ValueError("there is no token to repeat")
     ids = torch.tensor(token_ids, device=next(model.parameters()).device)
     return ids.repeat(-(-n_tokens // len(ids)))[None, :n_tokens]
+
+
+@torch.inference_mode()
+def filled_cache(model: Transformer, token_ids: Tensor) -> KVCache:
+    """The cache that a prompt (B, T) leaves in a model whose layers norm what they read.
+
+    The last layer ends with its attention: what follows it would make logits, and no key or value.
+    Raises: ValueError for token ids that do not fit the model, or one that norms the sums instead.
+    """
+    if model.config.norm_order != "pre":
+        raise ValueError(f'the norm order must be "pre", got "{model.config.norm_order}"')
+    cache = model.new_cache(*token_ids.shape)
+    check_inputs(model.config, token_ids, cache)
+    positions = torch.arange(token_ids.shape[1], device=token_ids.device)
+    x = model.embed(token_ids, positions).entering
+    forward_pass = model.new_pass(x, positions, cache)
+    *layers, last = model.blocks
+    for layer in layers:
+        x = layer(x, forward_pass).output
+    assert isinstance(last, Block)
+    last.attention(last.attention_norm(x), forward_pass)
+    return cache

@@ -12,6 +12,7 @@ from attention_core.experiments.kv_cache.variants.forms import (
     build,
     divisors,
     fill,
+    filled_cache,
     group_distances,
     ladder,
     latent_sizes,
@@ -69,6 +70,23 @@ def test_bytes_and_decoding_of_every_form(base: Transformer, variant: Variant):
     check_chunks(model, cache, [7, 1, 1, 9, 2, 3])
     assert cache.nbytes_used == cache_bytes(variant.config, LENGTH, batch_size=2, bytes_per_value=4)
     assert cache.nbytes_used == 2 * 2 * LENGTH * variant.numbers_per_token * 4
+
+
+@pytest.mark.parametrize("variant", [*LADDER, windowed(LADDER[0], 7)], ids=[*NAMES, "window"])
+def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant: Variant):
+    model = made(base, variant)
+    whole, ids = model.new_cache(2, LENGTH), tokens(model)
+    model(ids, cache=whole)
+    alone = filled_cache(model, ids)
+    assert (alone.length, alone.nbytes_used) == (LENGTH, whole.nbytes_used)
+    for layer in range(model.config.n_layers):
+        assert_close(alone.layer(layer), whole.layer(layer), atol=0, rtol=0)
+
+
+def test_a_cache_is_filled_alone_only_where_the_norm_comes_first():
+    model = enlarged(replace(BASE, norm_order="post"))
+    with pytest.raises(ValueError, match='must be "pre", got "post"'):
+        filled_cache(model, tokens(model))
 
 
 def test_fewer_heads_are_fewer_bytes_and_a_window_caps_them():
