@@ -237,8 +237,11 @@ READY = """
 
 # Playwright gives a browser a session of its own, and Linux shares the processors between sessions
 # before it looks at programs (autogroup): five browsers took two fifths of two cores from the site.
+# A program that is only nice may go on for some milliseconds when the site wants its core back; one
+# that is scheduled as idle (`chrt`, of util-linux) leaves it at once.
 YIELDING = """#!/bin/sh
 [ -w /proc/$$/autogroup ] && echo 19 > /proc/$$/autogroup
+chrt --idle --pid 0 $$ 2> /dev/null
 exec nice -n 19 {program} "$@"
 """
 
