@@ -51,8 +51,8 @@ def _of_one_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 @cache
 def _bags(d_in: int) -> tuple[Tensor, Tensor, Tensor]:
     """The numbers of all rows of a matrix, at which of them each part begins, a 1 for each part."""
-    begins = torch.arange(0, d_in, -(-d_in // _PARTS))
-    return torch.arange(d_in), begins, torch.ones(len(begins))
+    begins = torch.arange(0, d_in, -(-d_in // _PARTS), device="cpu")
+    return torch.arange(d_in, device="cpu"), begins, torch.ones(len(begins), device="cpu")
 
 
 def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
