@@ -28,8 +28,7 @@ def _key(ladder: Ladder, form: Form, *, dark: bool) -> tuple[object, ...]:
 def data(ladder: Ladder, form: Form, *, dark: bool) -> tuple[pd.DataFrame, ...]:
     """`parts`, `links` and `query_heads`, which `sharing` draws.
 
-    They are kept: making the pictures takes longer than all else on the page, and most visitors
-    look at the same prompt.
+    They are kept: otherwise every run of the page would make the same pictures again.
     """
     return parts(ladder, form, dark=dark), links(ladder, form), query_heads(ladder, form)
 
