@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import numpy as np
 from cachetools import LRUCache, cached
 
 from serving.memory import memory_bytes
@@ -238,7 +239,8 @@ def nbytes_by_name() -> dict[str, int]:
 def size_of(value: object) -> int:
     """Bytes of a value: tensors and arrays by their numbers, containers by what is in them.
 
-    What is in a value twice counts once; a tensor counts the whole memory that it is a view of.
+    What is in a value twice counts once; a view, be it a tensor or an array, counts the whole
+    memory that it keeps from being let go.
     """
     return _size_of(value, set())
 
@@ -253,6 +255,9 @@ def _size_of(value: object, counted: set[int]) -> int:
         new = memory not in counted
         counted.add(memory)
         return int(storage.nbytes()) if new else 0
+    base = getattr(value, "base", None)  # what an array is a view of
+    if isinstance(base, np.ndarray | bytes) or hasattr(base, "untyped_storage"):
+        return _size_of(base, counted)
     if hasattr(value, "memory_usage"):  # a data frame: the strings of its columns too
         return int(value.memory_usage(deep=True).sum())
     if hasattr(value, "parameters"):

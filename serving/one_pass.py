@@ -367,5 +367,6 @@ def _strip(vectors: Tensor) -> np.ndarray:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    array: np.ndarray = tensor.detach().float().cpu().numpy()
+    """A copy: a view of a few numbers would keep the whole tensor in memory."""
+    array: np.ndarray = tensor.detach().float().cpu().numpy().copy()
     return array

@@ -244,6 +244,8 @@ class Pair:
         (lambda: torch.zeros(3, 5), 60),
         (lambda: torch.zeros(30, 5)[:2], 600),  # the rows that are not seen are in memory too
         (lambda: np.zeros((3, 7), np.float64), 168),
+        (lambda: np.zeros((30, 7), np.float64)[:3], 1680),
+        (lambda: torch.zeros(30, 5)[:, :2].numpy(), 600),
         (lambda: torch.nn.Linear(3, 5), 80),
         (lambda: None, 0),
     ],

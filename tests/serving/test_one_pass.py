@@ -6,6 +6,7 @@ import torch
 
 from attention_core.experiments.start.one_pass import Switched, switched_pass
 from serving import models
+from serving.cache import size_of
 from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit
 from serving.one_pass import (
     N_NEURONS,
@@ -112,6 +113,17 @@ def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
     assert seen.all() == (not passed.run.causal)
     np.testing.assert_allclose(one.context, one.weights @ one.v, atol=1e-5)
     np.testing.assert_array_equal(one.weights, passed.run.weights[3, 5])
+
+
+def test_what_is_opened_holds_no_memory_beyond_its_own_numbers():
+    """A view of a head's output matrix, say, would keep the weights of the model in memory."""
+    passed = one_pass(DECODER, TEXT)
+    layer, head = open_layer(passed.run, 1), open_head(passed.run, 1, 2)
+    pieces = [*vars(passed).values(), *vars(layer).values(), *vars(head).values()]
+    pieces += [*layer.strips.values(), *layer.norms.values()]
+    arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
+    assert len(arrays) > 20
+    assert [size_of(array) for array in arrays] == [array.nbytes for array in arrays]
 
 
 def test_a_text_that_is_too_long_is_refused():
