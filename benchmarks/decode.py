@@ -3,6 +3,7 @@
 Greedy, 100 new tokens after a prompt of 5, everything in one process and in turns:
 
     core cached            this core with a KVCache
+    core compiled          so with its decode step compiled by torch before the clock starts
     core batch 8           so for 8 prompts of unequal length at once, this one and 7 shorter
     core int8              with the cache, all matrices in 8 bits: a quarter of the bytes to read
     core uncached          without a cache: every step runs the whole sequence again
@@ -10,11 +11,13 @@ Greedy, 100 new tokens after a prompt of 5, everything in one process and in tur
     transformers eager     the same with its plain attention
 
 All hold the same random weights and must produce the same token ids after this prompt, but for
-int8, whose weights are rounded; otherwise the benchmark fails with a message. The clock goes around
-the whole call, with the prompt's pass and making the cache in it. The faster of the two
-transformers runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last
-comes how near the core's decode steps are to the speed at which this machine reads memory
-(`benchmarks/reading.py`).
+int8, whose weights are rounded; otherwise the benchmark fails with a message. The clock goes
+around the whole call, with the prompt's pass and making the cache in it; only the cache of the
+compiled step is made before, as that step is compiled for it. The faster of the two transformers
+runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last comes how near
+the core's decode steps are to the speed at which this machine reads memory
+(`benchmarks/reading.py`). To compile takes up to two minutes and needs a C++ compiler;
+`--no-compile` leaves it out.
 """
 
 from __future__ import annotations
@@ -22,17 +25,19 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import GPT2Config
 
-from attention_core import Transformer, stream, stream_batch
+from attention_core import Step, Transformer, stream, stream_batch
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, synchronize
+from attention_core.graphs.compiled import NoCompilerError
+from attention_core.graphs.decoder import Decoder
 from attention_core.quantized.int8 import Int8Transformer
-from benchmarks.reading import measure_reading, reading_line
+from benchmarks.reading import Reading, measure_reading, reading_lines
 from benchmarks.timing import machine, table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -43,7 +48,7 @@ TARGET_OF_INT8 = 2.5  # over transformers
 TARGET_OF_BATCH = 3.0
 BATCH_SIZE = 8
 _CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
-_INT8 = "core int8"
+_COMPILED, _INT8 = "core compiled", "core int8"
 PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
@@ -66,13 +71,41 @@ class Run:
         return self.n_prompts * len(self.token_ids) / self.seconds
 
 
+@dataclass(frozen=True)
+class Models:
+    """The same random weights in this core and in transformers; a decoder if it is compiled."""
+
+    reference: Any
+    core: Transformer
+    compiled: Decoder | None
+
+    @classmethod
+    def random(cls, config: GPT2Config, max_length: int, *, compile_step: bool) -> Models:
+        """Raises: NoCompilerError where a step is to be compiled and nothing can compile it."""
+        reference = random_gpt2(config)
+        core = core_from_reference(reference)
+        decoder = Decoder(core, max_length, compile_step=True) if compile_step else None
+        return cls(reference, core, decoder)
+
+
 def core_run(
     core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
 ) -> Run:
     """Generate with the core."""
-    begin = time.perf_counter()
+    return _run_of(lambda: _stream(core, prompt_ids, max_new_tokens, cached=cached))
+
+
+def _stream(
+    core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
+) -> Iterator[Step]:
     cache = core.new_cache(1, len(prompt_ids) + max_new_tokens) if cached else None
-    steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
+    return stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
+
+
+def _run_of(start: Callable[[], Iterator[Step]]) -> Run:
+    """Go through the steps that `start` gives, under the clock."""
+    begin = time.perf_counter()
+    steps = start()
     # the logits of a step are let go before the next one, which so uses their memory again
     token_ids, step_seconds = zip(*((step.token_id, step.seconds) for step in steps), strict=True)
     seconds = time.perf_counter() - begin
@@ -122,14 +155,13 @@ def transformers_run(
 
 
 def measure(
-    config: GPT2Config, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
+    models: Models, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
 ) -> dict[str, list[Run]]:
     """The runs of all, by name, after one warm-up each.
 
     Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
     """
-    reference = random_gpt2(config)
-    core = core_from_reference(reference)
+    reference, core, compiled = models.reference, models.core, models.compiled
     int8 = Int8Transformer(core)
     calls: dict[str, Callable[[], Run]] = {
         _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
@@ -137,6 +169,10 @@ def measure(
         _BATCH: lambda: core_batch_run(core, prompt_ids, max_new_tokens),
         _UNCACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=False),
     }
+    if compiled is not None:
+        calls[_COMPILED] = lambda: _run_of(
+            lambda: compiled.stream(prompt_ids, max_new_tokens=max_new_tokens)
+        )
     for name, attention in PEERS.items():
         calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
             reference, prompt_ids, max_new_tokens, attention
@@ -181,12 +217,13 @@ def report(runs: dict[str, list[Run]]) -> str:
     speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
     peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
     n_different = len(set(runs[_CACHED][0].token_ids))
+    over_peer = [name for name in (_CACHED, _COMPILED) if name in runs]
     return "\n".join(
         [
             table(rows),
             "",
             f"token ids identical in all float32 runs, {n_different} different ones",
-            ratio_line(speeds, _CACHED, peer, TARGET_OVER_TRANSFORMERS),
+            *(ratio_line(speeds, name, peer, TARGET_OVER_TRANSFORMERS) for name in over_peer),
             ratio_line(speeds, _INT8, peer, TARGET_OF_INT8),
             ratio_line(speeds, _CACHED, _UNCACHED),
             ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
@@ -232,12 +269,18 @@ def main(
     """Measure, print, and return the exit status: 1 when the tokens differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
     parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
+    parser.add_argument("--no-compile", action="store_true", help="leave the compiled step out")
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
     config = config or GPT2Config()
+    max_length = len(prompt_ids) + max_new_tokens
     try:
-        runs = measure(config, prompt_ids, max_new_tokens=max_new_tokens, repeats=options.repeats)
+        models = Models.random(config, max_length, compile_step=not options.no_compile)
+        runs = measure(models, prompt_ids, max_new_tokens=max_new_tokens, repeats=options.repeats)
+    except NoCompilerError as error:
+        print(f"benchmarks.decode: {error}. --no-compile leaves this out.", file=sys.stderr)
+        return 1
     except RuntimeError as error:
         print(f"benchmarks.decode: {error}", file=sys.stderr)
         return 1
@@ -247,11 +290,19 @@ def main(
     )
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(report(runs))
-    core = core_from_reference(random_gpt2(config))
-    n_new = min(max_new_tokens, 20)  # longer runs would measure the same steps again
-    reading = measure_reading(core, prompt_ids, max_new_tokens=n_new, repeats=options.repeats)
-    print(reading_line(reading))
+    print(reading_lines(_reading(models, prompt_ids, min(max_new_tokens, 20), options.repeats)))
     return 0
+
+
+def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int) -> Reading:
+    """How fast decode steps read weights; more than a few would measure the same steps again."""
+    core, compiled = models.core, models.compiled
+    streams: dict[str, Callable[[], Iterator[Step]]] = {
+        _CACHED: lambda: _stream(core, prompt_ids, n_new, cached=True)
+    }
+    if compiled is not None:
+        streams[_COMPILED] = lambda: compiled.stream(prompt_ids, max_new_tokens=n_new)
+    return measure_reading(core, streams, n_reads=n_new - 1, repeats=repeats)
 
 
 if __name__ == "__main__":

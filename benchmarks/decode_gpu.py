@@ -40,7 +40,7 @@ _GRAPHS, _STEPS, _CACHED = "core graphs", "core step by step", "core cached"
 class _StepByStep(Decoder):
     """A decoder that records nothing."""
 
-    def _record(self) -> None:
+    def _prepare(self) -> None:
         pass
 
 

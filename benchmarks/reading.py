@@ -6,12 +6,13 @@ is the least that it can take. `benchmarks.decode` prints both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
-from attention_core import Transformer, stream
+from attention_core import Step, Transformer
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
 from attention_core.model.layers import project
 
@@ -20,9 +21,12 @@ TARGET_OF_LIMIT = 0.8
 
 @dataclass(frozen=True)
 class Reading:
-    """Bytes a second, one number a repeat: those of weights in decode steps, and the limit's."""
+    """Bytes a second, one number a repeat: those of weights in decode steps, and the limit's.
 
-    steps: list[float]
+    `steps` has them by the name of the way to generate.
+    """
+
+    steps: Mapping[str, list[float]]
     limit: list[float]
 
 
@@ -38,47 +42,55 @@ def step_bytes(core: Transformer) -> int:
 
 
 def measure_reading(
-    core: Transformer, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
+    core: Transformer,
+    streams: Mapping[str, Callable[[], Iterable[Step]]],
+    *,
+    n_reads: int,
+    repeats: int,
 ) -> Reading:
-    """Decode steps and plain reads of as many bytes, as often, in turns.
+    """The decode steps of each way to generate with `core`, and plain reads of as many bytes.
 
-    The limit of a round is the faster of two ways to read: the sum of all numbers, and one row
-    times a matrix. The machine may be able to do more: it is what torch was seen to reach.
+    They take turns; a round has `n_reads` plain reads. Its limit is the faster of two ways to read:
+    the sum of all numbers, and one row times a matrix. The machine may be able to do more: it is
+    what torch was seen to reach.
     """
-    n_bytes, n_steps = step_bytes(core), max_new_tokens - 1
+    n_bytes = step_bytes(core)
     width = core.config.d_model
     row = torch.ones(1, width)
     matrix = torch.ones(width, n_bytes // 4 // width)
 
-    def step_rate() -> float:
-        cache = core.new_cache(1, len(prompt_ids) + max_new_tokens)
-        steps = stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
-        return n_bytes * n_steps / sum(step.seconds for step in steps if step.kind == "decode")
+    def step_rate(steps: Callable[[], Iterable[Step]]) -> float:
+        seconds = [step.seconds for step in steps() if step.kind == "decode"]
+        return n_bytes * len(seconds) / sum(seconds)
 
     def read_rate(read: Callable[[], object]) -> float:
-        seconds = seconds_of(lambda: [read() for _ in range(n_steps)])
-        return matrix.numel() * matrix.element_size() * n_steps / seconds
+        seconds = seconds_of(lambda: [read() for _ in range(n_reads)])
+        return matrix.numel() * matrix.element_size() * n_reads / seconds
 
+    reads: dict[str, Callable[[], object]] = {
+        "sum": matrix.sum,
+        "product": lambda: project(row, matrix),
+    }
     with torch.inference_mode():
         rates = interleave(
-            {
-                "steps": step_rate,
-                "sum": lambda: read_rate(matrix.sum),
-                "product": lambda: read_rate(lambda: project(row, matrix)),
-            },
+            {name: partial(step_rate, steps) for name, steps in streams.items()}
+            | {name: partial(read_rate, read) for name, read in reads.items()},
             repeats=repeats,
         )
     limit = [max(pair) for pair in zip(rates["sum"], rates["product"], strict=True)]
-    return Reading(rates["steps"], limit)
+    return Reading({name: rates[name] for name in streams}, limit)
 
 
-def reading_line(reading: Reading) -> str:
-    """Both rates and their ratio, in words."""
-    steps = Samples(tuple(rate / 1e9 for rate in reading.steps))
+def reading_lines(reading: Reading) -> str:
+    """For each way to generate both rates and their ratio, in words."""
     limit = Samples(tuple(rate / 1e9 for rate in reading.limit))
-    ratio = paired_ratio(reading.steps, reading.limit)
-    verdict = "reached" if ratio.median >= TARGET_OF_LIMIT else "not reached"
-    return (
-        f"core cached reads {steps:.1f} GB/s of weights in decode steps, this machine {limit:.1f}: "
-        f"{ratio:.2f} of it; target {TARGET_OF_LIMIT}: {verdict}"
-    )
+    lines = []
+    for name, rates in reading.steps.items():
+        steps = Samples(tuple(rate / 1e9 for rate in rates))
+        ratio = paired_ratio(rates, reading.limit)
+        verdict = "reached" if ratio.median >= TARGET_OF_LIMIT else "not reached"
+        lines.append(
+            f"{name} reads {steps:.1f} GB/s of weights in decode steps, this machine {limit:.1f}: "
+            f"{ratio:.2f} of it; target {TARGET_OF_LIMIT}: {verdict}"
+        )
+    return "\n".join(lines)

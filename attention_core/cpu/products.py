@@ -13,7 +13,10 @@ from torch import Tensor, nn
 
 _PARTS = 4  # parts of the sum of a row, so that each of a few threads has some
 _STEP_ROWS = 12  # the most rows of a decode step that oneDNN multiplies faster on any CPU
-_LEAST_ROWS = 8  # the fewest that it is given
+_LEAST_ROWS = 8  # the fewest that it is given, but for one row alone
+_LARGE = (
+    2_000_000  # numbers in a matrix, from which on it multiplies one row faster without AVX-512
+)
 # Without these instructions it may take longer than the plain product for the rows of a prompt.
 _WIDE = torch.backends.cpu.get_cpu_capability() == "AVX512"
 
@@ -27,12 +30,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     d_in, d_out = weight.shape
     n_rows = x.numel() // d_in
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():  # a compiler has its own ways
         return nn.functional.linear(x, weight.t(), bias)
-    if n_rows == 1:
+    has_onednn = torch.backends.mkldnn.is_available()
+    if n_rows == 1 and (_WIDE or not has_onednn or weight.numel() < _LARGE):
         return _of_one_row(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)
-    is_step = n_rows <= _STEP_ROWS and x.shape[-2] == 1
-    if (is_step or _WIDE) and torch.backends.mkldnn.is_available():
+    is_step = n_rows == 1 or (n_rows <= _STEP_ROWS and x.shape[-2] == 1)
+    if has_onednn and (is_step or _WIDE):
         return _by_onednn(x.reshape(-1, d_in), weight, bias).view(*x.shape[:-1], d_out)
     return nn.functional.linear(x, weight.t(), bias)
 
@@ -66,10 +70,12 @@ def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def rows_given(n_rows: int) -> int:
-    """How many rows oneDNN is given for so many: at least 8, from 17 on less than half too many.
+    """How many rows oneDNN is given for so many: 1, or at least 8; from 17 on not half too many.
 
     For each number of rows and each shape of weights that it meets it makes a program and keeps it:
     half a megabyte. So it meets no more than two numbers between a power of two and the next.
     """
+    if n_rows == 1:
+        return 1
     unit = max(_LEAST_ROWS, 2 ** n_rows.bit_length() // 4)
     return n_rows + -n_rows % unit

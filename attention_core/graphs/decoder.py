@@ -1,14 +1,15 @@
-"""Generation whose decode steps all have one shape, so that a GPU repeats them as a CUDA graph.
+"""Generation whose decode steps all have one shape, so that they can be recorded or compiled.
 
 A decode step of a small model is some three hundred kernels of a few microseconds, and Python takes
-longer to ask for one than the GPU to run it. A graph records them once; a step is then a single
-call. For that the step itself may not change: the cache returns all its rows and a mask hides those
-that are not written yet, the position is a number on the device, and the next token is chosen there
-too. One number goes to the CPU in each step, the token.
+longer to ask for one than the GPU to run it. A CUDA graph records them once; a step is then a
+single call. For that the step itself may not change: the cache returns all its rows and a mask
+hides those that are not written yet, the position is a number on the device, and the next token is
+chosen there too. One number goes to the CPU in each step, the token.
 
-On a CPU the same step runs without a graph, which is slower than `attention_core.stream` and there
-so that the two can be compared. Source: gpt-fast, https://pytorch.org/blog/accelerating-generative-ai-2/
-and https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
+On a CPU the same step can be compiled (`attention_core.graphs.compiled`), which is the fastest way
+to generate there. As it is, it is slower than `attention_core.stream`. Source: gpt-fast,
+https://pytorch.org/blog/accelerating-generative-ai-2/ and
+https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
 
 Dimension letters: B batch, T new tokens, S all rows of the cache, C width, V vocabulary.
 """
@@ -25,6 +26,7 @@ from attention_core.costs.formulas import forward_flops
 from attention_core.costs.stopwatch import synchronize
 from attention_core.generation import Step, check_room, timed_pass
 from attention_core.graphs.cache import StaticCache
+from attention_core.graphs.compiled import check_compiler, compiled
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
@@ -40,15 +42,25 @@ class Decoder:
     The tokens are those of `attention_core.stream` with a cache. With a temperature the draws on a
     GPU are of its own generator: as likely, but other ones for the same seed. In 16 bits two
     logits that are equal up to rounding may change places.
-    The weights have to stay where they are: move or convert the model before. One generation at a
-    time: a second one writes over what the first has stored.
-    Raises: ValueError for a model without logits, or a `max_length` beyond its context.
+    The weights have to stay where and what they are: move or convert the model before. One
+    generation at a time: a second one writes over what the first has stored.
+    compile_step: compile the decode step before the first generation, on a CPU.
+    `attention_core.graphs.compiled` says how long that takes and what it costs.
+    Raises: ValueError for a model without logits, for a `max_length` beyond its context, or for a
+    step that is to be compiled on a GPU or without a compiler.
     """
 
     def __init__(
-        self, model: Transformer, max_length: int, *, sampling: Sampling | None = None
+        self,
+        model: Transformer,
+        max_length: int,
+        *,
+        sampling: Sampling | None = None,
+        compile_step: bool = False,
     ) -> None:
         check_room(model.config, 1, 1)
+        if compile_step:
+            check_compiler(next(model.parameters()).device)
         cache = model.new_cache(1, max_length, keep_all=True, cache_class=StaticCache)
         assert isinstance(cache, StaticCache)
         check_cache(model.config, cache)
@@ -63,6 +75,9 @@ class Decoder:
         self._finite = torch.ones((), dtype=torch.bool, device=device)  # the largest of all logits
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None
+        step = self._logits_of_step
+        self._next_logits = compiled(step) if compile_step else step
+        self._is_prepared = False
 
     def stream(
         self,
@@ -144,7 +159,7 @@ class Decoder:
 
     def _prefill(self, ids: list[int], hooks: Hooks) -> float:
         """Run the prompt and choose the first token; the seconds of the model call."""
-        self._record()
+        self._prepare()
         self.cache.reset()
         self._finite.fill_(True)
         self._generator.manual_seed(self.sampling.seed)
@@ -169,10 +184,19 @@ class Decoder:
         else:
             self._step()
 
-    def _record(self) -> None:
-        """Record the step as a graph, on a GPU, once."""
-        if self._graph is not None or self.device.type != "cuda":
+    def _prepare(self) -> None:
+        """Before the first generation: record the step on a GPU, or run it once to compile it."""
+        if self._is_prepared:
             return
+        self.cache.position.zero_()
+        if self.device.type == "cuda":
+            self._graph = self._recorded()
+        else:
+            self._next_logits()
+        self._is_prepared = True
+
+    def _recorded(self) -> torch.cuda.CUDAGraph:
+        """The step as a graph, which is not run by this."""
         current, side = torch.cuda.current_stream(self.device), torch.cuda.Stream(self.device)
         side.wait_stream(current)
         with torch.cuda.stream(side):
@@ -185,10 +209,16 @@ class Decoder:
         graph.register_generator_state(self._generator)
         with torch.cuda.graph(graph):
             self._step()
-        self._graph = graph
+        return graph
 
     def _step(self) -> None:
         """The step itself; nothing in it waits for the device or depends on a number of the CPU."""
+        self._logits.copy_(self._next_logits())
+        self._choose()
+        self.cache.position.add_(1)
+
+    def _logits_of_step(self) -> Tensor:
+        """Run the token at its position, and store it: the logits of the next one, (V,)."""
         model, position = self.model, self.cache.position
         rotation = None
         if self._rotations is not None:
@@ -197,14 +227,14 @@ class Decoder:
         entering = model.embed(self._token, position).entering  # (1, 1, C)
         self.cache.fixed = True
         try:
-            hidden, _ = model.run_layers(entering, Pass(self._seen(), rotation, self.cache))
+            hidden, _ = model.run_layers(
+                entering, Pass(self._seen(), rotation, self.cache, NO_HOOKS)
+            )
         finally:
             self.cache.fixed = False
         logits = model.logits(hidden)
         assert logits is not None  # checked at the start
-        self._logits.copy_(logits[0, -1])
-        self._choose()
-        position.add_(1)
+        return logits[0, -1]
 
     def _seen(self) -> Tensor:
         """Which rows of the cache the token at `position` sees: (1, S)."""

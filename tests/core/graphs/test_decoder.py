@@ -1,17 +1,23 @@
 """Steps of one shape: the same tokens and logits as `stream`, whatever the model is made of."""
 
 import dataclasses
+import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 import torch
+import torch._inductor.config as inductor
 from torch.testing import assert_close
 
 from attention_core import Hooks, Sampling, Transformer, gpt2_config, llama_config, stream
 from attention_core.graphs.cache import StaticCache
+from attention_core.graphs.compiled import NoCompilerError
 from attention_core.graphs.decoder import Decoder
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.positions.scaling import DynamicScaling
 from attention_core.quantized.int8 import Int8Transformer
+from tests.helpers.compiler import has_compiler
 
 GPT2 = gpt2_config(d_model=20, n_layers=3, n_heads=4, vocab_size=61, context_length=30, d_ff=28)
 LLAMA = llama_config(
@@ -116,6 +122,41 @@ def test_int8_weights_too():
     expected = stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 23))
     tokens = [step.token_id for step in expected]
     assert Decoder(model, 23).generate(PROMPT, max_new_tokens=N_NEW) == tokens
+
+
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
+    model, sampling = random_model(LLAMA), Sampling(1.3, seed=4)
+    options = {"max_new_tokens": N_NEW, "sampling": sampling}
+    expected = list(stream(model, PROMPT, cache=model.new_cache(1, 23), **options))
+    decoder = Decoder(model, 23, sampling=sampling, compile_step=True)
+    for _ in range(2):  # nothing of the first run is left
+        steps = list(decoder.stream(PROMPT, max_new_tokens=N_NEW))
+        assert [step.token_id for step in steps] == [step.token_id for step in expected]
+        for step, other in zip(steps, expected, strict=True):
+            assert_close(step.logits, other.logits, atol=1e-5, rtol=1e-5)
+    tokens = [step.token_id for step in expected]
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
+    # nothing is compiled at the second call, nor run by Python
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
+
+
+def test_what_cannot_be_compiled_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    model = random_model(GPT2)
+    with (
+        inductor.patch({"cpp.cxx": ("no-such-compiler",)}),
+        pytest.raises(NoCompilerError, match="there is none: install g"),
+    ):
+        Decoder(model, 9, compile_step=True)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    with (
+        inductor.patch({"cpp.cxx": (sys.executable,)}),  # a program that answers when it is asked
+        pytest.raises(NoCompilerError, match=r"has no Python\.h: install python3-dev"),
+    ):
+        Decoder(model, 9, compile_step=True)
+    with pytest.raises(ValueError, match="compiled on a CPU, not on meta"):
+        Decoder(model.to("meta"), 9, compile_step=True)
 
 
 def test_a_hook_may_end_it_between_two_steps():
