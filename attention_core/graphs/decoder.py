@@ -245,7 +245,7 @@ class Decoder:
 
     def _choose(self) -> None:
         """Choose the next token as `attention_core.sample` does; the next step reads it there."""
-        self._finite.logical_and_(self._logits.max().isfinite())
+        self._finite.logical_and_(self._logits.max().abs() < torch.inf)
         if self.sampling.greedy:
             self._token.copy_(self._logits.argmax())
             return
