@@ -6,6 +6,7 @@ Greedy, 100 new tokens after a prompt of 5, everything in one process and in tur
     core compiled          so with its decode step compiled by torch before the clock starts
     core batch 8           so for 8 prompts of unequal length at once, this one and 7 shorter
     core int8              with the cache, all matrices in 8 bits: a quarter of the bytes to read
+    core int8 compiled     so with the step compiled as well
     core uncached          without a cache: every step runs the whole sequence again
     transformers sdpa      `generate` of transformers with its cache, its default attention
     transformers eager     the same with its plain attention
@@ -16,7 +17,7 @@ around the whole call, with the prompt's pass and making the cache in it; only t
 compiled step is made before, as that step is compiled for it. The faster of the two transformers
 runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last comes how near
 the core's decode steps are to the speed at which this machine reads memory
-(`benchmarks/reading.py`). To compile takes up to two minutes and needs a C++ compiler;
+(`benchmarks/reading.py`). To compile takes one to four minutes and needs a C++ compiler;
 `--no-compile` leaves it out.
 """
 
@@ -25,8 +26,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,7 +50,8 @@ TARGET_OF_INT8 = 2.5  # over transformers
 TARGET_OF_BATCH = 3.0
 BATCH_SIZE = 8
 _CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
-_COMPILED, _INT8 = "core compiled", "core int8"
+_COMPILED = "core compiled"
+_INT8, _INT8_COMPILED = "core int8", "core int8 compiled"
 PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
@@ -73,19 +76,27 @@ class Run:
 
 @dataclass(frozen=True)
 class Models:
-    """The same random weights in this core and in transformers; a decoder if it is compiled."""
+    """The same random weights in transformers, in this core, and in it with 8 bits.
+
+    `compiled` has decoders of the core's two, or none of them if nothing is to be compiled.
+    """
 
     reference: Any
     core: Transformer
-    compiled: Decoder | None
+    int8: Int8Transformer
+    compiled: Mapping[str, Decoder]
 
     @classmethod
     def random(cls, config: GPT2Config, max_length: int, *, compile_step: bool) -> Models:
         """Raises: NoCompilerError where a step is to be compiled and nothing can compile it."""
         reference = random_gpt2(config)
         core = core_from_reference(reference)
-        decoder = Decoder(core, max_length, compile_step=True) if compile_step else None
-        return cls(reference, core, decoder)
+        int8 = Int8Transformer(core)
+        chosen = {_COMPILED: core, _INT8_COMPILED: int8} if compile_step else {}
+        decoders = {
+            name: Decoder(model, max_length, compile_step=True) for name, model in chosen.items()
+        }
+        return cls(reference, core, int8, decoders)
 
 
 def core_run(
@@ -161,18 +172,16 @@ def measure(
 
     Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
     """
-    reference, core, compiled = models.reference, models.core, models.compiled
-    int8 = Int8Transformer(core)
+    reference, core, int8 = models.reference, models.core, models.int8
     calls: dict[str, Callable[[], Run]] = {
         _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
         _INT8: lambda: core_run(int8, prompt_ids, max_new_tokens, cached=True),
         _BATCH: lambda: core_batch_run(core, prompt_ids, max_new_tokens),
         _UNCACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=False),
     }
-    if compiled is not None:
-        calls[_COMPILED] = lambda: _run_of(
-            lambda: compiled.stream(prompt_ids, max_new_tokens=max_new_tokens)
-        )
+    for name, decoder in models.compiled.items():
+        start = partial(decoder.stream, prompt_ids, max_new_tokens=max_new_tokens)
+        calls[name] = partial(_run_of, start)
     for name, attention in PEERS.items():
         calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
             reference, prompt_ids, max_new_tokens, attention
@@ -194,7 +203,7 @@ def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
         raise RuntimeError(f"only {len(set(expected))} different tokens: nothing is compared")
     for name, repeats in runs.items():
         for run in repeats:
-            if name == _INT8 and len(run.token_ids) == max_new_tokens:
+            if name in (_INT8, _INT8_COMPILED) and len(run.token_ids) == max_new_tokens:
                 continue
             if run.token_ids != expected:
                 pairs = zip(run.token_ids, expected, strict=False)
@@ -217,14 +226,22 @@ def report(runs: dict[str, list[Run]]) -> str:
     speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
     peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
     n_different = len(set(runs[_CACHED][0].token_ids))
-    over_peer = [name for name in (_CACHED, _COMPILED) if name in runs]
+    targets = {
+        _CACHED: TARGET_OVER_TRANSFORMERS,
+        _COMPILED: TARGET_OVER_TRANSFORMERS,
+        _INT8: TARGET_OF_INT8,
+        _INT8_COMPILED: TARGET_OF_INT8,
+    }
     return "\n".join(
         [
             table(rows),
             "",
             f"token ids identical in all float32 runs, {n_different} different ones",
-            *(ratio_line(speeds, name, peer, TARGET_OVER_TRANSFORMERS) for name in over_peer),
-            ratio_line(speeds, _INT8, peer, TARGET_OF_INT8),
+            *(
+                ratio_line(speeds, name, peer, target)
+                for name, target in targets.items()
+                if name in speeds
+            ),
             ratio_line(speeds, _CACHED, _UNCACHED),
             ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
         ]
@@ -296,12 +313,13 @@ def main(
 
 def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int) -> Reading:
     """How fast decode steps read weights; more than a few would measure the same steps again."""
-    core, compiled = models.core, models.compiled
+    core = models.core
     streams: dict[str, Callable[[], Iterator[Step]]] = {
         _CACHED: lambda: _stream(core, prompt_ids, n_new, cached=True)
     }
-    if compiled is not None:
-        streams[_COMPILED] = lambda: compiled.stream(prompt_ids, max_new_tokens=n_new)
+    if _COMPILED in models.compiled:
+        decoder = models.compiled[_COMPILED]
+        streams[_COMPILED] = partial(decoder.stream, prompt_ids, max_new_tokens=n_new)
     return measure_reading(core, streams, n_reads=n_new - 1, repeats=repeats)
 
 

@@ -11,14 +11,13 @@ import torch._inductor.config as inductor
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
+from attention_core.graphs.decoder import Decoder
 from benchmarks import busy_threads, decode, decode_gpu, kv_cache, one_row, reading, repaint
 from benchmarks.repaint import Control, Move, Row
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
-from tests.helpers.compiler import has_compiler
 
 PROMPT = (1, 5, 9)
-HAS_COMPILER = has_compiler()
 
 
 @pytest.fixture
@@ -26,14 +25,13 @@ def tiny():
     return GPT2Config(vocab_size=211, n_positions=32, n_embd=32, n_layer=2, n_head=4)
 
 
-def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
-    options = [] if HAS_COMPILER else ["--no-compile"]
-    status = decode.main(
-        ["--repeats", "2", *options], config=tiny, prompt_ids=PROMPT, max_new_tokens=12
-    )
+def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
+    # steps are compiled in tests/core/graphs/test_decoder.py; here they only take their place
+    monkeypatch.setattr(decode, "Decoder", lambda model, room, compile_step: Decoder(model, room))
+    status = decode.main(["--repeats", "2"], config=tiny, prompt_ids=PROMPT, max_new_tokens=12)
     printed = capsys.readouterr()
     assert status == 0, printed.err
-    for name in ("cached", "int8", "batch 8", "uncached"):
+    for name in ("cached", "compiled", "int8", "int8 compiled", "batch 8", "uncached"):
         assert f"\ncore {name} " in printed.out
     for name in ("sdpa", "eager"):
         assert f"\ntransformers {name} " in printed.out
@@ -46,7 +44,9 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys):
     assert "token ids identical in all float32 runs" in printed.out
     assert "\ncore cached reads " in printed.out
     assert "target 0.8: " in printed.out
-    assert ("\ncore compiled " in printed.out) == HAS_COMPILER
+    assert "\ncore compiled reads " in printed.out
+    for name in ("cached", "compiled", "int8 compiled"):
+        assert f"\ncore {name} over transformers " in printed.out
 
 
 def test_decode_without_a_compiler_says_so_and_how_to_go_on(tiny, capsys):

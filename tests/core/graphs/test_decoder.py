@@ -12,12 +12,11 @@ from torch.testing import assert_close
 
 from attention_core import Hooks, Sampling, Transformer, gpt2_config, llama_config, stream
 from attention_core.graphs.cache import StaticCache
-from attention_core.graphs.compiled import NoCompilerError
+from attention_core.graphs.compiled import NoCompilerError, check_compiler
 from attention_core.graphs.decoder import Decoder
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.positions.scaling import DynamicScaling
 from attention_core.quantized.int8 import Int8Transformer
-from tests.helpers.compiler import has_compiler
 
 GPT2 = gpt2_config(d_model=20, n_layers=3, n_heads=4, vocab_size=61, context_length=30, d_ff=28)
 LLAMA = llama_config(
@@ -48,6 +47,14 @@ SAMPLINGS = {
     "warm": Sampling(1.3, seed=4),
     "top-k and top-p": Sampling(0.9, top_k=9, top_p=0.8, seed=11),
 }
+
+
+def has_compiler() -> bool:
+    try:
+        check_compiler()
+    except NoCompilerError:
+        return False
+    return True
 
 
 def random_model(config: TransformerConfig, device: str = "cpu") -> Transformer:
@@ -124,7 +131,7 @@ def test_int8_weights_too():
     assert Decoder(model, 23).generate(PROMPT, max_new_tokens=N_NEW) == tokens
 
 
-@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler")
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
 def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
     model, sampling = random_model(LLAMA), Sampling(1.3, seed=4)
     options = {"max_new_tokens": N_NEW, "sampling": sampling}
