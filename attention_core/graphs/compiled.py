@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 _CPU = torch.device("cpu")
 _OPTIONS = {
@@ -54,12 +53,12 @@ def check_compiler(device: torch.device = _CPU) -> None:
         )
 
 
-def compiled(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """A function that gives what `step` gives, and is compiled when it is first called.
+def compiled(step: Callable[[], None]) -> Callable[[], None]:
+    """A function that does what `step` does, and is compiled when it is first called.
 
     That takes from some seconds to two minutes, and memory for the weights once more, as the
-    compiled products have copies. What `step` reads beside the weights may change in its numbers,
-    in nothing else. Call it in inference mode.
+    compiled products have copies. What `step` reads or writes beside the weights may change in its
+    numbers, in nothing else. Call it in inference mode.
     """
     import torch._inductor.config as inductor
 
@@ -75,14 +74,14 @@ def compiled(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
     )
     is_ready = False
 
-    def call() -> Tensor:
+    def call() -> None:
         nonlocal is_ready
         if is_ready:
-            return quick()
+            quick()
+            return
         # not as options of torch.compile, which are too late for weights to become constants
         with inductor.patch(_OPTIONS):
-            logits = quick()
+            quick()
         is_ready = True
-        return logits
 
     return call

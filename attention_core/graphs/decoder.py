@@ -75,8 +75,8 @@ class Decoder:
         self._finite = torch.ones((), dtype=torch.bool, device=device)  # the largest of all logits
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None
-        step = self._logits_of_step
-        self._next_logits = compiled(step) if compile_step else step
+        self._likeliest = torch.zeros((), dtype=torch.long, device=device)
+        self._run_token = compiled(self._plain_run) if compile_step else self._plain_run
         self._is_prepared = False
 
     def stream(
@@ -165,7 +165,7 @@ class Decoder:
         self._generator.manual_seed(self.sampling.seed)
         new = torch.tensor([ids], device=self.device)
         (logits,), seconds, _ = timed_pass(self.model, new, cache=self.cache, hooks=hooks)
-        self._logits.copy_(logits)
+        self._keep(logits)
         self._choose()
         self.cache.position.fill_(len(ids))
         return seconds
@@ -192,7 +192,7 @@ class Decoder:
         if self.device.type == "cuda":
             self._graph = self._recorded()
         else:
-            self._next_logits()
+            self._run_token()
         self._is_prepared = True
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
@@ -213,12 +213,11 @@ class Decoder:
 
     def _step(self) -> None:
         """The step itself; nothing in it waits for the device or depends on a number of the CPU."""
-        self._logits.copy_(self._next_logits())
+        self._run_token()
         self._choose()
-        self.cache.position.add_(1)
 
-    def _logits_of_step(self) -> Tensor:
-        """Run the token at its position, and store it: the logits of the next one, (V,)."""
+    def _plain_run(self) -> None:
+        """Run the token at its position, and keep the logits of the next one."""
         model, position = self.model, self.cache.position
         rotation = None
         if self._rotations is not None:
@@ -234,7 +233,14 @@ class Decoder:
             self.cache.fixed = False
         logits = model.logits(hidden)
         assert logits is not None  # checked at the start
-        return logits[0, -1]
+        self._keep(logits[0, -1])
+        position.add_(1)
+
+    def _keep(self, logits: Tensor) -> None:
+        """Keep logits (V,), and all of them that a greedy choice needs."""
+        self._logits.copy_(logits)
+        self._likeliest.copy_(logits.argmax())
+        self._finite.logical_and_(logits.max().abs() < torch.inf)
 
     def _seen(self) -> Tensor:
         """Which rows of the cache the token at `position` sees: (1, S)."""
@@ -245,9 +251,8 @@ class Decoder:
 
     def _choose(self) -> None:
         """Choose the next token as `attention_core.sample` does; the next step reads it there."""
-        self._finite.logical_and_(self._logits.max().abs() < torch.inf)
         if self.sampling.greedy:
-            self._token.copy_(self._logits.argmax())
+            self._token.copy_(self._likeliest)
             return
         shares = distribution(self._logits, self.sampling)
         # what torch.multinomial does for one draw, without its look at the numbers from the CPU
