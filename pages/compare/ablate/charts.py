@@ -30,11 +30,12 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 def predictions(table: pd.DataFrame) -> alt.Chart:
     """Two bars a token: its probability before and after; table as `before_and_after`."""
     colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
+    every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=11)
     return (
         alt.Chart(table, height=400)
         .mark_bar()
         .encode(
-            alt.Y("token:N", sort=None, title="next token", axis=alt.Axis(labelLimit=140)),
+            alt.Y("token:N", sort=None, title="next token", axis=every_token),
             alt.YOffset("which:N", sort=[BEFORE, AFTER]),
             alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
             alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),

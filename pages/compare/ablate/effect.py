@@ -78,7 +78,7 @@ def _predictions(question: Question, changed: Effect) -> None:
     with right:
         cells = st.columns(2)
         cells[0].metric("Divergence (nats)", f"{changed.size:.3f}")
-        cells[1].metric("Change of top logit", f"{changed.second:+.2f}")
+        cells[1].metric("Change of top logit", f"{changed.second:+.2f}".replace("-", "−"))
         # metrics read their text as Markdown: tokens go into plain text
         st.text(
             f"Likeliest with all heads on: “{isolated(first['token'])}”, {first['before']:.3f}; "
