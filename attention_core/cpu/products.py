@@ -14,11 +14,10 @@ from torch import Tensor, nn
 _PARTS = 4  # parts of the sum of a row, so that each of a few threads has some
 _STEP_ROWS = 12  # the most rows of a decode step that oneDNN multiplies faster on any CPU
 _LEAST_ROWS = 8  # the fewest that it is given, but for one row alone
-_LARGE = (
-    2_000_000  # numbers in a matrix, from which on it multiplies one row faster without AVX-512
-)
+_LARGE = 2_000_000  # so many numbers in a matrix and it multiplies one row faster too, if not _WIDE
 # Without these instructions it may take longer than the plain product for the rows of a prompt.
 _WIDE = torch.backends.cpu.get_cpu_capability() == "AVX512"
+_HAS_ONEDNN = torch.backends.mkldnn.is_available()
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -32,11 +31,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     n_rows = x.numel() // d_in
     if torch.is_grad_enabled() or torch.compiler.is_compiling():  # a compiler has its own ways
         return nn.functional.linear(x, weight.t(), bias)
-    has_onednn = torch.backends.mkldnn.is_available()
-    if n_rows == 1 and (_WIDE or not has_onednn or weight.numel() < _LARGE):
+    if n_rows == 1 and (_WIDE or not _HAS_ONEDNN or weight.numel() < _LARGE):
         return _of_one_row(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)
     is_step = n_rows == 1 or (n_rows <= _STEP_ROWS and x.shape[-2] == 1)
-    if has_onednn and (is_step or _WIDE):
+    if _HAS_ONEDNN and (is_step or _WIDE):
         return _by_onednn(x.reshape(-1, d_in), weight, bias).view(*x.shape[:-1], d_out)
     return nn.functional.linear(x, weight.t(), bias)
 

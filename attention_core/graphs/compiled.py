@@ -3,7 +3,7 @@
 Outside of its products a decode step is some three hundred small operations, each asked for by
 Python and each writing a tensor that the next one reads. torch.compile writes them as a few loops
 of C++, and puts every matrix into the order in which its own product reads it. What is left is
-nearly the time to read the weights (`benchmarks.decode`). Source: Ansel et al. 2024, "PyTorch 2",
+mostly the time to read the weights (`benchmarks.decode`). Source: Ansel et al. 2024, "PyTorch 2",
 https://pytorch.org/assets/pytorch2-2.pdf.
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 
-_CPU = torch.device("cpu")
 _OPTIONS = {
     "freezing": True,  # the weights are constants, of which each product may have its own copy
     "max_autotune": True,  # products of C++ written for the shape of each matrix ...
@@ -28,17 +27,18 @@ class NoCompilerError(ValueError):
     """torch.compile has no C++ compiler here, or no headers of Python; the message says which."""
 
 
-def check_compiler(device: torch.device = _CPU) -> None:
+def check_compiler(device: torch.device) -> None:
     """Raise ValueError unless a step on this device can be compiled here.
 
     It is a NoCompilerError where only the tools are missing.
     """
+    if device.type != "cpu":
+        raise ValueError(f"a step is compiled on a CPU, not on {device.type}")
+
     # imported here: the compiler of torch takes a second and most callers never compile
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
-    if device.type != "cpu":
-        raise ValueError(f"a step is compiled on a CPU, not on {device.type}")
     try:
         get_cpp_compiler()
     except InvalidCxxCompiler as error:
@@ -54,34 +54,25 @@ def check_compiler(device: torch.device = _CPU) -> None:
 
 
 def compiled(step: Callable[[], None]) -> Callable[[], None]:
-    """A function that does what `step` does, and is compiled when it is first called.
+    """Compile `step`, which runs once for that: a function that does the same.
 
-    That takes from some seconds to two minutes, and memory for the weights once more, as the
-    compiled products have copies. What `step` reads or writes beside the weights may change in its
-    numbers, in nothing else. Call it in inference mode.
+    It takes from some seconds to two minutes, and memory for the weights once more, as the compiled
+    products have copies. What `step` reads or writes beside the weights may change in its numbers,
+    in nothing else. Compile and call it in inference mode.
     """
     import torch._inductor.config as inductor
 
     # Each step has a compiled form of its own, so that any number of decoders may have theirs.
     # Nothing that it was compiled for ever changes: to look at each call took a thirtieth of it.
     # (torch's overloads, which mypy reads, forget `isolate_recompiles`.)
-    quick = torch.compile(  # type: ignore[call-overload]
+    quick: Callable[[], None] = torch.compile(  # type: ignore[call-overload]
         step,
         fullgraph=True,
         dynamic=False,
         isolate_recompiles=True,
         options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe},
     )
-    is_ready = False
-
-    def call() -> None:
-        nonlocal is_ready
-        if is_ready:
-            quick()
-            return
-        # not as options of torch.compile, which are too late for weights to become constants
-        with inductor.patch(_OPTIONS):
-            quick()
-        is_ready = True
-
-    return call
+    # not as options of torch.compile, which are too late for weights to become constants
+    with inductor.patch(_OPTIONS):
+        quick()
+    return quick

@@ -76,8 +76,8 @@ class Decoder:
         self._generator = torch.Generator(device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._likeliest = torch.zeros((), dtype=torch.long, device=device)
-        self._run_token = compiled(self._plain_run) if compile_step else self._plain_run
-        self._is_prepared = False
+        self._run_token = self._plain_run
+        self._compile_step, self._is_prepared = compile_step, False
 
     def stream(
         self,
@@ -185,14 +185,13 @@ class Decoder:
             self._step()
 
     def _prepare(self) -> None:
-        """Before the first generation: record the step on a GPU, or run it once to compile it."""
+        """Before the first generation: record the step on a GPU, or compile it if that is asked."""
         if self._is_prepared:
             return
-        self.cache.position.zero_()
         if self.device.type == "cuda":
             self._graph = self._recorded()
-        else:
-            self._run_token()
+        elif self._compile_step:
+            self._run_token = compiled(self._plain_run)
         self._is_prepared = True
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
@@ -226,9 +225,9 @@ class Decoder:
         entering = model.embed(self._token, position).entering  # (1, 1, C)
         self.cache.fixed = True
         try:
-            hidden, _ = model.run_layers(
-                entering, Pass(self._seen(), rotation, self.cache, NO_HOOKS)
-            )
+            # torch.compile cannot follow the default of `hooks`, hence they are named
+            this_pass = Pass(self._seen(), rotation, self.cache, NO_HOOKS)
+            hidden, _ = model.run_layers(entering, this_pass)
         finally:
             self.cache.fixed = False
         logits = model.logits(hidden)

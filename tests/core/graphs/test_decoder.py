@@ -51,7 +51,7 @@ SAMPLINGS = {
 
 def has_compiler() -> bool:
     try:
-        check_compiler()
+        check_compiler(torch.device("cpu"))
     except NoCompilerError:
         return False
     return True
