@@ -92,6 +92,7 @@ KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
 
 MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
 INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
+BFLOAT16_CACHE_BYTES = 4 * GIB  # the same with all numbers in 16 bits, half of the room; on a GPU
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
 FAMILY_CACHE_BYTES = 256 * MIB  # models of one width in every form of attention, 4 x 60 MB
 TRAINED_COPY_BYTES = 1 * GIB  # a copy of a model and its largest gradients, while it is trained

@@ -6,18 +6,19 @@ this process or in another one.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from serving import models, quantized, turns
+from serving import models, rounded, turns
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
 from serving.prompts import prepare
 from serving.step_times import StepTime
 
 if TYPE_CHECKING:
-    from attention_core import KVCache, Sampling, Step, TransformerConfig
+    from attention_core import KVCache, Sampling, Step, Transformer, TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Request:
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
-    weights: quantized.Weights = "float32"
+    weights: rounded.Weights = "float32"
 
     @property
     def summary(self) -> str:
@@ -117,33 +118,32 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     check_stop: called before every layer of every pass; what it raises ends the race.
     Raises: OverLimit or ValueError for a request that cannot be run; errors as of `models.get`.
     """
-    from attention_core import Hooks, generate, stream
+    from attention_core import Hooks, stream
 
     request.check()
     sampling, model = request.sampling(), models.get(request.model)
     check_stop(0)
-    core = quantized.core(request.model, request.weights)
+    core = rounded.core(request.model, request.weights)
     numbers = str(model.dtype).removeprefix("torch.")
-    yield Begun(f"{model.device}, {'int8' if request.weights == 'int8' else numbers}")
+    yield Begun(f"{model.device}, {numbers if request.weights == 'float32' else request.weights}")
     prompt = prepare(model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens)
     ids, n_new = prompt.ids, prompt.n_new
     # the last new token is never run itself
-    cache = core.new_cache(1, len(ids) + n_new - 1)
+    cache, cached = _cached(core, request.weights, len(ids) + n_new - 1, sampling)
+    uncached = partial(stream, core, sampling=sampling)
     hooks = Hooks(before_layer=check_stop)
-    options: dict[str, Any] = {
-        "max_new_tokens": n_new,
-        "sampling": sampling,
-        "stop_ids": model.tokenizer.end_ids,
-        "hooks": hooks,
-    }
     # Warm-up: the same passes once before they are timed, so that neither run goes first.
     few = min(n_new, 2)  # a prefill and a decode step
     with turns.turn(alone=True):
-        generate(core, ids, max_new_tokens=few, cache=cache, hooks=hooks)
-        generate(core, ids, max_new_tokens=1, hooks=hooks)
+        deque(cached(ids, max_new_tokens=few, hooks=hooks), maxlen=0)
+        deque(uncached(ids, max_new_tokens=1, hooks=hooks), maxlen=0)
     cache.reset()
-    with_cache = stream(core, ids, cache=cache, **options)
-    without = stream(core, ids, cache=None, **options)
+    options: dict[str, Any] = {
+        "max_new_tokens": n_new,
+        "stop_ids": model.tokenizer.end_ids,
+        "hooks": hooks,
+    }
+    with_cache, without = cached(ids, **options), uncached(ids, **options)
     pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
     for one, other, size in turns.slices(pairs, alone=True):
         if one is None or other is None:
@@ -153,6 +153,24 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         difference = float((one.logits - other.logits).abs().max())
         yield RaceStep(StepTime.of(one), StepTime.of(other), difference, size)
     yield Ended(prompt.note)
+
+
+def _cached(
+    core: Transformer, weights: rounded.Weights, max_length: int, sampling: Sampling
+) -> tuple[KVCache, Callable[..., Iterator[Step]]]:
+    """An empty cache for so many tokens, and how to generate with it.
+
+    In bfloat16 the steps are recorded and repeated (`attention_core.graphs`).
+    """
+    from attention_core import stream
+    from attention_core.graphs.decoder import Decoder
+
+    if weights == "bfloat16":
+        # drawn on the CPU: the run without the cache draws there, and shall draw the same tokens
+        decoder = Decoder(core, max_length, sampling=sampling, draw_on_cpu=True)
+        return decoder.cache, decoder.stream
+    cache = core.new_cache(1, max_length)
+    return cache, partial(stream, core, cache=cache, sampling=sampling)
 
 
 def _pairs(

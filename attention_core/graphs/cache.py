@@ -16,7 +16,8 @@ class StaticCache(KVCache):
     A CUDA graph repeats its kernels with the same shapes and addresses, so that the number of the
     step must be a number on the device, and no size may follow from it. While `fixed` is set,
     `update` writes at `position` and returns the whole buffers; whoever reads them has to hide the
-    rows behind `position`. `length` does not move then. Otherwise it is a plain `KVCache`.
+    rows behind `position`. `length` does not move then: whoever repeats such a step calls
+    `count_token`. Otherwise it is a plain `KVCache`.
 
     `position` is a tensor (1,) of int64 on the device of the buffers.
     Source: the static cache of gpt-fast.
@@ -39,3 +40,7 @@ class StaticCache(KVCache):
             return super().update(layer, k, v)
         keys, values = (buffers[layer] for buffers in self.buffers)
         return keys.index_copy_(2, self.position, k), values.index_copy_(2, self.position, v)
+
+    def count_token(self) -> None:
+        """Count the token of one more step as stored, which a fixed `update` has written."""
+        self._length += 1

@@ -31,7 +31,7 @@ from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.positions.rotary import Rotation, rotary_angles
-from attention_core.sampling import Sampling, distribution
+from attention_core.sampling import Sampling, distribution, sample
 
 _WARM_UPS = 3  # steps before recording, in which libraries set themselves up
 
@@ -44,6 +44,8 @@ class Decoder:
     logits that are equal up to rounding may change places.
     The weights have to stay where and what they are: move or convert the model before. One
     generation at a time: a second one writes over what the first has stored.
+    draw_on_cpu: draw each token on the CPU, with the numbers that `stream` draws for the same seed.
+    The logits of every step, and not its token alone, then go there.
     compile_step: compile the decode step before the first generation, on a CPU.
     `attention_core.graphs.compiled` says how long that takes and what it costs.
     Raises: ValueError for a model without logits, for a `max_length` beyond its context, or for a
@@ -56,6 +58,7 @@ class Decoder:
         max_length: int,
         *,
         sampling: Sampling | None = None,
+        draw_on_cpu: bool = False,
         compile_step: bool = False,
     ) -> None:
         check_room(model.config, 1, 1)
@@ -73,7 +76,8 @@ class Decoder:
         self._token = torch.zeros(1, 1, dtype=torch.long, device=device)
         self._logits = torch.zeros(model.config.vocab_size, device=device)
         self._finite = torch.ones((), dtype=torch.bool, device=device)  # the largest of all logits
-        self._generator = torch.Generator(device)
+        self._draws_on_cpu = draw_on_cpu and not self.sampling.greedy
+        self._generator = torch.Generator("cpu" if draw_on_cpu else device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._likeliest = torch.zeros((), dtype=torch.long, device=device)
         self._run_token = self._plain_run
@@ -183,6 +187,9 @@ class Decoder:
             self._graph.replay()
         else:
             self._step()
+        self.cache.count_token()
+        if self._draws_on_cpu:
+            self._choose()
 
     def _prepare(self) -> None:
         """Before the first generation: record the step on a GPU, or compile it if that is asked."""
@@ -205,15 +212,18 @@ class Decoder:
             self.cache.position.zero_()
         current.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self._generator)
-        with torch.cuda.graph(graph):
+        if not self._draws_on_cpu:
+            graph.register_generator_state(self._generator)
+        # other threads go on meanwhile: what they ask of the GPU must not end the recording
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._step()
         return graph
 
     def _step(self) -> None:
         """The step itself; nothing in it waits for the device or depends on a number of the CPU."""
         self._run_token()
-        self._choose()
+        if not self._draws_on_cpu:
+            self._choose()
 
     def _plain_run(self) -> None:
         """Run the token at its position, and keep the logits of the next one."""
@@ -252,6 +262,9 @@ class Decoder:
         """Choose the next token as `attention_core.sample` does; the next step reads it there."""
         if self.sampling.greedy:
             self._token.copy_(self._likeliest)
+            return
+        if self._draws_on_cpu:
+            self._token.fill_(sample(self._logits.cpu(), self.sampling, self._generator))
             return
         shares = distribution(self._logits, self.sampling)
         # what torch.multinomial does for one draw, without its look at the numbers from the CPU

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pretrained.untrained import SHAPES, Untrained
-from serving import models, quantized
+from serving import models, rounded
 from serving.cache import kept
 from serving.limits import (
     MAX_PROMPT_TOKENS,
@@ -92,17 +92,11 @@ def names() -> list[str]:
 def ways() -> list[str]:
     """The contenders that this machine can run."""
     wanted = [name for name in CONTENDERS if _has_transformers() or name.startswith("core")]
-    return [name for name in wanted if name != CORE_GRAPHS or _has_gpu()]
+    return [name for name in wanted if name != CORE_GRAPHS or rounded.has_gpu()]
 
 
 def _has_transformers() -> bool:
     return importlib.util.find_spec("transformers") is not None
-
-
-def _has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def load(name: str) -> Pretrained | Untrained:
@@ -115,7 +109,7 @@ def load(name: str) -> Pretrained | Untrained:
 def _int8(model: Pretrained | Untrained) -> Int8Transformer:
     if isinstance(model, Untrained):
         return _untrained_int8(model.name)
-    return quantized.int8(model.spec.name)
+    return rounded.int8(model.spec.name)
 
 
 @kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: model.n_bytes)
@@ -185,15 +179,17 @@ def _core(
 
 
 def _decoder(model: Pretrained | Untrained, max_tokens: int) -> Decoder:
-    """A copy of the model for recorded steps; ValueError where nothing records them."""
+    """The model in 16 bits, with recorded steps; ValueError where nothing records them."""
     import torch
 
-    if not _has_gpu():
+    if not rounded.has_gpu():
         raise ValueError(f"There is no GPU here, and {CORE_GRAPHS!r} needs one.")
 
     from attention_core.graphs.decoder import Decoder
 
-    return Decoder(copy.deepcopy(model.core).to(torch.bfloat16), max_tokens)
+    if isinstance(model, Untrained):
+        return Decoder(copy.deepcopy(model.core).to(torch.bfloat16), max_tokens)
+    return Decoder(rounded.bfloat16(model.spec.name), max_tokens)
 
 
 def _graphs(

@@ -19,9 +19,10 @@ ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 def bundled(name: str) -> pretrained.Pretrained:
     """A copy of the tests' own, never the site's, so that a page that changed its model is found.
 
+    On the CPU, wherever the site's model is: what a page says then has to be true on a GPU too.
     Loaded once: SmolLM2 takes a second. Read-only, as everything that is shared.
     """
-    return pretrained.load(name)
+    return pretrained.load(name, device="cpu")
 
 
 def attention(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:

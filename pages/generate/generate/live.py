@@ -10,6 +10,7 @@ import streamlit as st
 from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Run, submit
 from pages.generate.generate.race import Lane, race
+from serving import rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.queues import BROWSER_COOKIE
@@ -20,10 +21,14 @@ from ui.export import tables
 from ui.widgets import job_view, messages
 
 _JOB = "generate_job"
-_PARTING = (
-    " With weights in int8 a pass of few tokens rounds its products, and a pass of many does not: "
-    "the two runs may write different texts, although both are right."
-)
+_NOTES: dict[rounded.Weights, str] = {
+    "float32": "",
+    "int8": " With weights in int8 a pass of few tokens rounds its products, and a pass of many "
+    "does not: the two runs may write different texts, although both are right.",
+    "bfloat16": " The steps with the cache were recorded once, as a CUDA graph, and are repeated "
+    "with one call each. In bfloat16 a pass of one token and a pass of many are rounded in other "
+    "places: the two runs may write different texts, although both are right.",
+}
 
 
 def start(queue: JobQueue, request: Request) -> None:
@@ -136,8 +141,7 @@ def _numbers(job: Job) -> None:
         else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
         f"tokens × 2 × bytes per value is {size.formula:,}.",
     )
-    note = _PARTING if job.request.weights == "int8" else ""
-    st.markdown(f":small[Run on {job.device}.{note}]")
+    st.markdown(f":small[Run on {job.device}.{_NOTES[job.request.weights]}]")
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 

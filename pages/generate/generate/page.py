@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.generate.generate import live, price
-from serving import models
+from serving import models, rounded
 from serving.limits import MAX_NEW_TOKENS
 from serving.queues import GENERATIONS
 from serving.race import Request
@@ -33,12 +33,14 @@ with right, settings():
     weights = linked(
         st.segmented_control,
         "Weights",
-        price.WEIGHTS,
-        default=price.WEIGHTS[0],
+        rounded.forms(),
+        default="float32",
         required=True,
         key="generate_weights",
         help="How the matrices are stored. In int8 each number takes a quarter of the room, and a "
-        "decode step reads a quarter of the bytes; what that costs is said below.",
+        "decode step reads a quarter of the bytes; what that costs is said below. Where the models "
+        "run on a GPU there is bfloat16 too: numbers of 16 bits, and steps that are recorded once "
+        "and then started with a single call.",
     )
     temperature = controls.temperature(
         "generate_temperature",
@@ -91,8 +93,8 @@ if right.button("Generate", type="primary", icon=":material/play_arrow:", key="g
     )
 
 live.show(prompt, n_new)
-if weights == "int8":
-    price.show(model.spec.name)
+if weights != "float32":
+    price.show(model.spec.name, weights)
 
 with st.expander("How to read this"):
     st.markdown(
@@ -105,7 +107,8 @@ with st.expander("How to read this"):
         "- The **largest logit difference** compares the two runs' scores for every token of the "
         "vocabulary at every step. Rounding in float32 leaves about 0.0001; much more would be a "
         "bug. With weights in int8 the products of a step are rounded to 8 bits of mantissa, those "
-        "of a long pass are not: there about 0.1 is left.\n"
+        "of a long pass are not: there about 0.1 is left. In bfloat16 all products are rounded so, "
+        "and a step and a long pass sum them in another order.\n"
         "- Small models and short texts gain little, and other visitors' work slows both."
     )
 

@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 import sysconfig
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,60 @@ def test_tokens_and_logits_are_those_of_stream(kind: str, device: str):
             assert [getattr(step, name) for name in same] == [getattr(other, name) for name in same]
     assert len({step.token_id for step in expected}) > 3
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == [s.token_id for s in expected]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_what_is_drawn_on_the_cpu_is_what_stream_draws(name: str, device: str):
+    model, sampling = random_model(GPT2, device), SAMPLINGS[name]
+    expected = stream(
+        model, PROMPT, max_new_tokens=20, sampling=sampling, cache=model.new_cache(1, 24)
+    )
+    tokens = [step.token_id for step in expected]
+    decoder = Decoder(model, 24, sampling=sampling, draw_on_cpu=True)
+    for _ in range(2):  # the seed is set anew
+        assert decoder.generate(PROMPT, max_new_tokens=20) == tokens
+        assert [s.token_id for s in decoder.stream(PROMPT, max_new_tokens=20)] == tokens
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_its_steps_have_stored_counts(device: str):
+    model = random_model(GPT2, device)
+    cache, decoder = model.new_cache(1, 24), Decoder(model, 24)
+    assert decoder.cache.length == 0
+    steps = zip(
+        stream(model, PROMPT, max_new_tokens=9, cache=cache),
+        decoder.stream(PROMPT, max_new_tokens=9),
+        strict=True,
+    )
+    for _ in steps:
+        assert decoder.cache.length == cache.length
+        assert decoder.cache.nbytes_used == cache.nbytes_used
+    for layer in range(3):
+        assert_close(decoder.cache.layer(layer), cache.layer(layer), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_others_may_use_the_gpu_while_steps_are_recorded():
+    """What another thread allocates, copies or waits for must not end the recording."""
+    model, over, others = random_model(GPT2, "cuda"), threading.Event(), []
+
+    def use() -> None:
+        while not over.is_set():
+            sizes = torch.randint(1, 9, (3,)).tolist()
+            others.append(float(torch.ones(*sizes, 1 << 16, device="cuda").sum().cpu()))
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    try:
+        tokens = [Decoder(model, 23).generate(PROMPT, max_new_tokens=N_NEW) for _ in range(20)]
+    finally:
+        over.set()
+        thread.join()
+    assert others
+    assert tokens == [tokens[0]] * 20
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)

@@ -7,20 +7,21 @@ import threading
 from typing import Any
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core import generate
+from attention_core import Sampling, generate
 from pages.generate.generate import live
 from pages.generate.generate.job import Job, submit
 from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
-from serving import models, quantized
+from serving import models, rounded
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from serving.race import CacheSize, RaceStep, Request
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
-from tests.helpers.bundled_models import DECODER
+from tests.helpers.bundled_models import DECODER, FIRST_GPT2
 from tests.helpers.jobs import finish, watch_until
 from ui.charts.style import CACHED, UNCACHED
 
@@ -81,13 +82,47 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
 def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
     asked = request(6, weights="int8")
     job = finish(submit(queue, asked))
-    core = quantized.int8(DECODER)
+    core = rounded.int8(DECODER)
     ids = models.get(DECODER).tokenizer.encode(asked.prompt).ids
     expected = generate(core, ids, max_new_tokens=6, cache=core.new_cache(1, len(ids) + 5))
     assert job.state == "done"
     assert job.cached.token_ids == expected
-    assert job.device == "cpu, int8"
+    assert job.device == f"{models.get(DECODER).device}, int8"
     assert asked.summary.startswith(f"{DECODER}, weights in int8, 6 new tokens")
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.1])
+def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch, temperature: float
+):
+    monkeypatch.setattr(rounded, "has_gpu", lambda: True)  # without one, the same steps unrecorded
+    asked = dataclasses.replace(
+        request(9, weights="bfloat16", temperature=temperature, seed=5), model=FIRST_GPT2
+    )
+    job = finish(submit(queue, asked))
+    assert (job.state, job.error) == ("done", "")
+    core, model = rounded.bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
+    assert {parameter.dtype for parameter in core.parameters()} == {torch.bfloat16}
+    ids = model.tokenizer.encode(asked.prompt).ids
+    for run, cache in (
+        (job.cached, core.new_cache(1, len(ids) + 8)),
+        (job.uncached, None),
+    ):
+        expected = generate(
+            core, ids, max_new_tokens=9, cache=cache, sampling=Sampling(temperature, seed=5)
+        )
+        assert run.token_ids == expected
+    assert job.device == f"{model.device}, bfloat16"
+    # six layers, four heads of 64, 16 bits; the last new token is not stored
+    assert job.cache_size == CacheSize(*[6 * 4 * 64 * (len(ids) + 8) * 2 * 2] * 2)
+    assert asked.summary.startswith(f"{FIRST_GPT2}, weights in bfloat16, 9 new tokens")
+
+
+def test_16_bits_without_a_gpu_are_refused(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
+    job = finish(submit(queue, request(2, weights="bfloat16")))
+    assert job.state == "failed"
+    assert job.error.startswith("There is no GPU here, and weights in bfloat16 are for one.")
 
 
 def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
@@ -330,14 +365,33 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     site.slider("generate_tokens").set_value(2).run()
     assert run_job(site).request.weights == "int8"
     assert "may write different texts" in " ".join(e.value for e in site.markdown)
-    price = quantized.price(DECODER)
+    price = rounded.price(DECODER, "int8")
     [said] = [e.value for e in site.markdown if e.value.startswith("**The price of int8**")]
     assert f"**{price.n_equal} of {price.n_tokens}**" in said
     assert f"**{price.largest_difference:.2g}**" in said
     [table] = [table for table in plain_tables(site) if "perplexity" in table]
     assert [*table["weights"]] == ["float32", "int8"]
-    perplexities = [price.perplexity, price.perplexity_int8]
+    perplexities = [price.perplexity, price.perplexity_rounded]
     assert [*table["perplexity"]] == pytest.approx(perplexities, abs=6e-4)
+
+
+def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
+    open_page(site, PAGE, generate_model=FIRST_GPT2, generate_weights="bfloat16")
+    assert [toast.value for toast in site.toast]  # the link asks for what is not offered
+    assert site.button_group("generate_weights").value == "float32"
+    monkeypatch.setattr(rounded, "has_gpu", lambda: True)
+    site.run()
+    site.button_group("generate_weights").set_value("bfloat16").run()
+    site.slider("generate_tokens").set_value(2).run()
+    assert run_job(site).request.weights == "bfloat16"
+    assert "recorded once, as a CUDA graph" in " ".join(e.value for e in site.markdown)
+    [table] = [table for table in plain_tables(site) if "perplexity" in table]
+    assert [*table["weights"]] == ["float32", "bfloat16"]
+    price = rounded.price(FIRST_GPT2, "bfloat16")
+    assert table["stored, MB"].tolist() == pytest.approx(
+        [price.n_bytes / 1e6, price.n_bytes_rounded / 1e6], abs=0.06
+    )
 
 
 def test_a_new_run_replaces_the_old_one(site: AppTest):

@@ -17,7 +17,7 @@ from pages.kv_cache.timing import (
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder
-from serving import turns
+from serving import rounded, turns
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.step_times import StepTime
@@ -96,21 +96,20 @@ def test_rounded_weights_are_timed_and_not_compared():
 
 
 def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypatch):
-    monkeypatch.setattr(subjects, "_has_gpu", lambda: False)
+    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
     assert CORE_GRAPHS not in subjects.ways()
     job = TimingJob(Question(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
     JobQueue().put(job)
     assert finish(job).state == "failed"
     assert job.error.startswith("There is no GPU here")
-    monkeypatch.setattr(
-        subjects, "_has_gpu", lambda: True
-    )  # without one, the same steps one by one
+    # without one, the same steps one by one
+    monkeypatch.setattr(rounded, "has_gpu", lambda: True)
     assert CORE_GRAPHS in subjects.ways()
     job = measured_job(Question(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
     model = subjects.load(TINY)
-    rounded = copy.deepcopy(model.core).to(torch.bfloat16)
+    core = copy.deepcopy(model.core).to(torch.bfloat16)
     ids = model.tokenizer.encode(PROMPT).ids
-    expected = generate(rounded, ids, max_new_tokens=16, cache=rounded.new_cache(1, len(ids) + 15))
+    expected = generate(core, ids, max_new_tokens=16, cache=core.new_cache(1, len(ids) + 15))
     run = job.run_so_far()
     assert run is not None
     assert run.series[CORE_GRAPHS].token_ids.tolist() == [expected, expected]

@@ -1,14 +1,15 @@
-"""Models in 8 bits, and what the rounding of their weights costs."""
+"""Models with weights in 8 or 16 bits, and what their rounding costs."""
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import INT8_CACHE_BYTES, SMALL_CACHE_BYTES
+from serving.limits import BFLOAT16_CACHE_BYTES, INT8_CACHE_BYTES, SMALL_CACHE_BYTES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from attention_core import Transformer
     from attention_core.quantized.int8 import Int8Transformer
 
-Weights = Literal["float32", "int8"]
+Weights = Literal["float32", "int8", "bfloat16"]
 
 # Plain prose that no model has seen: what the price is measured on.
 TEXT = (
@@ -32,20 +33,32 @@ _CHUNK = 8  # tokens of a pass: as few rows as a decode step has, so that they a
 
 @dataclass(frozen=True)
 class Price:
-    """What 8 bits save, and what they cost on `TEXT`, token for token.
+    """What fewer bits save, and what they cost on `TEXT`, token for token.
 
-    n_bytes, n_bytes_int8: of all weights. n_tokens: how many next tokens were compared.
+    n_bytes, n_bytes_rounded: of all weights. n_tokens: how many next tokens were compared.
     largest_difference: between two logits. n_equal: how often both find the same token likeliest.
-    perplexity, perplexity_int8: e to the mean surprise at the token that comes.
+    perplexity, perplexity_rounded: e to the mean surprise at the token that comes.
     """
 
     n_bytes: int
-    n_bytes_int8: int
+    n_bytes_rounded: int
     n_tokens: int
     largest_difference: float
     n_equal: int
     perplexity: float
-    perplexity_int8: float
+    perplexity_rounded: float
+
+
+def has_gpu() -> bool:
+    """Whether models run on a GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def forms() -> list[Weights]:
+    """What weights may be stored in here. A CPU is no faster with bfloat16."""
+    return ["float32", "int8", "bfloat16"] if has_gpu() else ["float32", "int8"]
 
 
 @kept(INT8_CACHE_BYTES, key=models.key, size=lambda model: model.n_bytes)
@@ -56,16 +69,44 @@ def int8(name: str) -> Int8Transformer:
     return Int8Transformer(models.get(name).core)
 
 
+@kept(BFLOAT16_CACHE_BYTES, key=models.key, size=lambda model: n_bytes(model))
+def bfloat16(name: str) -> Transformer:
+    """The core of a model with all its numbers in 16 bits; errors as of `models.get`."""
+    import torch
+
+    return copy.deepcopy(models.get(name).core).to(torch.bfloat16)
+
+
 def core(name: str, weights: Weights) -> Transformer:
-    """The core of a model with its weights in this form; errors as of `models.get`."""
-    return int8(name) if weights == "int8" else models.get(name).core
+    """The core of a model with its weights in this form.
+
+    Raises: ValueError for a form that is not offered here; errors as of `models.get`.
+    """
+    if weights not in forms():
+        raise ValueError(
+            f"There is no GPU here, and weights in {weights} are for one. "
+            f"Choose {' or '.join(forms())}."
+        )
+    if weights == "float32":
+        return models.get(name).core
+    return int8(name) if weights == "int8" else bfloat16(name)
 
 
-@kept(SMALL_CACHE_BYTES, key=models.key, size=lambda price: 500)
-def price(name: str) -> Price:
-    """What a decoder pays for 8 bits.
+def n_bytes(model: Transformer) -> int:
+    """Bytes of all weights."""
+    stored = [*model.parameters(), *model.buffers()]
+    return sum(tensor.numel() * tensor.element_size() for tensor in stored)
 
-    Raises: ValueError for an encoder, which has no next token; errors as of `models.get`.
+
+@kept(
+    SMALL_CACHE_BYTES,
+    key=lambda name, weights: (models.key(name), weights),
+    size=lambda price: 500,
+)
+def price(name: str, weights: Weights) -> Price:
+    """What a decoder pays for weights in this form.
+
+    Raises: ValueError for an encoder, which has no next token; errors as of `core`.
     """
     import torch
 
@@ -73,15 +114,16 @@ def price(name: str) -> Price:
     if model.spec.role != "decoder":
         raise ValueError(f"{model.spec.title} writes no text")
     ids = torch.tensor([model.tokenizer.encode(TEXT).ids[: model.core.config.context_length]])
-    plain, rounded = (_logits(core, ids) for core in (model.core, int8(name)))
+    rounded = core(name, weights)
+    plain, others = (_logits(each, ids) for each in (model.core, rounded))
     return Price(
-        n_bytes=sum(p.numel() * p.element_size() for p in model.core.parameters()),
-        n_bytes_int8=int8(name).n_bytes,
+        n_bytes=n_bytes(model.core),
+        n_bytes_rounded=n_bytes(rounded),
         n_tokens=len(plain) - 1,
-        largest_difference=float((plain - rounded)[:-1].abs().max()),
-        n_equal=int((plain.argmax(-1) == rounded.argmax(-1))[:-1].sum()),
+        largest_difference=float((plain - others)[:-1].abs().max()),
+        n_equal=int((plain.argmax(-1) == others.argmax(-1))[:-1].sum()),
         perplexity=_perplexity(plain, ids[0]),
-        perplexity_int8=_perplexity(rounded, ids[0]),
+        perplexity_rounded=_perplexity(others, ids[0]),
     )
 
 
