@@ -78,9 +78,12 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def synchronize(device: torch.device | None = None) -> None:
-    """Wait until a GPU has done what it was given; without a device, any there is."""
+    """Wait until a GPU has done what this thread gave it; without a device, any there is.
+
+    Nobody waits for the whole device: that would end the recording of a graph in another thread.
+    """
     if torch.cuda.is_available() and (device is None or device.type == "cuda"):
-        torch.cuda.synchronize(device)
+        torch.cuda.current_stream(device).synchronize()
 
 
 def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Samples:

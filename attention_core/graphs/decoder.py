@@ -77,7 +77,7 @@ class Decoder:
         self._logits = torch.zeros(model.config.vocab_size, device=device)
         self._finite = torch.ones((), dtype=torch.bool, device=device)  # the largest of all logits
         self._draws_on_cpu = draw_on_cpu and not self.sampling.greedy
-        self._generator = torch.Generator("cpu" if draw_on_cpu else device)
+        self._generator = torch.Generator("cpu" if self._draws_on_cpu else device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._likeliest = torch.zeros((), dtype=torch.long, device=device)
         self._run_token = self._plain_run

@@ -12,6 +12,7 @@ import torch._inductor.config as inductor
 from torch.testing import assert_close
 
 from attention_core import Hooks, Sampling, Transformer, gpt2_config, llama_config, stream
+from attention_core.costs.stopwatch import synchronize
 from attention_core.graphs.cache import StaticCache
 from attention_core.graphs.compiled import NoCompilerError, check_compiler
 from attention_core.graphs.decoder import Decoder
@@ -124,8 +125,7 @@ def test_others_may_use_the_gpu_while_steps_are_recorded():
         while not over.is_set():
             sizes = torch.randint(1, 9, (3,)).tolist()
             others.append(float(torch.ones(*sizes, 1 << 16, device="cuda").sum().cpu()))
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
+            synchronize(model.positions.device)
 
     thread = threading.Thread(target=use)
     thread.start()

@@ -290,7 +290,7 @@ def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
 ):
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS, "this lesson")
     with torch.inference_mode():
-        lens = [run.state(depth)[0] for depth in range(6, 0, -1)]
+        lens = [run.state(depth)[0].cpu() for depth in range(6, 0, -1)]
         core = bundled(FIRST_GPT2).core
         logs = [(core.final_norm(state) @ core.unembedding).log_softmax(-1) for state in lens]
         expected = [

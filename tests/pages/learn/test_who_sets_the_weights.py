@@ -179,11 +179,14 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
         np.testing.assert_allclose(values, tensor, atol=1e-4)
         assert header["labels"] == list(expected.labels)
     change = (after - before).abs()
-    query, key = divmod(int(change.argmax()), len(change))
     sentence = said(site, "The largest change in L4H5")
-    for place in (query, key):
-        assert expected.labels[place] in sentence
-    assert f"{before[query, key]:.3f} before and {after[query, key]:.3f} after" in sentence
+    # where a token sees two keys, both change equally, and rounding says which one is named
+    places = (change > change.max() - 1e-6).nonzero().tolist()
+    assert any(
+        f"from “\u2068{expected.labels[query]}\u2069” to “\u2068{expected.labels[key]}\u2069”, "
+        f"{before[query, key]:.3f} before and {after[query, key]:.3f} after" in sentence
+        for query, key in places
+    )
 
 
 def test_the_chain_to_one_head(site: AppTest, expected: Expected):
@@ -264,7 +267,7 @@ def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
     own = {name: tensor.clone() for name, tensor in bundled(FIRST_GPT2).core.state_dict().items()}
     run.run(run.Settings(FIRST_GPT2, "It never changes", 0.1, 2))
     core = models.get(FIRST_GPT2).core
-    assert all(torch.equal(tensor, own[name]) for name, tensor in core.state_dict().items())
+    assert all(torch.equal(tensor.cpu(), own[name]) for name, tensor in core.state_dict().items())
     assert all(not p.requires_grad and p.grad is None for p in core.parameters())
     assert run._copy.n_kept == 0
 
