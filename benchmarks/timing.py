@@ -24,7 +24,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def machine() -> str:
     """The machine and the versions a result belongs to, in one line."""
+    gpu = f"; there is a GPU: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, CPU, float32, "
-        f"Python {platform.python_version()}, {platform.machine()}"
+        f"Python {platform.python_version()}, {platform.machine()}{gpu}"
     )
