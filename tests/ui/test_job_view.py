@@ -78,7 +78,7 @@ def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
     assert (site.session_state.runs, site.session_state.drawn) == (2, [False])
 
 
-def test_a_job_with_others_ahead_is_drawn_half_as_often(monkeypatch):
+def test_the_more_others_are_ahead_the_less_often_a_job_is_drawn(monkeypatch):
     def waiting() -> None:
         import streamlit as st
 
@@ -101,11 +101,11 @@ def test_a_job_with_others_ahead_is_drawn_half_as_often(monkeypatch):
 
     monkeypatch.setattr(st, "fragment", noted)
     site = AppTest.from_function(waiting)
-    for n_ahead in (2, 0):
+    for n_ahead in (2, 9, 0):
         site.session_state.n_ahead = n_ahead
         site.run()
         assert not site.exception
-    assert asked == [0.5, 0.25]
+    assert asked == [1.0, 2.0, 0.25]
 
 
 def test_with_nothing_to_stop_the_button_keeps_its_place():

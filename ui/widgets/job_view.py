@@ -10,7 +10,7 @@ import streamlit as st
 from serving.jobs import Work
 
 Job = TypeVar("Job", bound=Work)
-IN_LINE_SECONDS = 0.5  # between two pictures of a job that had to wait, at least
+IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between two pictures of a job in line
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:
@@ -20,10 +20,10 @@ def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: fl
     is told whether the job was live just before it was called, so that what it reads from the job
     is at least that fresh. live: whether the job was live when the page began to draw; the page
     reads it once, since the job may end at any moment. A job that had others ahead of it when the
-    page ran is drawn less often, every `IN_LINE_SECONDS`: many people are on the site then. When
-    the job ends the whole page runs again.
+    page ran is drawn less often, by `IN_LINE_SECONDS` for each of them: many people are on the site
+    then, and its place in the line changes slowly. When the job ends the whole page runs again.
     """
-    every = max(every, IN_LINE_SECONDS) if job.ahead else every
+    every = max(every, min(job.ahead * IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS))
     st.fragment(_view, run_every=every if live else None)(job, draw, live)
 
 
