@@ -5,16 +5,14 @@ So as many processes as there are cores serve the site, each with one thread for
 leads every visitor to one of them and always to the same. A site that ends is started again; its
 visitors meanwhile go to another one, which reads from the address what they looked at.
 
-How many: one for each core and for each SITE_BYTES of memory, but no more than a GPU has room for,
-SITE_GPU_BYTES each. ATTENTION_LAB_SITES names another number. One site needs no proxy: this program
-then becomes it.
+How many: one for each core and for each SITE_BYTES of memory, or of the GPU's, if that is less;
+ATTENTION_LAB_SITES names another number. One site needs no proxy: this program then becomes it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,15 +22,13 @@ from pathlib import Path
 
 from deploy.processes import ROOT, Processes, site_command, until_a_signal
 from deploy.proxy.program import configuration, haproxy
-from serving import cores, memory
+from serving import cores, gpu, memory
 
 VARIABLE = "ATTENTION_LAB_SITES"
 MOST_SITES = 64
-SITE_BYTES = 2_700_000_000  # the bundled models, what is kept for visitors, and room for a pass
-GPU = Path("/dev/nvidiactl")
-# What torch and CUDA take of a GPU in each process, the bundled models, and passes. Four sites with
-# small models took 4.8 GB under a crowd, one site 3.9 GB, as torch gives nothing back.
-SITE_GPU_BYTES = 4_000_000_000
+# The bundled models, what is kept for visitors, and room for a pass. On a GPU, where the process
+# itself takes half a gigabyte, four sites with small models took 4.8 GB under a crowd.
+SITE_BYTES = 2_700_000_000
 # Every run of a page is a thread of its own. glibc gives threads up to eight heaps a core, and what
 # is freed in one of them does not serve another. Beside what they keep, two sites took 1.2 GB with
 # two heaps each after three thousand visits, 1.5 GB without (benchmarks/results/load_2_cores.txt).
@@ -40,32 +36,17 @@ HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
 MOST_STARTS_A_MINUTE = 5  # of sites that have ended; with more, something is wrong with all of them
 
 
-def count(n_cores: int, n_bytes: int, n_gpu_bytes: int | None = None) -> int:
+def count(n_cores: int, n_bytes: int) -> int:
     """How many sites to start: what the variable says, or what the machine is good for.
 
-    n_gpu_bytes: memory of its GPU; None without one.
     Raises ValueError where the variable holds no whole number from 1 to 64.
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        most = MOST_SITES if n_gpu_bytes is None else n_gpu_bytes // SITE_GPU_BYTES
-        return max(1, min(n_cores, n_bytes // SITE_BYTES, most, MOST_SITES))
+        return max(1, min(n_cores, n_bytes // SITE_BYTES, MOST_SITES))
     if not (text.isdecimal() and 1 <= int(text) <= MOST_SITES):
         raise ValueError(f"{VARIABLE} is {text!r}; it has to be a whole number from 1 to 64.")
     return int(text)
-
-
-def gpu_bytes() -> int | None:
-    """Bytes of the smallest GPU here; None without one, and 0 where the driver does not tell."""
-    if not GPU.exists():
-        return None
-    # torch would tell too, and take half a gigabyte of the GPU for this program
-    command = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-        return min(int(line) for line in answer.stdout.splitlines()) << 20  # it tells MiB
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return 0
 
 
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
@@ -125,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
     options = parser.parse_args(arguments)
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
-    n_sites = count(n_cores, n_bytes, gpu_bytes())
+    gpu_is_unknown = gpu.memory_bytes() == 0  # how many sites it has room for, nobody knows
+    n_sites = count(1 if gpu_is_unknown else n_cores, n_bytes)
     proxy = haproxy()
     if n_sites > 1 and proxy is None:
         print("There is no HAProxy here: one site instead of several.", file=sys.stderr)

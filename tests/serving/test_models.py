@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from serving import cache, models
 from serving.limits import MODEL_CACHE_BYTES, OverLimit
@@ -24,6 +25,17 @@ def test_a_model_that_is_too_large_is_refused_with_both_sizes(room_for_a_megabyt
         models.get("giant")
     with pytest.raises(OverLimit, match=r"^GPT-2 medium \(355M\) takes 0\.04 GB of memory"):
         models.get("gpt2-medium")
+
+
+def test_a_gpu_without_room_is_named(room_for_a_megabyte: Path, monkeypatch: pytest.MonkeyPatch):
+    hollow_model(room_for_a_megabyte / "small", 1_000)
+
+    def load(_: str) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr("pretrained.load", load)
+    with pytest.raises(OverLimit, match="GPU has no room for small beside .* smaller model"):
+        models.get("small")
 
 
 def test_a_page_shows_first_what_there_is_room_for(room_for_a_megabyte: Path):

@@ -1,0 +1,67 @@
+"""The memory of a GPU: what the driver's program says, or what can be known without it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from serving import gpu, memory
+
+MIB = 1024**2
+Driver = Callable[[str], None]
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """A machine with a GPU, torch that can use it, and a driver that does what it is told."""
+    (tmp_path / "device").touch()
+    monkeypatch.setattr(gpu, "DEVICE", tmp_path / "device")
+    monkeypatch.setattr(gpu, "_torch_version", lambda: "2.13.0")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    gpu.memory_bytes.cache_clear()
+
+    def does(script: str) -> None:
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+
+    return does
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(driver: Driver):
+    yield
+    gpu.memory_bytes.cache_clear()
+
+
+def test_it_is_that_of_the_smallest(driver: Driver):
+    driver("echo 24576; echo 256")
+    assert gpu.memory_bytes() == 256 * MIB
+    assert memory.memory_bytes() == 256 * MIB  # and so of the whole site
+
+
+@pytest.mark.parametrize("script", ["echo no devices were found; exit 9", "echo", "echo [N/A]"])
+def test_a_driver_that_does_not_tell(driver: Driver, script: str):
+    driver(script)
+    assert gpu.memory_bytes() == 0
+    assert memory.memory_bytes() > 256 * MIB  # that of the machine
+
+
+def test_a_machine_without_the_driver_s_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    assert gpu.memory_bytes() == 0
+
+
+@pytest.mark.parametrize("lacking", ["device", "CUDA"])
+def test_without_a_gpu_that_torch_can_use(
+    driver: Driver, lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    driver("echo 256")
+    if lacking == "device":
+        (tmp_path / "device").unlink()
+    else:
+        monkeypatch.setattr(gpu, "_torch_version", lambda: "2.13.0+cpu")
+    assert gpu.memory_bytes() is None
+    assert memory.memory_bytes() > 256 * MIB
