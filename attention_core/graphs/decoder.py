@@ -17,7 +17,7 @@ Dimension letters: B batch, T new tokens, S all rows of the cache, C width, V vo
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -80,7 +80,8 @@ class Decoder:
         self._generator = torch.Generator("cpu" if self._draws_on_cpu else device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._likeliest = torch.zeros((), dtype=torch.long, device=device)
-        self._run_token = self._plain_run
+        # no method of its own is kept here: the decoder would hold itself, and its GPU memory
+        self._compiled_run: Callable[[], None] | None = None
         self._compile_step, self._is_prepared = compile_step, False
 
     def stream(
@@ -198,7 +199,7 @@ class Decoder:
         if self.device.type == "cuda":
             self._graph = self._recorded()
         elif self._compile_step:
-            self._run_token = compiled(self._plain_run)
+            self._compiled_run = compiled(self._plain_run)
         self._is_prepared = True
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
@@ -221,7 +222,8 @@ class Decoder:
 
     def _step(self) -> None:
         """The step itself; nothing in it waits for the device or depends on a number of the CPU."""
-        self._run_token()
+        run = self._compiled_run or self._plain_run
+        run()
         if not self._draws_on_cpu:
             self._choose()
 

@@ -1,9 +1,11 @@
 """Steps of one shape: the same tokens and logits as `stream`, whatever the model is made of."""
 
 import dataclasses
+import gc
 import sys
 import sysconfig
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -237,6 +239,21 @@ def test_outside_of_its_own_steps_the_cache_is_a_plain_one():
     ids = torch.tensor([PROMPT])
     assert_close(model(ids, cache=decoder.cache).logits, model(ids).logits, atol=1e-6, rtol=1e-5)
     assert decoder.cache.length == len(PROMPT)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_its_memory_is_given_back_at_once(device: str):
+    """Not when Python next looks for unused objects that refer to each other."""
+    decoder = Decoder(random_model(GPT2, device), 23)
+    list(decoder.stream(PROMPT, max_new_tokens=3))
+    decoder.generate(PROMPT, max_new_tokens=3)
+    there = weakref.ref(decoder)
+    gc.disable()
+    try:
+        del decoder
+        assert there() is None
+    finally:
+        gc.enable()
 
 
 def test_wrong_arguments():
