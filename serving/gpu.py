@@ -7,13 +7,18 @@ import importlib.metadata
 import subprocess
 from pathlib import Path
 
-DEVICE = Path("/dev/nvidiactl")
+DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # of Linux, and of Linux within Windows
+
+
+def is_here() -> bool:
+    """Whether there is a GPU that the installed torch is built for, as far as Linux tells."""
+    return any(device.exists() for device in DEVICES) and not _torch_version().endswith("+cpu")
 
 
 @functools.cache
 def memory_bytes() -> int | None:
     """Bytes of the smallest GPU here; None where models run on the CPU, 0 where nobody can tell."""
-    if not DEVICE.exists() or _torch_version().endswith("+cpu"):
+    if not is_here():
         return None
     # torch would tell too, but takes seconds to import and half a gigabyte of the GPU to ask
     command = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from serving import models, turns
+from serving import gpu, models, turns
 from serving.cache import kept
 from serving.limits import BFLOAT16_CACHE_BYTES, INT8_CACHE_BYTES, SMALL_CACHE_BYTES
 
@@ -50,7 +51,10 @@ class Price:
 
 
 def has_gpu() -> bool:
-    """Whether models run on a GPU here."""
+    """Whether models run on a GPU here. Without one, a page need not wait for torch to say so."""
+    if not gpu.is_here() and "torch" not in sys.modules:
+        return False
+
     import torch
 
     return torch.cuda.is_available()

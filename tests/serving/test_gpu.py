@@ -16,7 +16,7 @@ Driver = Callable[[str], None]
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     """A machine with a GPU, torch that can use it, and a driver that does what it is told."""
     (tmp_path / "device").touch()
-    monkeypatch.setattr(gpu, "DEVICE", tmp_path / "device")
+    monkeypatch.setattr(gpu, "DEVICES", (tmp_path / "none", tmp_path / "device"))
     monkeypatch.setattr(gpu, "_torch_version", lambda: "2.13.0")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv(memory.VARIABLE, raising=False)
