@@ -39,10 +39,13 @@ MOST_STARTS_A_MINUTE = 5  # of sites that have ended; with more, something is wr
 def count(n_cores: int, n_bytes: int) -> int:
     """How many sites to start: what the variable says, or what the machine is good for.
 
+    That is one where nobody can tell how many its GPU has room for.
     Raises ValueError where the variable holds no whole number from 1 to 64.
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
+        if gpu.memory_bytes() == 0:
+            return 1
         return max(1, min(n_cores, n_bytes // SITE_BYTES, MOST_SITES))
     if not (text.isdecimal() and 1 <= int(text) <= MOST_SITES):
         raise ValueError(f"{VARIABLE} is {text!r}; it has to be a whole number from 1 to 64.")
@@ -106,8 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
     options = parser.parse_args(arguments)
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
-    gpu_is_unknown = gpu.memory_bytes() == 0  # how many sites it has room for, nobody knows
-    n_sites = count(1 if gpu_is_unknown else n_cores, n_bytes)
+    n_sites = count(n_cores, n_bytes)
     proxy = haproxy()
     if n_sites > 1 and proxy is None:
         print("There is no HAProxy here: one site instead of several.", file=sys.stderr)

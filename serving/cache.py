@@ -260,8 +260,10 @@ def _size_of(value: object, counted: set[int]) -> int:
         return _size_of(base, counted)
     if hasattr(value, "memory_usage"):  # a data frame: the strings of its columns too
         return int(value.memory_usage(deep=True).sum())
-    if hasattr(value, "parameters"):
-        return sum(_size_of(parameter, counted) for parameter in value.parameters())
+    # a module; rounded weights are in its buffers
+    if hasattr(value, "parameters") and hasattr(value, "buffers"):
+        stored = (*value.parameters(), *value.buffers())
+        return sum(_size_of(tensor, counted) for tensor in stored)
     nbytes = getattr(value, "nbytes", None)
     if isinstance(nbytes, int):
         return nbytes

@@ -163,9 +163,10 @@ def _cached(
     In bfloat16 the steps are recorded and repeated (`attention_core.graphs`).
     """
     from attention_core import stream
-    from attention_core.graphs.decoder import Decoder
 
     if weights == "bfloat16":
+        from attention_core.graphs.decoder import Decoder
+
         # drawn on the CPU: the run without the cache draws there, and shall draw the same tokens
         decoder = Decoder(core, max_length, sampling=sampling, draw_on_cpu=True)
         return decoder.cache, decoder.stream

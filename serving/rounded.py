@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from serving import gpu, models, turns
-from serving.cache import kept
+from serving.cache import kept, size_of
 from serving.limits import BFLOAT16_CACHE_BYTES, INT8_CACHE_BYTES, SMALL_CACHE_BYTES
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def forms() -> list[Weights]:
     return ["float32", "int8", "bfloat16"] if has_gpu() else ["float32", "int8"]
 
 
-@kept(INT8_CACHE_BYTES, key=models.key, size=lambda model: model.n_bytes)
+@kept(INT8_CACHE_BYTES, key=models.key)
 def int8(name: str) -> Int8Transformer:
     """The core of a model with its matrices in 8 bits; errors as of `models.get`."""
     from attention_core.quantized.int8 import Int8Transformer
@@ -73,12 +73,17 @@ def int8(name: str) -> Int8Transformer:
     return Int8Transformer(models.get(name).core)
 
 
-@kept(BFLOAT16_CACHE_BYTES, key=models.key, size=lambda model: n_bytes(model))
+@kept(BFLOAT16_CACHE_BYTES, key=models.key)
 def bfloat16(name: str) -> Transformer:
     """The core of a model with all its numbers in 16 bits; errors as of `models.get`."""
+    return in_bfloat16(models.get(name).core)
+
+
+def in_bfloat16(model: Transformer) -> Transformer:
+    """A copy of a core with all its numbers in 16 bits."""
     import torch
 
-    return copy.deepcopy(models.get(name).core).to(torch.bfloat16)
+    return copy.deepcopy(model).to(torch.bfloat16)
 
 
 def core(name: str, weights: Weights) -> Transformer:
@@ -94,12 +99,6 @@ def core(name: str, weights: Weights) -> Transformer:
     if weights == "float32":
         return models.get(name).core
     return int8(name) if weights == "int8" else bfloat16(name)
-
-
-def n_bytes(model: Transformer) -> int:
-    """Bytes of all weights."""
-    stored = [*model.parameters(), *model.buffers()]
-    return sum(tensor.numel() * tensor.element_size() for tensor in stored)
 
 
 @kept(
@@ -121,8 +120,8 @@ def price(name: str, weights: Weights) -> Price:
     rounded = core(name, weights)
     plain, others = (_logits(each, ids) for each in (model.core, rounded))
     return Price(
-        n_bytes=n_bytes(model.core),
-        n_bytes_rounded=n_bytes(rounded),
+        n_bytes=size_of(model.core),
+        n_bytes_rounded=size_of(rounded),
         n_tokens=len(plain) - 1,
         largest_difference=float((plain - others)[:-1].abs().max()),
         n_equal=int((plain.argmax(-1) == others.argmax(-1))[:-1].sum()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -180,15 +179,13 @@ def _core(
 
 def _decoder(model: Pretrained | Untrained, max_tokens: int) -> Decoder:
     """The model in 16 bits, with recorded steps; ValueError where nothing records them."""
-    import torch
-
     if not rounded.has_gpu():
         raise ValueError(f"There is no GPU here, and {CORE_GRAPHS!r} needs one.")
 
     from attention_core.graphs.decoder import Decoder
 
     if isinstance(model, Untrained):
-        return Decoder(copy.deepcopy(model.core).to(torch.bfloat16), max_tokens)
+        return Decoder(rounded.in_bfloat16(model.core), max_tokens)
     return Decoder(rounded.bfloat16(model.spec.name), max_tokens)
 
 

@@ -19,7 +19,7 @@ from benchmarks.browser import free_port
 from deploy import sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
-from serving import cores, memory
+from serving import cores, gpu, memory
 from tests.helpers.until import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +36,14 @@ def test_a_site_for_each_core_that_has_memory(n_cores, n_bytes, n_sites, monkeyp
     assert sites.count(n_cores, n_bytes) == n_sites
     monkeypatch.setenv(sites.VARIABLE, "3")
     assert sites.count(n_cores, n_bytes) == 3
+
+
+def test_one_site_where_nobody_knows_the_gpu(monkeypatch):
+    monkeypatch.setattr(gpu, "memory_bytes", lambda: 0)
+    monkeypatch.delenv(sites.VARIABLE, raising=False)
+    assert sites.count(4, 16 * GB) == 1
+    monkeypatch.setenv(sites.VARIABLE, "3")  # whoever runs it knows
+    assert sites.count(4, 16 * GB) == 3
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "65", "two", "1.5"])

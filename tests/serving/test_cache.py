@@ -247,6 +247,7 @@ class Pair:
         (lambda: np.zeros((30, 7), np.float64)[:3], 1680),
         (lambda: torch.zeros(30, 5)[:, :2].numpy(), 600),
         (lambda: torch.nn.Linear(3, 5), 80),
+        (lambda: torch.nn.BatchNorm1d(5), 40 + 48),  # 48 of them in buffers
         (lambda: None, 0),
     ],
 )
