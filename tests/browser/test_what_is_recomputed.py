@@ -35,6 +35,16 @@ def panel(page: Page, name: str) -> Locator:
     return picture(page, 0).locator("figure.panel").filter(has_text=name)
 
 
+def test_three_matrices_stand_side_by_side_and_the_buttons_on_a_line(page: Page, site: Site):
+    open_page(page, site, "/what-is-recomputed", "What is recomputed")
+    settled(page)
+    tops = {panel(page, name).bounding_box()["y"] for name in ("queries", "keys", "values")}
+    assert len(tops) == 1  # the sentence below a matrix is no wider than it
+    play, stop = (page.get_by_role("button", name=name) for name in ("Play", "Stop"))
+    ends = [box["y"] + box["height"] for box in (play.bounding_box(), stop.bounding_box())]
+    assert ends[0] == pytest.approx(ends[1], abs=1)  # a pixel: places are rounded
+
+
 def test_a_step_by_keyboard_alone(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"

@@ -44,7 +44,7 @@ def watched(
     def stop() -> None:
         st.session_state[stopped] = request
 
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         button, status = st.empty(), st.empty()
     if not kept and st.session_state.get(stopped) == request:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)

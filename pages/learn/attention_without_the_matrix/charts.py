@@ -12,6 +12,7 @@ from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED,
 from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
 HEIGHT = 420
+MAX_NAMED = 16  # keys: up to so many all have their name, of more some give way
 # What fills each kind of tile; the numbers of this tile are drawn over it.
 _FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
 
@@ -29,16 +30,15 @@ def tiles_chart(
         "values": list(range(count)),
         "labelExpr": label_of_place(labels),
         "labelLimit": 90,
-        "labelOverlap": True,
         "grid": False,
         "ticks": False,
     }
-    x = alt.X("left:Q", title="key", scale=scale, axis=alt.Axis(labelAngle=-60, **axis))
+    x = alt.X("left:Q", title="key", scale=scale, axis=alt.Axis(labelAngle=-60, labelOverlap=count > MAX_NAMED, **axis))
     y = alt.Y(
         "top:Q",
         title="query",
         scale=alt.Scale(domain=[count - 0.5, -0.5], nice=False),
-        axis=alt.Axis(**axis),
+        axis=alt.Axis(labelOverlap=True, **axis),
     )
     place = [x, y, alt.X2("right"), alt.Y2("bottom")]
     whole = (
