@@ -33,7 +33,12 @@ def tiles_chart(
         "grid": False,
         "ticks": False,
     }
-    x = alt.X("left:Q", title="key", scale=scale, axis=alt.Axis(labelAngle=-60, labelOverlap=count > MAX_NAMED, **axis))
+    x = alt.X(
+        "left:Q",
+        title="key",
+        scale=scale,
+        axis=alt.Axis(labelAngle=-60, labelOverlap=count > MAX_NAMED, **axis),
+    )
     y = alt.Y(
         "top:Q",
         title="query",
