@@ -17,9 +17,10 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 from streamlit import net_util
-from streamlit.runtime import memory_media_file_storage
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime import memory_media_file_storage, runtime_util
 
-from serving import doors, interpreter, log, metrics, pace, parameters, status
+from serving import doors, interpreter, limits, log, metrics, pace, parameters, protocol, status
 from serving.glossary import entries
 from serving.security_headers import SecurityHeaders, security_headers
 from ui.frame.downloads import KeptFiles
@@ -41,6 +42,8 @@ if str(FRAME.parent) not in sys.path:
 memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
 # Where a page of another site knocks, it would ask the internet for this, and all visitors wait.
 net_util.get_external_ip = lambda: None
+# `server.maxMessageSize` is for what comes in, and was read before this; what goes out is larger.
+runtime_util._max_message_size_bytes = limits.MAX_SENT_BYTES
 app = st.App(
     FRAME,
     routes=[*status.routes("ui.charts.show"), entries.route(TITLES)],
@@ -50,6 +53,7 @@ app = st.App(
         Middleware(FirstAnswer),
         Middleware(status.Watched),
         Middleware(pace.Paced),
+        Middleware(protocol.Needed, BackMsg),
     ],
     on_script_error=metrics.error_in_script,
 )

@@ -23,6 +23,10 @@ MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or 
 # A dragged slider sends some twenty messages a second for a moment; a storm sends thousands.
 MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # of one open page
 MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
+# A message holds the address, with texts of up to five thousand characters, which in some scripts
+# take 45 kB each there, all controls of the page and the names of what the browser keeps.
+MAX_MESSAGE_BYTES = 512 * 1024  # of a browser
+MAX_SENT_BYTES = 200_000_000  # of a message to a browser, which is Streamlit's own limit
 
 # torch gives Python's interpreter away during every operation of a model and then waits for it, up
 # to this long for each thread that is busy with another visitor's page. With Python's own 5 ms one

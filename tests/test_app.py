@@ -12,6 +12,7 @@ import sys
 import requests
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
@@ -45,7 +46,7 @@ with visitor:
     Runtime.handle_backmsg = lambda *of, **named: taken.append(1)
     with visitor.websocket_connect(STREAM, headers=ORIGIN) as storm:
         for _ in range(2_000):
-            storm.send_bytes(b"")
+            storm.send_bytes(BackMsg(app_heartbeat=True).SerializeToString())
         while len(taken) < BURST_OF_MESSAGES:
             visitor.get("/healthz")
         for _ in range(20):  # without the pace all of them would be there by now

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
 from benchmarks.browser import Server, metric
 from benchmarks.load import Tab
 from pretrained import sealed_folder
-from serving.limits import BURST_OF_MESSAGES
+from serving.limits import BURST_OF_MESSAGES, MAX_MESSAGE_BYTES
 from tests.helpers.until import until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -106,6 +108,48 @@ def test_a_storm_of_messages_costs_the_site_no_memory(server: Server):
     until(lambda: metric(server.url, "open_visits") == 0)
     assert 0 < metric(server.url, "page_run_seconds_count") - runs < 2 * BURST_OF_MESSAGES
     assert server.memory().resident - before < 300 * MB
+
+
+async def too_much(server: Server) -> None:
+    """Somebody sends more than a browser has to say, first a little more and then much more."""
+    for n_bytes in (MAX_MESSAGE_BYTES + 1, 3 * MB):
+        async with connected(server) as connection:
+            await connection.send(b"x" * n_bytes)
+            with pytest.raises(ConnectionClosed) as closed:
+                await connection.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1009
+
+
+async def kinds_of_answers(server: Server) -> set[str | None]:
+    """What the site sends to somebody who asks for the state of its repository and for a page."""
+    async with connected(server) as connection:
+        await connection.send(BackMsg(load_git_info=True).SerializeToString())
+        page = BackMsg()
+        page.rerun_script.page_name = "ladder"
+        await connection.send(page.SerializeToString())
+        kinds = set[str | None]()
+        while "script_finished" not in kinds:
+            answer = await connection.recv()
+            assert isinstance(answer, bytes)
+            kinds.add(ForwardMsg.FromString(answer).WhichOneof("type"))
+        return kinds
+
+
+async def ask_for_what_no_page_needs(server: Server) -> None:
+    await too_much(server)
+    kinds = await kinds_of_answers(server)
+    assert "delta" in kinds
+    assert "git_info_changed" not in kinds
+
+
+def test_what_no_page_needs_is_refused(server: Server):
+    done(ask_for_what_no_page_needs(server))
+    upload = urllib.request.Request(
+        f"{server.url}/_stcore/upload_file/session/file", data=b"x" * MB, method="PUT"
+    )
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(upload, timeout=60)
 
 
 async def generate(server: Server) -> None:

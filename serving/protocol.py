@@ -1,0 +1,68 @@
+"""What of Streamlit's protocol a visitor may use: what the pages of this site need, and no more.
+
+Streamlit takes from every visitor what only some sites, or whoever develops one, have a use for:
+files, the state of the source code's repository (for which it starts git, while all others wait),
+and messages of any kind and of many megabytes, which it keeps as long as the visitor stays.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as Form
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from serving.limits import MAX_MESSAGE_BYTES
+
+# A run of a page, its Stop, a sign of life of a tab that is watched, and rows of a long table.
+KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", "backend_operation_request"})
+_UPLOADS = "/_stcore/upload_file"
+_TOO_BIG = 1009  # the code of a closed WebSocket
+
+
+class Needed:
+    """Passes on what pages need. Other messages are left out, and files are turned away.
+
+    form: Streamlit's class of a browser's messages. A message of more than `max_bytes` ends the
+    connection: no browser has so much to say here.
+    """
+
+    def __init__(self, app: ASGIApp, form: type[Form], max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+        self._app, self._form, self._max_bytes = app, form, max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request or the connection on, without what is not needed."""
+        if scope["type"] == "http" and _UPLOADS in scope["path"]:
+            answer = PlainTextResponse("This site takes no files.", 403)
+            return await answer(scope, receive, send)
+        if scope["type"] != "websocket":
+            return await self._app(scope, receive, send)
+        is_closed = False
+
+        async def needed() -> Message:
+            nonlocal is_closed
+            while True:
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    return message
+                content = message.get("bytes") or b""
+                if len(content) > self._max_bytes:
+                    await send({"type": "websocket.close", "code": _TOO_BIG})
+                    is_closed = True
+                    return {"type": "websocket.disconnect", "code": _TOO_BIG}
+                if self._kind(content) in KINDS:
+                    return message
+
+        async def while_open(message: Message) -> None:
+            if not is_closed:
+                await send(message)
+
+        await self._app(scope, needed, while_open)
+
+    def _kind(self, content: bytes) -> str | None:
+        """What a message asks for; None where it is none of Streamlit's."""
+        try:
+            kind: str | None = self._form.FromString(content).WhichOneof("type")
+        except DecodeError:
+            return None
+        return kind

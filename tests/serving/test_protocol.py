@@ -1,0 +1,92 @@
+"""Visitors may use of Streamlit's protocol what pages need; the rest is left out or turned away."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from serving import protocol
+
+MAX_BYTES = 200
+ended: list[int] = []
+
+
+async def echo(socket: WebSocket) -> None:
+    await socket.accept()
+    try:
+        while True:
+            await socket.send_bytes(await socket.receive_bytes())
+    except WebSocketDisconnect as disconnect:
+        ended.append(disconnect.code)
+        await socket.send_bytes(b"too late")  # as a page may that still runs
+
+
+async def taken(request: Request) -> PlainTextResponse:
+    return PlainTextResponse(f"{len(await request.body())} bytes")
+
+
+@pytest.fixture
+def site() -> TestClient:
+    routes = [
+        WebSocketRoute("/_stcore/stream", echo),
+        Route("/{path:path}", taken, methods=["GET", "PUT", "DELETE"]),
+    ]
+    needed = Middleware(protocol.Needed, BackMsg, max_bytes=MAX_BYTES)
+    ended.clear()
+    return TestClient(Starlette(routes=routes, middleware=[needed]))
+
+
+def message(kind: str) -> bytes:
+    """A message of this kind, with nothing in it."""
+    asked = BackMsg()
+    field = BackMsg.DESCRIPTOR.fields_by_name[kind]
+    if field.message_type is None:
+        setattr(asked, kind, True)
+    else:
+        getattr(asked, kind).SetInParent()
+    return asked.SerializeToString()
+
+
+def test_kinds_that_pages_need_pass_and_all_others_are_left_out(site: TestClient):
+    kinds = list(BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields)
+    assert {field.name for field in kinds} > protocol.KINDS
+    with site.websocket_connect("/_stcore/stream") as visitor:
+        for field in kinds:
+            visitor.send_bytes(message(field.name))
+        visitor.send_bytes(b"")
+        visitor.send_bytes(b"\xff\xff not of Streamlit")
+        visitor.send_text("nor is text")
+        last = BackMsg()
+        last.rerun_script.page_name = "the last one"
+        visitor.send_bytes(last.SerializeToString())
+        answers = [visitor.receive_bytes() for _ in range(len(protocol.KINDS) + 1)]
+    passed = {BackMsg.FromString(answer).WhichOneof("type") for answer in answers[:-1]}
+    assert passed == protocol.KINDS
+    assert answers[-1] == last.SerializeToString()
+
+
+def test_a_message_that_is_too_long_ends_the_connection(site: TestClient):
+    asked = BackMsg()
+    asked.rerun_script.query_string = "x" * 100
+    with site.websocket_connect("/_stcore/stream") as visitor:
+        visitor.send_bytes(asked.SerializeToString())
+        assert visitor.receive_bytes() == asked.SerializeToString()
+        asked.rerun_script.query_string = "x" * MAX_BYTES
+        visitor.send_bytes(asked.SerializeToString())
+        with pytest.raises(WebSocketDisconnect) as closed:
+            visitor.receive_bytes()
+    assert closed.value.code == 1009
+    assert ended == [1009]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_no_file_is_taken(method: str, site: TestClient):
+    answer = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
+    assert answer.status_code == 403
+    assert "no files" in answer.text
+    assert site.put("/elsewhere", content=b"x" * 10).text == "10 bytes"
