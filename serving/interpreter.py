@@ -1,7 +1,11 @@
-"""How Python and torch's threads share the processors; set once, when a site starts."""
+"""What a process of the site sets for itself once, when it starts.
+
+How Python's and torch's threads share the processors, and how many connections may be open.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -16,3 +20,16 @@ def prepare() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
+    _allow_open_files()
+
+
+def _allow_open_files() -> None:
+    """As many open files as the system lets this process have; often it begins with 1,024.
+
+    A browser keeps up to seven connections open, each of which is one: that ends at 146 visitors.
+    """
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not a Unix, or not allowed
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from serving import metrics, models
+from serving import log, metrics, models
 from serving.backend import asks
 from serving.backend.frames import ALIVE, END, Frame, packed
 from serving.jobs import Stopped
@@ -104,6 +104,8 @@ async def alive(_: Request) -> Response:
     return PlainTextResponse("ok")
 
 
+# Here, where uvicorn and every replica on Ray come by.
+log.start()
 app = Starlette(
     routes=[
         Route("/healthz", alive),

@@ -4,10 +4,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from prometheus_client import generate_latest
+from uvicorn.middleware.proxy_headers import _TrustedHosts
 
 from serving import metrics
 
@@ -74,6 +76,41 @@ def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {*writable, "/tmp"}
 
 
+def test_models_that_are_built_in_lie_in_no_volume():
+    [models] = re.findall(r"ATTENTION_LAB_MODELS=(\S+)", read("Dockerfile"))
+    deployment = next(yaml.safe_load_all(read("deploy/k8s/attention-lab.yaml")))
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    mounted = [mount["mountPath"] for mount in container["volumeMounts"]]
+    site = yaml.safe_load(read("compose.yaml"))["services"]["site"]
+    mounted += [*site["tmpfs"], *(volume.split(":")[1] for volume in site["volumes"])]
+    assert [folder for folder in mounted if Path(models).is_relative_to(folder)] == []
+    assert '--into "$ATTENTION_LAB_MODELS" $MODELS' in read("Dockerfile")
+
+
+def test_the_sites_of_the_scale_profile_ask_the_model_server_that_it_starts():
+    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+    compose = yaml.safe_load(read("compose.yaml"))
+    services = compose["services"]
+    passed_on = set(re.findall(r"\$\{(\w+)", read("compose.yaml")))
+    assert set(told) <= passed_on
+    server = urlsplit(told["ATTENTION_LAB_SERVE_URL"])
+    assert server.hostname == "ray-head"
+    assert f"http://127.0.0.1:{server.port}/healthz" in str(services["ray-head"]["healthcheck"])
+    assert f'"--port", type=int, default={server.port}' in read("deploy/ray/__main__.py")
+    # who joins without the token is turned away, and the image's own health is that of a site
+    for name in ("ray-head", "ray-worker"):
+        assert services[name]["environment"]["RAY_AUTH_MODE"].startswith("${RAY_AUTH_MODE:-")
+        assert services[name]["healthcheck"]
+    assert told["RAY_AUTH_MODE"] == "token"
+
+
+def test_the_addresses_of_docker_s_networks_are_those_of_a_proxy():
+    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+    trusted = _TrustedHosts(told["FORWARDED_ALLOW_IPS"])
+    assert all(address in trusted for address in ("127.0.0.1", "172.19.0.7", "192.168.16.3"))
+    assert "203.0.113.9" not in trusted
+
+
 def test_the_dashboard_asks_for_numbers_that_the_site_has():
     asked = set(
         re.findall(
@@ -92,5 +129,5 @@ def test_only_variables_that_the_site_reads_are_set():
     for folder in ("serving", "pretrained", "ui", "pages", "deploy"):
         for file in ROOT.glob(f"{folder}/**/*.py"):
             known |= set(re.findall(r"ATTENTION_LAB_[A-Z_]+", file.read_text(encoding="utf-8")))
-    for name in ("Dockerfile", "compose.yaml", "deploy/k8s/attention-lab.yaml"):
+    for name in ("Dockerfile", "compose.yaml", "deploy/scale.env", "deploy/k8s/attention-lab.yaml"):
         assert set(re.findall(r"ATTENTION_LAB_[A-Z_]+", read(name))) <= known, name

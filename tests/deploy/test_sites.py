@@ -4,9 +4,11 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx2
@@ -16,7 +18,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from benchmarks.browser import free_port
-from deploy import sites
+from deploy import processes, sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
 from serving import cores, gpu, memory
@@ -84,6 +86,24 @@ def test_a_site_that_ends_while_others_start_ends_only_itself():
     programs.check("site 1", "proxy")
     with pytest.raises(RuntimeError, match="the site 2 ended with 7"):
         programs.check()
+
+
+class Answer(BaseHTTPRequestHandler):
+    """A program that is ready."""
+
+    def do_GET(self):
+        self.send_response(204)
+        self.end_headers()
+
+
+def test_a_program_of_this_machine_is_asked_without_a_proxy(monkeypatch):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")  # nobody listens there
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setattr(processes, "READY_SECONDS", 10.0)
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.handle_request).start()
+        Processes().wait_until(f"http://127.0.0.1:{server.server_port}/")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,11 @@ async def stream(socket: WebSocket) -> None:
 
 
 def client(*names: str) -> TestClient:
-    routes = [Route("/page", page), Route("/healthz", page), WebSocketRoute("/stream", stream)]
+    routes = [
+        Route("/page", page),
+        *(Route(path, page) for path in ("/healthz", "/metrics")),
+        WebSocketRoute("/stream", stream),
+    ]
     guarded = Middleware(doors.Doors, names, "'self' https://moodle.example.org")
     return TestClient(Starlette(routes=routes, middleware=[guarded]))
 
@@ -65,8 +69,9 @@ def test_a_websocket_of_a_foreign_name_with_an_origin_of_the_same_name():
         assert socket.receive_text() == "hello"
 
 
-def test_probes_ask_by_the_address_of_the_machine():
-    assert client("lab.example.org").get("/healthz", headers={"host": "10.0.0.7"}).text == "a page"
+@pytest.mark.parametrize("path", ["/healthz", "/metrics"])
+def test_probes_ask_by_the_address_of_the_machine(path: str):
+    assert client("lab.example.org").get(path, headers={"host": "10.0.0.7"}).text == "a page"
 
 
 def test_without_names_everybody_is_let_in_and_told_who_may_frame_the_site():

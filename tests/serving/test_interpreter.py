@@ -9,11 +9,14 @@ import pytest
 from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
 
 PROGRAM = """
-import gc, os, sys
+import gc, os, resource, sys
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
 from serving import interpreter
 interpreter.prepare()
 print(gc.get_threshold()[0], sys.getswitchinterval(), os.environ["GOMP_SPINCOUNT"])
 print("torch" in sys.modules)
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
@@ -24,7 +27,8 @@ def test_a_site_prepares_its_process_before_torch_is_there(given: str | None, sp
         environment["GOMP_SPINCOUNT"] = given
     command = [sys.executable, "-c", PROGRAM]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    collection, switch, spin_count, torch_is_there = run.stdout.split()
+    collection, switch, spin_count, torch_is_there, files, most_files = run.stdout.split()
     assert int(collection) == OBJECTS_BEFORE_COLLECTION
     assert float(switch) == pytest.approx(SWITCH_SECONDS)
     assert (spin_count, torch_is_there) == (spins, "False")
+    assert files == most_files

@@ -360,6 +360,31 @@ def test_an_image_is_built_with_the_models_that_are_named(
     assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("bundled_weights")
+def test_models_of_an_image_lie_in_a_folder_of_their_own(
+    fake_hub: FakeHub,
+    gpt2_files: dict[str, bytes],
+    hub_cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pretrained import prepare
+
+    fake_hub.repositories |= {"openai-community/gpt2": gpt2_files, "lab/tiny": gpt2_files}
+    folder = tmp_path / "models"
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(folder))
+    assert prepare.main(["--into", str(folder), "gpt2", "lab/tiny"]) == 0
+    for name in ("gpt2", "lab/tiny"):
+        source = sources.find(name)
+        assert source is not None
+        assert (source.kind, source.path) == ("folder", folder / name.replace("/", "--"))
+        for file in source.path.iterdir():
+            assert not file.is_symlink()
+            assert file.read_bytes() == gpt2_files[file.name]
+    assert sources.hub_cache() == hub_cache
+    assert list(hub_cache.rglob("model.safetensors")) == []
+
+
 def test_choose_takes_the_shards_and_nothing_else() -> None:
     sizes: dict[str, int | None] = {
         "config.json": 1,
