@@ -27,8 +27,8 @@ _NAME = rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*"
 _HOST = re.compile(rf"{_NAME}|\[[0-9a-f:]+\]")
 _SITE = re.compile(rf"https?://{_NAME}(?::\d{{1,5}})?")
 
-# Whoever watches the machine asks by its address: a name proves nothing there. /metrics itself looks
-# at who asks (`serving/status.py`).
+# Whoever watches the machine asks by its address: a name proves nothing there. For /metrics it is
+# looked at who asks (`serving/status.py`).
 _FOR_PROBES = ("/healthz", "/readyz", "/metrics", "/_stcore/health")
 
 

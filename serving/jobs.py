@@ -16,7 +16,12 @@ from collections import Counter, deque
 from typing import Literal
 
 from serving import metrics, models
-from serving.limits import MAX_WAITING_JOBS, MAX_WAITING_OF_A_VISITOR, OverLimit
+from serving.limits import (
+    MAX_WAITING_JOBS,
+    MAX_WAITING_OF_A_VISITOR,
+    MAX_WAITING_OF_AN_ADDRESS,
+    OverLimit,
+)
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
@@ -41,7 +46,8 @@ class Work:
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
-        self.owner: object = self  # whose it is; the queue writes it down
+        self.owner: object = self  # whose it is, and from where; the queue writes both down
+        self.address: object = self
         self.queue: JobQueue | None = None  # the one it was put into
         self._stopped = math.inf  # when it was told to stop
 
@@ -115,7 +121,8 @@ class Work:
 class JobQueue:
     """One job runs, the others wait and see their place.
 
-    First come, first served, but the first jobs of all visitors come before the second of anybody.
+    First come, first served, but the first jobs of all visitors come before the second of anybody,
+    and so do, among those, the first of all addresses.
     """
 
     def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:
@@ -126,20 +133,35 @@ class JobQueue:
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
 
-    def put(self, job: Work, *, instead_of: Work | None = None, owner: str | None = None) -> None:
+    def put(
+        self,
+        job: Work,
+        *,
+        instead_of: Work | None = None,
+        owner: str | None = None,
+        address: str | None = None,
+    ) -> None:
         """Queue a job; `instead_of`, the visitor's earlier one, is stopped if it is accepted.
 
-        owner: the visitor, over all tabs; None for one that is not known again.
-        Raises: OverLimit if the queue is full, or the visitor has enough jobs in it; the earlier
-        job then goes on.
+        owner: the visitor, over all tabs; None for one that is not known again. address: from where
+        the visitor comes, which many may share; None where nobody knows.
+        Raises: OverLimit if the queue is full, or the visitor or the address has enough jobs in it;
+        the earlier job then goes on.
         """
         with self._changed:
             self._drop_abandoned()
             job.owner, job.queue = owner or job, self
+            job.address = address or job.owner
             own = sum(w.owner == job.owner and w is not instead_of for w in self._waiting)
             if own >= MAX_WAITING_OF_A_VISITOR:
                 raise OverLimit(
                     f"You have {own} runs waiting in other tabs. Stop one of them, or wait for it; "
+                    "what you typed is still in the box."
+                )
+            near = sum(w.address == job.address and w is not instead_of for w in self._waiting)
+            if near >= MAX_WAITING_OF_AN_ADDRESS:
+                raise OverLimit(
+                    f"{near} runs from your network are already waiting. Try again in a minute; "
                     "what you typed is still in the box."
                 )
             others = len(self._waiting) - (instead_of in self._waiting)
@@ -159,14 +181,20 @@ class JobQueue:
             self._changed.notify()
 
     def _place_of(self, job: Work) -> int:
-        """Behind all jobs that are of no later rank: a visitor's first, second and so on."""
-        rank = sum(waiting.owner == job.owner for waiting in self._waiting)
-        before, place = Counter[object](), 0
-        for number, waiting in enumerate(self._waiting, start=1):
-            if before[waiting.owner] <= rank:
-                place = number
-            before[waiting.owner] += 1
-        return place
+        """Behind all jobs that are of no later rank.
+
+        A job's rank is whether it is its visitor's first, second and so on, and of those of one
+        rank, whether it is the first, second and so on of its address.
+        """
+        owners, addresses = Counter[object](), Counter[object]()
+        ranks = []
+        for one in (*self._waiting, job):
+            ranks.append((owners[one.owner], addresses[one.address]))
+            owners[one.owner] += 1
+            addresses[one.address] += 1
+        *waiting, own = ranks
+        places = [place for place, rank in enumerate(waiting, start=1) if rank <= own]
+        return max(places, default=0)
 
     def ahead(self, job: Work) -> int:
         """How many jobs come before this one; 0 for one that runs or is over."""

@@ -22,6 +22,7 @@ MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or 
 
 # A dragged slider sends some twenty messages a second for a moment; a storm sends thousands.
 MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # of one open page
+FILES_A_SECOND, BURST_OF_FILES = 0.5, 6  # made on a click on one open page; some take seconds
 MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
 # A message holds the address, with texts of up to five thousand characters, which in some scripts
 # take 45 kB each there, all controls of the page and the names of what the browser keeps.
@@ -70,6 +71,7 @@ MAX_RULE_CHARACTERS = 40  # of a word that a continuation is asked to have
 
 MAX_WAITING_JOBS = 8  # of a queue: whoever comes later would wait for many minutes
 MAX_WAITING_OF_A_VISITOR = 2  # of those, from all tabs of one browser
+MAX_WAITING_OF_AN_ADDRESS = 6  # of all of them: whoever makes cookies up leaves room for others
 STUCK_SECONDS = 120  # of one turn, or of a job that was told to end: then the site is not ready
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate

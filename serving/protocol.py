@@ -7,15 +7,19 @@ and messages of any kind and of many megabytes, which it keeps as long as the vi
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Form
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.limits import MAX_MESSAGE_BYTES
+from serving.limits import BURST_OF_FILES, FILES_A_SECOND, MAX_MESSAGE_BYTES
+from serving.pace import Allowance
 
-# A run of a page, its Stop, a sign of life of a tab that is watched, and rows of a long table.
-KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", "backend_operation_request"})
+FILE = "backend_operation_request"  # what is made on a click
+KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", FILE})
 _UPLOADS = "/_stcore/upload_file"
 _TOO_BIG = 1009  # the code of a closed WebSocket
 
@@ -23,12 +27,19 @@ _TOO_BIG = 1009  # the code of a closed WebSocket
 class Needed:
     """Passes on what pages need. Other messages are left out, and files are turned away.
 
+    Whoever asks for many files waits between them: they are made one after the other for all.
     form: Streamlit's class of a browser's messages. A message of more than `max_bytes` ends the
     connection: no browser has so much to say here.
     """
 
-    def __init__(self, app: ASGIApp, form: type[Form], max_bytes: int = MAX_MESSAGE_BYTES) -> None:
-        self._app, self._form, self._max_bytes = app, form, max_bytes
+    def __init__(
+        self,
+        app: ASGIApp,
+        form: type[Form],
+        max_bytes: int = MAX_MESSAGE_BYTES,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._app, self._form, self._max_bytes, self._wait = app, form, max_bytes, wait
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request or the connection on, without what is not needed."""
@@ -38,6 +49,7 @@ class Needed:
         if scope["type"] != "websocket":
             return await self._app(scope, receive, send)
         is_closed = False
+        files = Allowance(FILES_A_SECOND, BURST_OF_FILES)
 
         async def needed() -> Message:
             nonlocal is_closed
@@ -50,7 +62,10 @@ class Needed:
                     await send({"type": "websocket.close", "code": _TOO_BIG})
                     is_closed = True
                     return {"type": "websocket.disconnect", "code": _TOO_BIG}
-                if self._kind(content) in KINDS:
+                kind = self._kind(content)
+                if kind == FILE and (seconds := files.take()):
+                    await self._wait(seconds)
+                if kind in KINDS:
                     return message
 
         async def while_open(message: Message) -> None:

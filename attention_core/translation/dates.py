@@ -38,12 +38,14 @@ def encode(text: str) -> list[int]:
     """
     text = text.lower()
     if not 1 <= len(text) <= MAX_TEXT:
-        raise ValueError(f"a text needs 1 to {MAX_TEXT} symbols, got {len(text)}")
+        raise ValueError(
+            f"The translator reads 1 to {MAX_TEXT} symbols. This text has {len(text)}."
+        )
     unknown = sorted(set(text) - set(SYMBOLS))
     if unknown:
         raise ValueError(
-            "the translator knows the letters a to z, digits, space, comma and hyphen, "
-            f"got {unknown}"
+            "The translator reads the letters a to z, digits, space, comma and hyphen. It does not "
+            f"know: {' '.join(unknown)}"
         )
     return [2 + SYMBOLS.index(symbol) for symbol in text]
 

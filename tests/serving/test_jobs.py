@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from serving.jobs import JobQueue, Work
-from serving.limits import MAX_WAITING_OF_A_VISITOR, OverLimit
+from serving.limits import MAX_WAITING_OF_A_VISITOR, MAX_WAITING_OF_AN_ADDRESS, OverLimit
 from tests.helpers.jobs import finish
 
 
@@ -28,16 +28,23 @@ class Named(Work):
 class Line:
     """A queue whose first job holds up all others until `go` is called."""
 
-    def __init__(self) -> None:
-        self.queue, self.done, self.gate = JobQueue(max_waiting=6), list[str](), threading.Event()
+    def __init__(self, max_waiting: int = 6) -> None:
+        self.queue = JobQueue(max_waiting=max_waiting)
+        self.done, self.gate = list[str](), threading.Event()
         first = Named("first", self.done, self.gate)
         self.queue.put(first, owner="somebody")
         assert first.begun.wait(60)
         self.jobs = [first]
 
-    def put(self, name: str, owner: str | None, instead_of: Work | None = None) -> Named:
+    def put(
+        self,
+        name: str,
+        owner: str | None,
+        instead_of: Work | None = None,
+        address: str | None = None,
+    ) -> Named:
         job = Named(name, self.done)
-        self.queue.put(job, owner=owner, instead_of=instead_of)
+        self.queue.put(job, owner=owner, instead_of=instead_of, address=address)
         self.jobs.append(job)
         return job
 
@@ -77,6 +84,32 @@ def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
     # a job in place of one of them is none more
     line.put("again", "a", instead_of=line.jobs[1])
     assert line.go() == ["b", "a1", "again"] or line.done[1:] == ["a1", "b", "again"]
+
+
+def test_who_makes_cookies_up_comes_after_the_first_of_other_addresses(line: Line):
+    for number in range(3):
+        line.put(f"a{number}", f"made up {number}", address="203.0.113.9")
+    line.put("b", "b", address="198.51.100.7")
+    line.put("c", "c", address="198.51.100.8")
+    line.put("b again", "b", address="198.51.100.7")
+    assert line.go() == ["a0", "b", "c", "a1", "a2", "b again"]
+
+
+def test_visitors_of_one_address_stand_in_line_as_ever(line: Line):
+    for name, owner in (("a1", "a"), ("b1", "b"), ("a2", "a"), ("c1", "c")):
+        line.put(name, owner, address="203.0.113.9")  # a school
+    assert line.go() == ["a1", "b1", "c1", "a2"]
+
+
+def test_one_address_leaves_room_for_others():
+    line = Line(max_waiting=8)
+    for number in range(MAX_WAITING_OF_AN_ADDRESS):
+        line.put(f"a{number}", f"made up {number}", address="203.0.113.9")
+    with pytest.raises(OverLimit, match=rf"{MAX_WAITING_OF_AN_ADDRESS} runs from your network"):
+        line.put("too many", "made up", address="203.0.113.9")
+    line.put("in place", "made up 0", line.jobs[1], "203.0.113.9")
+    line.put("b", "b", address="198.51.100.7")
+    line.gate.set()
 
 
 def test_a_full_queue_is_full_for_all(line: Line):

@@ -11,6 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from serving import protocol
+from serving.limits import BURST_OF_FILES, FILES_A_SECOND
 
 MAX_BYTES = 200
 ended: list[int] = []
@@ -82,6 +83,27 @@ def test_a_message_that_is_too_long_ends_the_connection(site: TestClient):
             visitor.receive_bytes()
     assert closed.value.code == 1009
     assert ended == [1009]
+
+
+def test_whoever_asks_for_many_files_waits_between_them():
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    needed = Middleware(protocol.Needed, BackMsg, wait=wait)
+    routes = [WebSocketRoute("/_stcore/stream", echo)]
+    client = TestClient(Starlette(routes=routes, middleware=[needed]))
+    with client.websocket_connect("/_stcore/stream") as visitor:
+        for _ in range(BURST_OF_FILES):
+            visitor.send_bytes(message(protocol.FILE))
+            visitor.receive_bytes()
+        assert waited == []
+        for kind in (protocol.FILE, "rerun_script", protocol.FILE):
+            visitor.send_bytes(message(kind))
+            visitor.receive_bytes()
+    # the clock runs meanwhile, by less than a second
+    assert waited == pytest.approx([1 / FILES_A_SECOND, 2 / FILES_A_SECOND], abs=1)
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

@@ -18,7 +18,8 @@ def step(file: str, name: str, *containing: str) -> None:
     """Show the statements of a function that contain these texts, one statement for each text."""
     sources = [source_code.read(file, name, text) for text in containing]
     text = "\n".join(source.text for source in sources)
-    _code(file, sources[0].first_line, sources[-1].last_line, text)
+    first, last = min(s.first_line for s in sources), max(s.last_line for s in sources)
+    _code(file, first, last, text)
 
 
 def _code(file: str, first: int, last: int, text: str) -> None:

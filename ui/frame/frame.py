@@ -33,4 +33,4 @@ try:
 finally:  # also behind a page that stops early; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
     st.html(in_class.row(about(), doors.frame_ancestors()))
-next_page.next_page(pages.values(), current)
+    next_page.next_page(pages.values(), current)

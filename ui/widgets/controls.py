@@ -178,7 +178,9 @@ def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
 
     In a callback, so that the address gets the new number too.
     """
-    spec = specs[st.session_state[key]]
+    spec = specs.get(st.session_state[key])
+    if spec is None:  # no browser sends a model that is not in its list
+        return
     stem = key.removesuffix("_model")
     for name, count in ((f"{stem}_layer", spec.n_layers), (f"{stem}_head", spec.n_heads)):
         if st.session_state.get(name, 0) >= count:

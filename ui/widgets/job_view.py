@@ -8,9 +8,16 @@ from typing import TypeVar
 import streamlit as st
 
 from serving.jobs import Work
+from serving.queues import BROWSER_COOKIE
 
 Job = TypeVar("Job", bound=Work)
 IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between two pictures of a job in line
+
+
+def whose() -> dict[str, str | None]:
+    """Whose jobs are put into a queue now, and from where: for `JobQueue.put`."""
+    owner = st.context.cookies.get(BROWSER_COOKIE)
+    return {"owner": owner, "address": st.context.ip_address}
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:

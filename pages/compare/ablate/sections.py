@@ -16,7 +16,7 @@ from pages.compare.ablate.runs import Question
 from serving import models
 from serving.heads import HeadId
 from serving.limits import OverLimit
-from serving.queues import BROWSER_COOKIE, GENERATIONS
+from serving.queues import GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
@@ -98,7 +98,7 @@ def _put(question: Question, kind: str) -> RankJob:
     GENERATIONS.put(
         job,
         instead_of=st.session_state.get(_JOB),
-        owner=st.context.cookies.get(BROWSER_COOKIE),
+        **job_view.whose(),
     )
     st.session_state[_JOB] = job
     return job

@@ -14,7 +14,7 @@ from serving.heads import HeadId
 STRONG = 0.3  # of the weight: from here on a head counts as one that looks at something
 WHERE = {
     "previous": "the token before",
-    "next": "the token behind",
+    "next": "the token after",
     "first": "the first token",
     "same": "other places of the same token",
     "induction": "what followed the same word the first time",

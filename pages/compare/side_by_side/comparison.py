@@ -275,7 +275,7 @@ def left_out(name: str, side: Side) -> list[str]:
         )
     if side.ahead > 0:
         sentences.append(
-            f"On the {name}, a row gives {side.ahead:.3f} on average to tokens behind it, which "
+            f"On the {name}, a row gives {side.ahead:.3f} on average to tokens after it, which "
             "the decoder may not see."
         )
     return sentences

@@ -140,13 +140,14 @@ def submit(
     *,
     instead_of: Job | None = None,
     owner: str | None = None,
+    address: str | None = None,
 ) -> Job:
-    """Queue a request; `instead_of` and `owner` as of `JobQueue.put`.
+    """Queue a request; `instead_of`, `owner` and `address` as of `JobQueue.put`.
 
     Raises: OverLimit if the queue is full, the prompt too long, or the number of tokens out of
     range; the earlier job then goes on.
     """
     request.check()
     job = Job(request)
-    queue.put(job, instead_of=instead_of, owner=owner)
+    queue.put(job, instead_of=instead_of, owner=owner, address=address)
     return job

@@ -13,7 +13,6 @@ from pages.generate.generate.race import Lane, race
 from serving import rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from serving.queues import BROWSER_COOKIE
 from serving.race import Request
 from ui.charts import style
 from ui.charts.show import show_live
@@ -38,7 +37,7 @@ def start(queue: JobQueue, request: Request) -> None:
             queue,
             request,
             instead_of=st.session_state.get(_JOB),
-            owner=st.context.cookies.get(BROWSER_COOKIE),
+            **job_view.whose(),
         )
     except OverLimit as error:
         messages.problem(error)

@@ -13,7 +13,7 @@ from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import MIN_STEPS, Run
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS
-from serving.queues import BROWSER_COOKIE, MEASUREMENTS
+from serving.queues import MEASUREMENTS
 from serving.timing.subjects import Question
 from ui.charts.show import show_live
 from ui.widgets import job_view, messages
@@ -54,7 +54,7 @@ def _put(question: Question) -> None:
     MEASUREMENTS.put(
         job,
         instead_of=st.session_state.get(_JOB),
-        owner=st.context.cookies.get(BROWSER_COOKIE),
+        **job_view.whose(),
     )
     _collect()  # what the earlier one has measured is kept
     st.session_state[_JOB] = job

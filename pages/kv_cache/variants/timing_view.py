@@ -12,7 +12,7 @@ from pages.kv_cache.variants import live_chart, timing
 from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
-from serving.queues import BROWSER_COOKIE, MEASUREMENTS
+from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
@@ -89,7 +89,7 @@ def _start(setting: Setting, round_: int | None) -> None:
         MEASUREMENTS.put(
             job,
             instead_of=st.session_state.get(_JOB),
-            owner=st.context.cookies.get(BROWSER_COOKIE),
+            **job_view.whose(),
         )
     except OverLimit as error:
         st.session_state[_REFUSED] = str(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pages.learn.attention_without_the_matrix.walked import Walk
+from serving.number_text import written
 from serving.token_text import isolated
 
 
@@ -59,7 +60,7 @@ def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
     said = (
         f"Of “{isolated(walked.labels[query])}” are kept m = {float(rows.m[query]):.4f} and l = "
         f"{float(rows.l[query]):.4f}. They make its {len(recorded)} weights again; the largest "
-        f"difference is {float((weights - recorded).abs().max()):.1e}."
+        f"difference is {written(float((weights - recorded).abs().max()), '.1e')}."
     )
     return table, said
 

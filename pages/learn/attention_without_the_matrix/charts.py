@@ -75,7 +75,7 @@ def tiles_chart(
                 "term:Q",
                 title="exp(score − m)",
                 scale=alt.Scale(domain=[0, 1], range=WEIGHTS),
-                legend=alt.Legend(orient="bottom", gradientLength=160, titleOrient="left"),
+                legend=alt.Legend(orient="bottom", gradientLength=120, titleOrient="left"),
             ),
             tooltip=[
                 alt.Tooltip("query:N"),

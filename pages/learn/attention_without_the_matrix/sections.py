@@ -75,8 +75,8 @@ def kept(walked: Walk) -> None:
         st.markdown(
             "The weights never exist together. So a fused kernel, such as torch's "
             "`scaled_dot_product_attention`, returns the output alone, and servers built on one "
-            "cannot show weights. Who wants to see them computes them again, or runs attention "
-            "with the matrix: `attn_implementation='eager'` in transformers, `attend` here."
+            "cannot show weights. To see them, compute them again, or run attention with the "
+            "matrix: `attn_implementation='eager'` in transformers, `attend` here."
         )
     with right:
         last = len(walked.labels) - 1
@@ -98,7 +98,7 @@ def way_back(walked: Walk) -> None:
     st.markdown(
         "Training needs gradients, and these need every weight once more. With tiles no weight was "
         "kept: each tile computes its weights again from q, k, m and l. That is one product more, "
-        "five instead of four. As the gradient from above stands the output itself."
+        "five instead of four. The gradient that comes from above is here the output itself."
     )
     table, said = again.gradients(walked)
     forms = {"largest difference from autograd": "{:.1e}"}

@@ -195,7 +195,7 @@ def sentences(walked: Walk, number: int) -> list[str]:
         _rescaling(walked, step),
         f"So far {n_cells:,} scores were computed, never more than {size} at once. {skipped} "
         "After the last tile, o / l is the output of the head; it differs from the one with "
-        f"the whole matrix by at most {difference(walked):.1e}.",
+        f"the whole matrix by at most {written(difference(walked), '.1e')}.",
     ]
 
 

@@ -125,7 +125,7 @@ def notice(of_student: Student, n_layers: int) -> str:
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
         f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
-        f"{len(table)} places. It is farthest off behind “{isolated(farthest['reads up to'])}”: "
+        f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
         f"{farthest[DIVERGENCE]:.1f} bits. There the teacher pushes {farthest[SOFT]:,} logits by "
         f"more than 0.001; the right token alone, {farthest[HARD]:,}."
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "Experts"
 NUMBERS = (4, 8, 16, 32)
-AS_THEY_LIE, BY_TOKEN = "as they lie", "by the token they serve"
+AS_THEY_LIE, BY_TOKEN = "in the model's own order", "by the token they serve"
 WAYS = (AS_THEY_LIE, BY_TOKEN)
 N_LIKELIEST = 4
 CODE = "attention_core/experiments/learn/cheaper_models/experts.py"
@@ -194,8 +194,8 @@ def draw(run: Run) -> None:
         plain_table(next_tokens(run, cut, k), "The next token")
     st.markdown(
         "All experts add up to the output of the MLP, the layer's feed-forward network. This model "
-        "was **not trained as experts**: here all are computed, and the longest kept. A trained "
-        "**router** chooses first."
+        "was **not trained as experts**: here all are computed, and the longest outputs are kept. "
+        "A trained **router** chooses first."
     )
     with st.expander("The error for every number of experts, the code"):
         tables = [

@@ -119,6 +119,6 @@ def _end(one: Ending) -> tuple[str, str]:
         return "one vector for every token", "nothing is written: the vectors are used as they are"
     likeliest, probability = one.passed.guesses[-1], one.passed.guess_probabilities[-1]
     return (
-        f"behind the last token “{likeliest}” is likeliest: {probability:.1%}",
-        "a token is chosen, written behind the text, and all begins again",
+        f"after the last token “{likeliest}” is likeliest: {probability:.1%}",
+        "a token is chosen, written after the text, and all begins again",
     )

@@ -148,7 +148,7 @@ head_links(choice, text, here="learn/journey", pair=pair)
 with st.expander("How to read this"):
     st.markdown(
         "- **Next** leads from stop to stop; *Learn this* opens the lesson of a stop with your "
-        "text, and the browser's way back leads here again.\n"
+        "text, and the browser's Back button leads back here.\n"
         "- A **ribbon** is the vector of one token, as wide as the vector is long (logarithmic). "
         "Blue is what attention adds, orange what the feed-forward network adds.\n"
         "- **Token** is the one you follow, *reads from* the one whose value it takes.\n"

@@ -28,7 +28,7 @@ def _first_question(passed: OnePass) -> Question:
         ask=f"Attention lets a token read from others. From whom can the first token of a text "
         f"read in {run.title}?",
         right=choices[not alone],
-        wrong=(choices[alone], "From the token behind it"),
+        wrong=(choices[alone], "From the token after it"),
         because=f"Over all {n_heads} heads of all {n_layers} layers it gives {others:.1%} of its "
         f"attention to others. {'A decoder hides what comes later.' if alone else ''}",
     )
@@ -40,7 +40,7 @@ def _length_question(passed: OnePass, token: int) -> Question:
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
     return Question(
         ask="Layers only add to the vector of a token. How long is the vector of the followed "
-        "token behind the last layer, compared with the one that went in?",
+        "token after the last layer, compared with the one that went in?",
         right=right,
         wrong=wrong,
         because=f"It goes in {norms[0]:.3g} long and comes out {norms[-1]:.3g} long: {growth:.3g} "

@@ -87,7 +87,7 @@ if rung is not None and sentence is not None and place is not None:
             "values they hand over:"
         )
         matches = stages.search(rung, head, i, sentence.labels)
-        st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
+        st.dataframe(matches, hide_index=True, height=tables.height(matches, 318))
         mixed = written(matches["weight × first number"].sum(), ".4f")
         st.text(f"The last column adds up to {mixed}, the first number of the context vector.")
     if BY_HAND in shown:
@@ -137,8 +137,8 @@ if rung is not None and sentence is not None and place is not None:
             "- The **mask** is a buffer (`register_buffer`): it moves to the GPU with the layer, "
             "and training does not change it. **No bias** is added to queries, keys and values "
             "here: a score then comes from the words alone.\n"
-            "- The framed cell is row i, column j. The lines that made them are in the part "
-            "*The code*."
+            "- The framed cell is row i, column j. The lines of code that computed these tensors "
+            "are in the part *The code*."
         )
     if CODE in shown:
         for stage in drawn:

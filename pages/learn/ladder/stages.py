@@ -370,7 +370,8 @@ def questions() -> list[Question]:
             "itself: a longer vector wins more dot products.",
         ),
         Question(
-            ask="On which rung is the score of “journey” for “with” that of “with” for “journey”?",
+            ask="“journey” gives “with” a score, and “with” gives “journey” one. On which rung are "
+            "both the same number?",
             right=names[equal[0], equal[1]],
             wrong=tuple(name for symmetric, name in names.items() if symmetric != tuple(equal)),
             because=f"Simplified: {simple_scores[1, 3]:.4f} and {simple_scores[3, 1]:.4f}. "

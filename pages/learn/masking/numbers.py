@@ -212,7 +212,7 @@ def questions() -> list[Question]:
             f"exp({nine.values[0, 0]:.4f}). Leaked: {first:.4f}.",
         ),
         Question(
-            ask="A ninth token arrives behind eight. What happens to the first eight rows of "
+            ask="A ninth token comes after eight others. What happens to the first eight rows of "
             "causal weights?",
             right=unchanged if change == 0.0 else shrink,
             wrong=(shrink if change == 0.0 else unchanged, "only the last one changes"),

@@ -9,7 +9,7 @@ from ui.widgets.quiz import quiz
 
 st.title("Masking and dropout")
 st.markdown(
-    "A text model learns to guess the next token, so no token may see the ones behind it. "
+    "A text model learns to guess the next token, so no token may see the ones that come after it. "
     "Minus infinity hides them completely; anything else leaks."
 )
 
@@ -33,7 +33,7 @@ if scores is not None:
             "- **Zeroing afterwards** breaks the sums; dividing repairs them, because the common "
             "denominator cancels.\n"
             "- **0.0 is a score** like any other: exp(0) = 1. It hides nothing.\n"
-            "- **Dropout** acts while training only. A single row no longer sums to 1, but the "
+            "- **Dropout** acts only in training. A single row no longer sums to 1, but the "
             "average of n draws nears the undropped weights as 1/√n."
         )
 quiz("masking", numbers.questions)

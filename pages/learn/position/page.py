@@ -7,6 +7,7 @@ from pages.learn.position.questions import questions
 from pages.learn.position.sections import LEARNED, LONGER, ROTARY, SINUSOIDS
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS
+from serving.number_text import written
 from ui.canvas.tensors import tensors
 from ui.export import source
 from ui.widgets import controls, messages
@@ -63,8 +64,8 @@ else:
             st.markdown(
                 "What attention in layer 0 hands each token; every token sees all others. "
                 "**Without positions** a token gets the same in both orders, but for rounding: the "
-                f"largest change is {found.changes[orders.WITHOUT]:.1e}. **With positions** it is "
-                f"{found.changes[orders.WITH]:.2g}, of numbers up to "
+                f"largest change is {written(found.changes[orders.WITHOUT], '.1e')}. **With "
+                f"positions** it is {found.changes[orders.WITH]:.2g}, of numbers up to "
                 f"{found.largest[orders.WITH]:.2g}."
             )
             with st.expander("The code"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pages.learn.position.distances import sinusoids
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 from serving.quiz import Question, nearest
 
 
@@ -31,8 +32,9 @@ def _order() -> Question:
         "dog”. What does it hand to “dog” the second time?",
         right=right,
         wrong=wrong,
-        because=f"Of a random core the largest change is {changed.difference:.1e}, of numbers up "
-        f"to {changed.largest:.2f}: the same keys and values, added up in another order.",
+        because="Of a random core the largest change is "
+        f"{written(changed.difference, '.1e')}, of numbers up to {changed.largest:.2f}: the same "
+        "keys and values, added up in another order.",
     )
 
 
@@ -42,7 +44,8 @@ def _same_product() -> Question:
     pairs = {"20 and 25": (20, 25), "3 and 9": (3, 9), "6 and 16": (6, 16)}
     right, wrong = nearest(asked, {name: float(products[pair]) for name, pair in pairs.items()})
     return Question(
-        ask="Which two sinusoids of 64 columns have the dot product of those at positions 3 and 8?",
+        ask="Take the sinusoids of 64 columns at positions 3 and 8, and their dot product. Which "
+        "two other positions have the same one?",
         right=right,
         wrong=wrong,
         because=f"{asked:.4f}, and "

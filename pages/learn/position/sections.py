@@ -67,7 +67,7 @@ def show_sinusoids() -> None:
         st.markdown(
             f"Positions that are {distance} apart have the dot product "
             f"**{means[distance]:.4f}**, wherever they stand: pairs at one distance differ by at "
-            f"most {found.spread:.1e}. Over all distances it goes from "
+            f"most {written(found.spread, '.1e')}. Over all distances it goes from "
             f"{written(means.min(), '.2f')} to {written(means.max(), '.2f')}."
         )
         with st.expander("The code"):
@@ -171,7 +171,7 @@ def show_rotary(found: turned.Vectors) -> None:
         st.markdown(
             f"The score is **{written(here.score, '.3f')}** with the key at {place:,} and the "
             f"query at {place + distance:,}. Move the place: the arrows turn, the score changes by "
-            f"at most {here.change:.1e} up to position {here.farthest:,} (rounding). "
+            f"at most {written(here.change, '.1e')} up to position {here.farthest:,} (rounding). "
             f"Move the distance: it goes from {written(at_start.min(), '.1f')} to "
             f"{written(at_start.max(), '.1f')}."
         )

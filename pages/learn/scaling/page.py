@@ -72,9 +72,7 @@ if SIZE in shown:
     with columns[1]:
         seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
     with columns[2]:
-        measure = linked(
-            st.selectbox, "Right-hand chart", experiment.MEASURES, key="scaling_measure"
-        )
+        measure = linked(st.selectbox, "Second chart", experiment.MEASURES, key="scaling_measure")
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.variance_chart, experiment.variances(seed), d_k, key="scaling_variance_chart")

@@ -105,11 +105,12 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
     for name, values in result.columns.items():
         weights = torch.from_numpy(values)
         left = float(jacobian_norm(weights)) / uniform_jacobian_norm(len(values))
+        nats = max(0.0, float(entropy(weights)))  # rounding can make it a little less
         rows.append(
             {
                 "": name,
                 "largest weight": f"{values.max():.4f}",
-                f"entropy (at most {math.log(len(values)):.3f})": f"{float(entropy(weights)):.4f}",
+                f"entropy (at most {math.log(len(values)):.3f})": f"{nats:.4f}",
                 "gradient, uniform = 1": f"{left:.3g}",
             }
         )

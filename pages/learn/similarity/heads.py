@@ -103,10 +103,10 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
     rows = [
         (
             "One vector does three jobs.",
-            f"“{label}” is nearest to “{as_x}” when it asks, when it is found, and when it is "
-            "handed over.",
-            f"“{label}” is nearest to “{as_query}” as a query, “{as_key}” as a key, “{as_value}” "
-            f"as a value. All three agree for {agree} of {n_tokens} tokens.",
+            f"By cosine, the x of “{label}” is nearest to that of “{as_x}”: when it asks, when it "
+            "is found, and when it is handed over.",
+            f"By cosine, “{label}” is nearest to “{as_query}” as a query, to “{as_key}” as a key "
+            f"and to “{as_value}” as a value. All three agree for {agree} of {n_tokens} tokens.",
         ),
         (
             "Both directions score alike, and a word finds itself.",

@@ -61,7 +61,7 @@ def notice(first: Head, second: Head) -> str:
         return f"{stays} In an encoder every token sees the whole text: all weights may change."
     return (
         f"{stays} The tokens differ from place {place} on. In a decoder no earlier row of weights "
-        "changes, because no token sees those behind it."
+        "changes, because no token sees those that come after it."
     )
 
 

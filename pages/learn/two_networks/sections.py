@@ -106,7 +106,7 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         "Three attentions",
     )
     st.markdown(
-        "All three are the same formula. Only the vectors that it gets are others, and the mask. "
+        "All three are the same formula. They differ in the vectors that it gets, and in the mask. "
         "The decoder reads its own answer one place late, so that it never sees what it must say."
     )
     with st.expander("The lines that computed this"):

@@ -28,8 +28,8 @@ with left:
         default=VARY,
         required=True,
         key="watch_heads_form_distances",
-        help="How far behind its first copy a segment comes again. The same distance every time is "
-        "a trap: what does the model learn then?",
+        help="How many tokens after its first copy a segment comes again. The same distance every "
+        "time is a trap: what does the model learn then?",
     )
 with right:
     row = st.container(horizontal=True, gap="small")
@@ -54,7 +54,7 @@ with right:
             "Mask",
             True,
             key="watch_heads_form_mask",
-            help="Off: every token sees those behind it, too.",
+            help="Off: every token also sees those that come after it.",
         )
         scale = linked(
             st.toggle,
@@ -89,8 +89,8 @@ if sections.NUMBERS in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **The text**: 48 random tokens out of 32. A segment of 6 to 22 tokens comes twice. The "
-        "loss counts the repeat only: nobody can guess the rest.\n"
+        "- **The text**: 48 tokens, drawn from 32 different ones. A segment of 6 to 22 tokens "
+        "comes twice. The loss counts the repeat only: nobody can guess the rest.\n"
         "- **Never trained on**: distances 9, 13, 17 and 21.\n"
         "- **The model**: two attention layers of 64 numbers a token, rotary positions, and no "
         "feed-forward network.\n"

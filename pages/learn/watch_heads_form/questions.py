@@ -21,7 +21,7 @@ def _looks() -> Question:
     return Question(
         ask=f"In the sequence `{' '.join(labels[start : start + 4])} …` the token `{token}` comes "
         "again later. At which token does an induction head look from there?",
-        right=f"`{behind}`, the token behind the first `{token}`",
+        right=f"`{behind}`, the token after the first `{token}`",
         wrong=(f"the first `{token}`", f"`{before}`, the token before the first `{token}`"),
         because=f"It looks at position {start + 2} of the probe, and copies `{behind}` as its "
         "guess for what comes next.",
@@ -39,8 +39,8 @@ def _trap() -> Question:
         },
     )
     return Question(
-        ask="A model is trained on repeats that always lie 12 tokens behind. How large is its loss "
-        "where they lie 9, 13, 17 or 21 behind?",
+        ask="A model is trained on repeats that always come 12 tokens later. How large is its loss "
+        "where they come 9, 13, 17 or 21 tokens later?",
         right=right,
         wrong=wrong,
         because=f"The stored run has {run.loss_trained:.2f} in training and {run.loss_unseen:.2f} "

@@ -23,15 +23,15 @@ def how() -> None:
     token, behind = labels[query], labels[answer]
     code_block.plain(" ".join(labels))
     st.markdown(
-        f"The tokens from position {start} on come again at {query}. There stands `{token}` for "
-        f"the second time. Behind the first `{token}` stood `{behind}`: a good guess.\n"
+        f"The tokens from position {start} on come again at {query}, which holds `{token}` for "
+        f"the second time. The first `{token}` was followed by `{behind}`: a good guess.\n"
         f"- **Layer 0**: each token looks at the one before it and notes it. So position {answer} "
         f"knows: I am `{behind}`, and `{token}` stands before me. *Previous-token score*: mean "
         "weight on the token before.\n"
         f"- **Layer 1**: the second `{token}` searches for a token that noted `{token}`, finds "
         f"position {answer}, and copies `{behind}`. *Induction score*: mean weight from a repeated "
-        "token to the token behind its first copy.\n"
-        "- **One layer is too few**: there a key knows its own token alone."
+        "token to the token after its first copy.\n"
+        "- **One layer is too few**: in the first layer a key knows only its own token."
     )
 
 

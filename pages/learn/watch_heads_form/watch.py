@@ -11,7 +11,7 @@ from pages.learn.watch_heads_form import findings, job, live_chart, maps, stored
 from pages.learn.watch_heads_form.job import FormingJob
 from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
 from serving.limits import MAX_FORMING_STEPS, OverLimit
-from serving.queues import BROWSER_COOKIE, TRAININGS
+from serving.queues import TRAININGS
 from ui.charts.show import show_live
 from ui.widgets import job_view, messages
 
@@ -172,7 +172,7 @@ def _start(settings: Settings, *, anew: bool) -> None:
     number = job.new_number() if anew or before is None else before.number
     mine = FormingJob(number, settings)
     try:
-        TRAININGS.put(mine, instead_of=before, owner=st.context.cookies.get(BROWSER_COOKIE))
+        TRAININGS.put(mine, instead_of=before, **job_view.whose())
     except OverLimit as error:
         st.session_state[_REFUSED] = str(error)
         return

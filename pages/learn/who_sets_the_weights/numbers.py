@@ -167,7 +167,7 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
         (
             f"what leaves layer {layer}",
             (n_tokens, width),
-            f"the last norm, {later} later layers",
+            f"the last norm and {later} later layer{'' if later == 1 else 's'}",
             (),
             signal.leaving[layer],
         ),

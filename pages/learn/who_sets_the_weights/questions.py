@@ -69,8 +69,8 @@ def _change(change: float, gradient: float) -> Question:
         change / gradient, {"0.1 times as long": 0.1, "as long": 1.0, "10 times as long": 10.0}
     )
     return Question(
-        ask="The learning rate is 0.1. How long is the change of a matrix after one step, beside "
-        "its gradient?",
+        ask="The learning rate is 0.1. How long is the change of a matrix after one step, compared "
+        "with its gradient?",
         right=right,
         wrong=wrong,
         because=f"W_q of layer 0 in a random core: a change of {change:.4g} for a gradient of "

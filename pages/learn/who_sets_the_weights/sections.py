@@ -42,8 +42,9 @@ def notice(trained: Trained) -> str:
         "and the step leaps over the lower loss. Choose a smaller one."
     )
     return (
-        f"{outcome} For its length, {most} moved most, {least} least; the embeddings, in no layer, "
-        f"moved by {numbers.percent(embeddings)}. All {trained.n_numbers:,} weights take part."
+        f"{outcome} Compared with its length, {most} moved most and {least} least; the embeddings, "
+        f"which belong to no layer, moved by {numbers.percent(embeddings)}. All "
+        f"{trained.n_numbers:,} weights take part."
     )
 
 

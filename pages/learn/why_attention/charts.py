@@ -132,5 +132,10 @@ def _colour(field: str, names: list[str]) -> alt.Color:
         type="nominal",
         title=None,
         scale=alt.Scale(domain=names, range=SERIES[: len(names)]),
-        legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, columns=2),
+        legend=alt.Legend(
+            orient="top",
+            symbolType="stroke",
+            symbolStrokeWidth=3,
+            columns=1 if len(names) == 2 else 2,  # two long names do not fit beside each other
+        ),
     )

@@ -91,10 +91,11 @@ else:
     cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
     cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
     st.markdown(
-        ":small[Left: each word of the sentence. Right: word 0 while the sentence, repeated, "
-        "grows. Influence: how far the last vector moves when a word's vector moves a little: all "
-        "derivatives of the one by the other, squared and summed, and the root of the sum (the "
-        "Frobenius norm). Share: divided by the mean over all words (1, dashed, if all are equal).]"
+        ":small[First chart: each word of the sentence. Second: word 0 while the sentence, "
+        "repeated, grows. Influence: how far the last vector moves when a word's vector moves a "
+        "little: all derivatives of the one by the other, squared and summed, and the root of the "
+        "sum (the Frobenius norm). Share: divided by the mean over all words (1, dashed, if all "
+        "are equal).]"
     )
     with st.expander("The numbers, and the data to take away"):
         rows = tables.height(reach.table, 280)
@@ -144,7 +145,8 @@ if AT_ONCE in shown:
 with st.expander("How to read this"):
     st.markdown(
         "- **GRU**: word 0 reaches the end through every later step, and each step keeps a part. "
-        "Parts of parts shrink exponentially: a straight fall on the left chart.\n"
+        "Parts of parts shrink exponentially: from the last word back to the first its line on the "
+        "first chart falls almost straight.\n"
         "- **Attention**: one weighted sum, one step from any word. Its share follows its weight, "
         "however far away it is. Random weights spread it evenly; training makes it choose.\n"
         "- Nothing here is **trained**. A trained GRU learns what to hold. *Hold* imitates that: "

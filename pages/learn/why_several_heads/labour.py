@@ -121,7 +121,7 @@ def who_does_what(table: pd.DataFrame) -> str:
     rows = table.loc[table.groupby("job", sort=False)["share"].idxmax()]
     rows = rows[rows["share"] >= 0.005]  # what no head does has no head that does it most
     parts = [f"H{row.head} {row.share:.0%} to {row.job}" for row in rows.itertuples()]
-    return f"Of their attention these heads give most: {', '.join(parts)}."
+    return f"The head that gives most of its attention to each: {', '.join(parts)}."
 
 
 def how_unlike(distances: np.ndarray, variety: np.ndarray, layer: int) -> str:
@@ -148,8 +148,8 @@ def what_is_lost(losses: Losses, layer: int) -> str:
     return (
         f"With H{best} alone in layer {layer} {changes} {losses.alone[best]:.3g}, with H{worst} "
         f"alone by {losses.alone[worst]:.3g}, and with no head by {losses.without_any:.3g}. "
-        f"{n_better} of {len(losses.alone)} heads alone are better than none: the layers behind "
-        f"were trained with all of them. Switched off by itself, H{off} is missed most "
+        f"{n_better} of {len(losses.alone)} heads alone are better than none: the layers after "
+        f"this one were trained with all of them. Switched off by itself, H{off} is missed most "
         f"({losses.off[off]:.3g})."
     )
 

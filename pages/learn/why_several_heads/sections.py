@@ -76,8 +76,9 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
         st.text(where_it_looks(heads, token))
         plain_table(heads.missed_by(token), "What one head misses")
         st.markdown(
-            ":small[The one head is as large as both, with the values of both. Missed: the length "
-            "of the difference over the length of what two heads hand on.]"
+            ":small[The one head has as many numbers as both heads together, and the values of "
+            "both. Missed: the length of the difference, divided by the length of what the two "
+            "heads hand on.]"
         )
     with st.expander("Every token, and the code"):
         table = heads.table

@@ -45,7 +45,7 @@ def settings(role: str) -> Wanted:
         MOST_NEW,
         0,
         key="one_pass_new",
-        help="So many tokens the model writes behind the text; the picture has a button for it.",
+        help="So many tokens the model writes after the text; the picture has a button for it.",
     )
     return Wanted(n_new, temperature, None if top_k == ALL else top_k)
 

@@ -226,7 +226,7 @@ def test_left_minus_right_over_shared_units(site: AppTest):
     alone = sum(special[unit[0]].sum(1).mean() for unit in units) / len(units)
     assert f"gives them {alone:.3f} of its weight on average" in said
     beyond = left[ahead].sum() / len(units)
-    assert f"a row gives {beyond:.3f} on average to tokens behind it" in said
+    assert f"a row gives {beyond:.3f} on average to tokens after it" in said
     # the same numbers as a table
     table = site.dataframe[0].value
     assert len(table) == (~ahead).sum()

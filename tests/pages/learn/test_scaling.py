@@ -236,7 +236,7 @@ def test_a_link_restores_the_view(site: AppTest):
         ("scaling_temperature", "Temperature: what the scores are divided by"),
         ("scaling_d_k", "d_k"),
         ("scaling_seed", "Seed"),
-        ("scaling_measure", "Right-hand chart"),
+        ("scaling_measure", "Second chart"),
         ("scaling_how", "Scale"),
         ("scaling_factor", "Factor"),
     ],

@@ -131,7 +131,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     cosines = torch.cosine_similarity(real.x[:, None], real.x[None], dim=-1)
     nearest = int(cosines[word].index_fill(0, torch.tensor([word]), -2.0).argmax())
     labels = header["labels"]
-    assert f"“{labels[word]}” is nearest to “{labels[nearest]}”" in without[0]
+    assert f"the x of “{labels[word]}” is nearest to that of “{labels[nearest]}”" in without[0]
     for scores_, weights_, sentence in (
         (real.x @ real.x.T, expected, without[1]),
         (scores, torch.tensor(weights), with_matrices[1]),

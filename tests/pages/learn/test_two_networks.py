@@ -155,8 +155,8 @@ def test_what_one_vector_says(site: AppTest, plain: Plain):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "1 to 32 symbols, got 0"),
-        ("3rd of may 1998 and a few words more", "1 to 32 symbols, got 36"),
+        ("", "1 to 32 symbols. This text has 0"),
+        ("3rd of may 1998 and a few words more", "1 to 32 symbols. This text has 36"),
         ("<b>3 may</b>", "letters a to z"),
         ("3. März 1998", "letters a to z"),
     ],

@@ -87,7 +87,7 @@ export default function (component) {
   let ink = getComputedStyle(canvas).color;
 
   const hint =
-    `Hover, tap, or focus the picture and use the arrow keys to read a ${map.valueName}.` +
+    `Hover, tap, or focus the picture and use the arrow keys to read ${/^[aeiou]/.test(map.valueName) ? "an" : "a"} ${map.valueName}.` +
     (map.picks ? " Click, or press Enter, to choose a cell." : "");
   const middle = map.squareRoot ? map.largest / 4 : (map.lowest + map.largest) / 2;
   find(".title").textContent = map.title;

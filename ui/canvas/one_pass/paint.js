@@ -1,7 +1,7 @@
 // @ts-check
 // How each item of the picture of one pass is painted, on the page's canvas or into a file.
 
-const LEAST_LETTERS = 9, // a row must be this high for its text
+const LETTERS = 12, // rows are this high where each has its text
   LEAST_DIGITS = 34, // and a cell this wide for its number
   THINNEST = 1.2,
   LIGHT = 0.04; // of the largest weight: a fainter arc is not drawn
@@ -61,6 +61,16 @@ const PAINTERS = {
   matrix: paintMatrix,
 };
 
+/**
+ * Whether the text of a token is written: of each, or where rows are low of every second, third …,
+ * and that of the chosen one, which is written in any case, has its neighbours give way.
+ * @type {(pitch: number, token: number, chosen: number) => boolean}
+ */
+function isNamed(pitch, token, chosen) {
+  const every = Math.ceil(LETTERS / pitch);
+  return token === chosen || (token % every === 0 && Math.abs(token - chosen) >= every);
+}
+
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintChip(context, { place, size, ink, writing }, { x, y, w, h, token = 0, text = "" }) {
   if (writing && token >= writing.rows) return;
@@ -71,7 +81,7 @@ function paintChip(context, { place, size, ink, writing }, { x, y, w, h, token =
     context.fillRect(x, y, w, h);
     context.globalAlpha /= 0.35;
   }
-  if (size.pitch < LEAST_LETTERS && !chosen) return;
+  if (!isNamed(size.pitch, token, place.token)) return;
   context.font = chosen ? STRONG_LABEL : SMALL_LABEL;
   context.fillStyle = ink;
   context.textAlign = "right";
@@ -426,7 +436,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
   const tokens = map.labels.length;
   context.fillStyle = ink;
   map.labels.forEach((label, token) => {
-    if (h / tokens >= LEAST_LETTERS || token === place.row) {
+    if (isNamed(h / tokens, token, place.row)) {
       context.font = token === place.row ? STRONG_LABEL : SMALL_LABEL;
       context.textAlign = "right";
       context.fillText(
