@@ -106,6 +106,8 @@ class Work:
             self.state = "done"
         except Stopped:
             self.state = "stopped"
+        except OverLimit as error:  # what was asked for is too much: no error of the site
+            self.error, self.state = str(error), "failed"
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")
             self.error, self.state = str(error), "failed"

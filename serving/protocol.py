@@ -28,6 +28,7 @@ class Needed:
     """Passes on what pages need. Other messages are left out, and files are turned away.
 
     Whoever asks for many files waits between them: they are made one after the other for all.
+    Whoever does not read what was sent is not listened to: answers would pile up here.
     form: Streamlit's class of a browser's messages. A message of more than `max_bytes` ends the
     connection: no browser has so much to say here.
     """
@@ -50,6 +51,8 @@ class Needed:
             return await self._app(scope, receive, send)
         is_closed = False
         files = Allowance(FILES_A_SECOND, BURST_OF_FILES)
+        is_sent = asyncio.Event()
+        is_sent.set()
 
         async def needed() -> Message:
             nonlocal is_closed
@@ -57,6 +60,7 @@ class Needed:
                 message = await receive()
                 if message["type"] != "websocket.receive":
                     return message
+                await is_sent.wait()
                 content = message.get("bytes") or b""
                 if len(content) > self._max_bytes:
                     await send({"type": "websocket.close", "code": _TOO_BIG})
@@ -69,8 +73,13 @@ class Needed:
                     return message
 
         async def while_open(message: Message) -> None:
-            if not is_closed:
+            if is_closed:
+                return
+            is_sent.clear()
+            try:
                 await send(message)
+            finally:
+                is_sent.set()
 
         await self._app(scope, needed, while_open)
 

@@ -300,6 +300,16 @@ def test_charts_are_altair_except_live_ones():
     assert places == {"ui/charts/show.py", *LIVE_CHARTS}
 
 
+def test_pages_end_early_so_that_the_frame_goes_on():
+    stopped = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in sources("ui", "pages")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "st.stop"
+    ]
+    assert stopped == []  # `messages.end_page` leaves the links below the page where they are
+
+
 def test_pages_stay_short():
     files = [ROOT / "app.py", ROOT / "ui/frame/frame.py"]
     limits = dict.fromkeys(files, 60) | dict.fromkeys((ROOT / "pages").glob("*/*/page.py"), 170)

@@ -1,5 +1,7 @@
 """Visitors may use of Streamlit's protocol what pages need; the rest is left out or turned away."""
 
+import asyncio
+
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -7,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
@@ -104,6 +107,39 @@ def test_whoever_asks_for_many_files_waits_between_them():
             visitor.receive_bytes()
     # the clock runs meanwhile, by less than a second
     assert waited == pytest.approx([1 / FILES_A_SECOND, 2 / FILES_A_SECOND], abs=1)
+
+
+def test_whoever_does_not_read_is_not_listened_to():
+    """The first answer is not read: the second message waits for that, or for the end."""
+    taken: list[str] = []
+
+    async def visit() -> None:
+        asked, is_read = asyncio.Queue[dict[str, object]](), asyncio.Event()
+
+        async def send(_: object) -> None:
+            await is_read.wait()
+
+        async def page(_: Scope, receive: Receive, send: Send) -> None:
+            answers = set()
+            while (await receive())["type"] == "websocket.receive":
+                taken.append("message")
+                answers.add(asyncio.create_task(send({"type": "websocket.send", "bytes": b""})))
+                await asyncio.sleep(0)
+            await asyncio.gather(*answers)
+
+        visitor = protocol.Needed(page, BackMsg)({"type": "websocket"}, asked.get, send)
+        site = asyncio.create_task(visitor)
+        for _ in range(2):
+            asked.put_nowait({"type": "websocket.receive", "bytes": message("rerun_script")})
+        for _ in range(20):  # rounds of the loop
+            await asyncio.sleep(0)
+        assert len(taken) == 1
+        is_read.set()
+        asked.put_nowait({"type": "websocket.disconnect"})
+        await asyncio.wait_for(site, 60)
+        assert len(taken) == 2
+
+    asyncio.run(visit())
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

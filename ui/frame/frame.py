@@ -3,6 +3,7 @@
 `app.py` gives it to Streamlit. Its folder is on the import path: no `site` and the like beside it.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -11,7 +12,7 @@ from serving import doors, in_class, metrics, models, page_runs, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
-from ui.widgets import linked
+from ui.widgets import linked, messages
 from ui.widgets.visit import current as visit
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
@@ -28,9 +29,9 @@ if current.url_path:  # all but Home, which shows its text before it needs the c
     warmup.import_core()
 try:
     room = page_runs.room(lambda: st.toast(page_runs.CROWDED, icon=":material/groups:"))
-    with room, models.one_look(), metrics.page_run(current.url_path):
+    with room, models.one_look(), metrics.page_run(current.url_path), suppress(messages.PageEnds):
         current.run()
-finally:  # also behind a page that stops early; not beside it: the first page would wait for both
+finally:  # also behind a page that fails; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
     st.html(in_class.row(about(), doors.frame_ancestors()))
     next_page.next_page(pages.values(), current)

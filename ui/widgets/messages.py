@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
 import streamlit as st
 
 MAX_CHARACTERS = 300
+
+
+class PageEnds(Exception):
+    """A page has no more to show."""
+
+
+def end_page() -> NoReturn:
+    """End a page here. The frame goes on below it, as it could not after `st.stop`."""
+    raise PageEnds
 
 
 def problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:

@@ -18,7 +18,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -30,7 +30,7 @@ try:
         n_tokens = runs.count(entry.spec.name, text)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 heads = pickers.heads(entry.spec)
 with right, settings():
     kind = pickers.kind()
@@ -42,7 +42,7 @@ try:
         changed = runs.effect(question, heads, kind)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 st.text(effect.question_text(question))
 effect.effect(question, changed)

@@ -24,7 +24,7 @@ st.markdown(
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -42,9 +42,9 @@ try:
         generation = run.watched(request)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 if generation is None:
-    st.stop()
+    messages.end_page()
 
 n_steps = generation.trace.n_steps
 if st.session_state.get("generated_tokens_step", 1) > n_steps:  # of a longer run before

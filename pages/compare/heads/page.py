@@ -36,7 +36,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -49,7 +49,7 @@ try:
         table = statistics.table(run)
 except models.LOAD_ERRORS as error:
     messages.problem(f"{entry.spec.title}: {error}")
-    st.stop()
+    messages.end_page()
 
 n_heads = entry.spec.n_heads
 with right, settings():

@@ -31,7 +31,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -85,7 +85,7 @@ with st.spinner("Running the model …", show_time=True):
         else:
             opened.append((which, place, run, choice))
 if not opened:
-    st.stop()
+    messages.end_page()
 
 comparison = None
 if len(opened) == 2:

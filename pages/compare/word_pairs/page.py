@@ -27,7 +27,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -46,12 +46,12 @@ try:
         run = runs.run(name, text)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 units = search.units(run.tokens)
 if sum(unit.is_word for unit in units) < 2:
     st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
-    st.stop()
+    messages.end_page()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen_words = questions.choose(text, units)
     st.button("Swap the first two", icon=":material/swap_horiz:", on_click=questions.swap)

@@ -8,7 +8,7 @@ from serving.limits import MAX_NEW_TOKENS
 from serving.queues import GENERATIONS
 from serving.race import Request
 from ui.export import source
-from ui.widgets import controls
+from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
 
@@ -21,7 +21,7 @@ st.markdown(
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row(2, 3)  # a button stands there too
 with left:

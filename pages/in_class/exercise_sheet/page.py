@@ -23,7 +23,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row(2, 3, align="bottom")
 with left:
@@ -46,10 +46,10 @@ try:
         printed = sheet.sheet(entry.spec.name, text, kinds, variant)
 except (ValueError, *models.LOAD_ERRORS) as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 if not printed.exercises:
     messages.problem("There is no exercise on the sheet: choose one or more in the settings.")
-    st.stop()
+    messages.end_page()
 
 with right:
     st.html(PRINT)

@@ -67,7 +67,7 @@ with right, settings():
     memory = linked(st.select_slider, "Memory, GB", setting.MEMORIES, 80, key="calculator_memory")
 if problem is not None:
     messages.problem(problem)
-    st.stop()
+    messages.end_page()
 chosen = setting.setting(
     model, plain=plain, batch=batch, n_tokens=n_tokens, cache=cache, weights=weights, memory=memory
 )

@@ -32,7 +32,7 @@ st.markdown(
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -74,9 +74,9 @@ try:
         )
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 if recorded is None:
-    st.stop()
+    messages.end_page()
 
 n_steps = recorded.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):

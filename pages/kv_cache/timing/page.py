@@ -6,6 +6,7 @@ from pages.kv_cache.timing import questions, sections
 from serving import models
 from serving.timing import subjects
 from ui.export import source
+from ui.widgets import messages
 
 CORE = "attention_core/costs/step_times.py"
 
@@ -18,7 +19,7 @@ st.markdown(
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 if not subjects.names():
-    st.stop()
+    messages.end_page()
 
 sections.measure(*questions.question())
 

@@ -40,7 +40,7 @@ try:
         ladder = looks.run_ladder(text, n_heads)
 except ValueError as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 form = ladder.forms[name]
 left, right = st.columns(2, gap="large")
 with left:
@@ -78,7 +78,7 @@ pooled = None
 if drift.AVERAGED in shown or TRAINED in shown:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
-        st.stop()
+        messages.end_page()
     entry = controls.model(drift.MODEL, None, prefer="encoder")
     try:
         if drift.AVERAGED in shown:

@@ -24,7 +24,7 @@ st.markdown("For each new token a decoder reads the whole text again. What was t
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -36,7 +36,7 @@ try:
         config = models.get(entry.spec.name).core.config
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 with right, settings():
     with run_form("what_is_recomputed", "what_is_recomputed_tokens"):
         n_new = linked(
@@ -65,9 +65,9 @@ try:
         growth = run.watched(run.Settings(entry.spec.name, prompt, n_new))
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 if growth is None:
-    st.stop()
+    messages.end_page()
 
 n_steps = len(growth.steps)
 if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer run before

@@ -30,7 +30,7 @@ st.markdown(
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -64,7 +64,7 @@ try:
         walk = walked.walk(choice, text, (n_queries, n_keys), order)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 n_steps, number = len(walk.steps), 0
 if st.session_state.get(STEP, 1) > n_steps:  # of a longer text or smaller tiles before

@@ -44,7 +44,7 @@ st.markdown(
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -57,7 +57,7 @@ try:
         run = runs.run(entry.spec.name, text, MAX_CHEAPER_TOKENS, "this lesson")
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 for idea in IDEAS:
     if idea.NAME in shown:
         heading(idea.NAME, shown)

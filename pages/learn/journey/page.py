@@ -49,7 +49,7 @@ st.markdown(
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -68,7 +68,7 @@ try:
         opened_head = one_pass.open_head(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 with of_pair:
     token, key = choose_pair(passed.run, choice, "journey", ("Token", "reads from"))
 

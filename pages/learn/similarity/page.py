@@ -26,7 +26,7 @@ st.markdown(
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -43,7 +43,7 @@ try:
         tokens = words.tokens_of(name, text)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 fan, lists = st.columns([5, 6], gap="medium")
 with lists:

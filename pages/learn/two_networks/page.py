@@ -56,7 +56,7 @@ try:
     translation = translated(text)
 except ValueError as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 st.markdown(
     f"The encoder read `{len(translation.labels)}` symbols. The decoder wrote "

@@ -28,7 +28,7 @@ st.markdown(
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -69,9 +69,9 @@ with left:
         )
     except models.LOAD_ERRORS as error:
         messages.problem(error)
-        st.stop()
+        messages.end_page()
     if trained is None:
-        st.stop()
+        messages.end_page()
     show(charts.loss_chart, numbers.losses(trained), key="who_sets_the_weights_loss")
 with right:
     sections.what_moved(trained)

@@ -37,7 +37,7 @@ st.markdown(
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -67,7 +67,7 @@ try:
         heads = two_heads(run, layer, (head, other))
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 with of_token:
     token = chosen_token(run)
 

@@ -30,7 +30,7 @@ st.markdown(
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    st.stop()
+    messages.end_page()
 
 left, right = controls.row()
 with left:
@@ -78,7 +78,7 @@ try:
         opened_head = one_pass.open_head(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
-    st.stop()
+    messages.end_page()
 
 at = led(st.query_params.get("one_pass_at", ""), layer, head)
 if at != st.query_params.get("one_pass_at", ""):

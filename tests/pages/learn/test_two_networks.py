@@ -166,6 +166,8 @@ def test_what_cannot_be_read_is_said(site: AppTest, text: str, problem: str):
     assert not site.exception
     assert any(problem in message.replace("\\", "") for message in messages(site))
     assert site.text_input(key="two_networks_text").value == text
+    # the frame goes on below a page that ends early
+    assert site.get("page_link")[-1].proto.label == "Next: Who sets the weights"
 
 
 @pytest.mark.parametrize("text", ["the animal was too tired", "31 april 1998", "3 may 1650"])
