@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
@@ -58,6 +59,15 @@ def _listed(variable: str, form: re.Pattern[str], what: str) -> tuple[str, ...]:
     return names
 
 
+def _is_address(scope: Scope) -> bool:
+    """Whether the page that asks for a connection, if it says which it is, can be read at all."""
+    try:
+        urlsplit(HTTPConnection(scope).headers.get("origin", ""))
+    except ValueError:
+        return False
+    return True
+
+
 class Doors:
     """Turns away whoever asks by a name that is not in `names`, and says who may frame the site.
 
@@ -77,7 +87,9 @@ class Doors:
                 MutableHeaders(scope=message).append("Content-Security-Policy", self._policy)
             await send(message)
 
-        if self._names and scope["type"] in ("http", "websocket") and not self._knows(scope):
+        if scope["type"] == "websocket" and not _is_address(scope):
+            await PlainTextResponse("The page that asks has no address.", 403)(scope, receive, send)
+        elif self._names and scope["type"] in ("http", "websocket") and not self._knows(scope):
             answer = PlainTextResponse(
                 "This site is not known by the name it was asked for. Whoever runs it adds the "
                 f"name to {HOSTS_VARIABLE}.",

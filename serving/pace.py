@@ -7,6 +7,7 @@ connection, where it costs this process nothing, and other visitors keep their t
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from serving.limits import BURST_OF_MESSAGES, MAX_SESSIONS_OF_AN_ADDRESS, MESSAGES_A_SECOND
 
 _TRY_AGAIN_LATER = 1013  # the code of a closed WebSocket
+
+
+def network(address: str) -> str:
+    """What counts as one address: of version 6 the network of a home or a machine, its first half.
+
+    A text that is no address stays as it is.
+    """
+    try:
+        read = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(read, ipaddress.IPv4Address):
+        return address
+    if read.ipv4_mapped is not None:
+        return str(read.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(read), 64), strict=False))
 
 
 class Allowance:
@@ -62,7 +79,7 @@ class Paced:
         if scope["type"] != "websocket":
             return await self._app(scope, receive, send)
         client = HTTPConnection(scope).client
-        address = client.host if client else ""
+        address = network(client.host) if client else ""
         if self._open[address] >= self._sessions:
             await receive()  # the handshake
             return await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER})

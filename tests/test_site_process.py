@@ -146,7 +146,7 @@ async def ask_for_what_no_page_needs(server: Server) -> None:
 def test_what_no_page_needs_is_refused(server: Server):
     done(ask_for_what_no_page_needs(server))
     upload = urllib.request.Request(
-        f"{server.url}/_stcore/upload_file/session/file", data=b"x" * MB, method="PUT"
+        f"{server.url}/_stcore/upload_file/session/file", data=b"a file", method="PUT"
     )
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(upload, timeout=60)

@@ -1,5 +1,6 @@
 """What is deployed is read by the tools that read it later: Docker's, GitHub's, Kubernetes'."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import yaml
 from prometheus_client import generate_latest
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
+from deploy.proxy.program import haproxy
 from serving import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,6 +104,21 @@ def test_the_sites_of_the_scale_profile_ask_the_model_server_that_it_starts():
         assert services[name]["environment"]["RAY_AUTH_MODE"].startswith("${RAY_AUTH_MODE:-")
         assert services[name]["healthcheck"]
     assert told["RAY_AUTH_MODE"] == "token"
+
+
+def test_the_proxy_starts_before_its_sites_have_an_address():
+    program = haproxy()
+    assert program is not None
+    names = {"FIRST_SITE": "first.invalid:8501", "SECOND_SITE": "second.invalid:8501"}
+    result = subprocess.run(
+        [program, "-c", "-f", "deploy/proxy/haproxy.cfg"],
+        cwd=ROOT,
+        env={**os.environ, **names, "BIND": "127.0.0.1:8080"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_addresses_of_docker_s_networks_are_those_of_a_proxy():

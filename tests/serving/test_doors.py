@@ -69,6 +69,15 @@ def test_a_websocket_of_a_foreign_name_with_an_origin_of_the_same_name():
         assert socket.receive_text() == "hello"
 
 
+def test_an_origin_that_cannot_be_read_is_turned_away():
+    with (
+        pytest.raises(WebSocketDenialResponse) as refused,
+        client().websocket_connect("/stream", headers={"origin": "http://[::1"}),
+    ):
+        pass
+    assert refused.value.status_code == 403
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/metrics"])
 def test_probes_ask_by_the_address_of_the_machine(path: str):
     assert client("lab.example.org").get(path, headers={"host": "10.0.0.7"}).text == "a page"

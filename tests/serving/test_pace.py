@@ -33,6 +33,22 @@ def test_an_allowance_is_a_burst_and_then_so_many_a_second():
     assert [allowance.take() for _ in range(4)] == [0, 0, 0, 0.25]  # a burst, however long ago
 
 
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::", "2001:db8:1:3::/64"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_addresses_of_one_network_of_version_6_count_as_one(address: str, network: str):
+    assert pace.network(address) == network
+
+
 async def echo(socket: WebSocket) -> None:
     await socket.accept()
     try:

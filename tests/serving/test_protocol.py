@@ -1,6 +1,7 @@
 """Visitors may use of Streamlit's protocol what pages need; the rest is left out or turned away."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.applications import Starlette
@@ -139,7 +140,9 @@ def test_whoever_does_not_read_is_not_listened_to():
         await asyncio.wait_for(site, 60)
         assert len(taken) == 2
 
-    asyncio.run(visit())
+    # in a thread of its own: in this one the browser of other tests keeps an event loop
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, visit()).result()
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
