@@ -11,13 +11,11 @@ as the site looks for them in ATTENTION_LAB_MODELS.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from pretrained.catalog import catalog
@@ -31,44 +29,26 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("models", nargs="*", help="names of the catalogue, or hub ids")
     parser.add_argument("--into", type=Path, help="a folder for them instead of the hub's cache")
     options = parser.parse_args(arguments)
-    if options.into is None:
-        fetched = _fetch(options.models)
-    else:
-        with tempfile.TemporaryDirectory() as cache, _hub_cache_at(cache):
-            fetched = _fetch(options.models)
-            if fetched:
-                _copy(options.models, options.into)
-    return _print_catalogue() if fetched else 1
+    if not all(_fetch(name, options.into) for name in options.models):
+        return 1
+    return _print_catalogue()
 
 
-@contextmanager
-def _hub_cache_at(folder: str) -> Iterator[None]:
-    before = os.environ.get("HF_HUB_CACHE")
-    os.environ["HF_HUB_CACHE"] = folder
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["HF_HUB_CACHE"]
-        else:
-            os.environ["HF_HUB_CACHE"] = before
-
-
-def _fetch(names: Sequence[str]) -> bool:
-    """Download these models; whether all are there."""
-    for download in downloads.fetch_named(names):
-        if download.wait() != "done":
-            print(f"{download.hub_id:24} FAILED: {download.error}", file=sys.stderr)
-            return False
+def _fetch(name: str, into: Path | None) -> bool:
+    """Download a model unless it is here, and copy it into the folder; whether that went well."""
+    with tempfile.TemporaryDirectory() as cache:
+        fetched = downloads.fetch_named([name], into=None if into is None else Path(cache))
+        for download in fetched:
+            if download.wait() != "done":
+                print(f"{download.hub_id:24} FAILED: {download.error}", file=sys.stderr)
+                return False
+        if into is not None:
+            source = find(name)
+            kept = source.path if source is not None and source.kind == "hub cache" else None
+            here = fetched[0].path if fetched else kept
+            if here is not None:  # as files, without the links of a cache
+                shutil.copytree(here, into / name.replace("/", "--"))
     return True
-
-
-def _copy(names: Sequence[str], folder: Path) -> None:
-    """Copy what was downloaded into `folder`, without the links of the hub's cache."""
-    for name in names:
-        source = find(name)
-        if source is not None and source.kind == "hub cache":
-            shutil.copytree(source.path, folder / name.replace("/", "--"))
 
 
 def _print_catalogue() -> int:

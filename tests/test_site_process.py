@@ -1,15 +1,12 @@
 """The site as a process of its own: a storm of messages, and a kill in the middle of its work."""
 
-import asyncio
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -22,6 +19,7 @@ from benchmarks.browser import Server, metric
 from benchmarks.load import Tab
 from pretrained import sealed_folder
 from serving.limits import BURST_OF_MESSAGES, MAX_MESSAGE_BYTES
+from tests.helpers.coroutines import done
 from tests.helpers.until import until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -63,12 +61,6 @@ async def connected(server: Server) -> AsyncIterator[ClientConnection]:
         address, origin=Origin(server.url), subprotocols=[Subprotocol("streamlit")], max_size=None
     ) as connection:
         yield connection
-
-
-def done(work: Coroutine[Any, Any, None]) -> None:
-    """In a thread of its own: in this one the browser of other tests keeps an event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()
 
 
 until = partial(until_it_is, seconds=60.0, every=0.05)

@@ -180,12 +180,12 @@ def prefetch() -> list[Download]:
     return fetch_named(n.strip() for n in os.environ.get("ATTENTION_LAB_PREFETCH", "").split(","))
 
 
-def fetch_named(names: Iterable[str]) -> list[Download]:
+def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Download]:
     """Begin to download these models: names of the catalogue or hub ids.
 
-    Models that are already on this machine are left out. What the operator asks for here is
-    fetched even where visitors may not download. Never raises: an unknown name becomes a failed
-    download with its error.
+    into: as of `start_download`. Models that are already on this machine are left out. What the
+    operator asks for here is fetched even where visitors may not download. Never raises: an unknown
+    name becomes a failed download with its error.
     """
     downloads = []
     for name in dict.fromkeys(filter(None, names)):
@@ -197,7 +197,7 @@ def fetch_named(names: Iterable[str]) -> list[Download]:
                 known = ", ".join(s.name for s in SPECS)
                 raise ValueError(f"No model named {name!r}; known are {known}, or a hub id.")
             hub_id, revision = (spec.hub_id, spec.revision) if spec else (name, "main")
-            downloads.append(_begin(hub_id, revision, None))
+            downloads.append(_begin(hub_id, revision, into))
         except (ValueError, OSError) as error:
             failed = Download(name, "main")
             failed.error, failed._state = str(error), "failed"

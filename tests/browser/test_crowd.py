@@ -1,26 +1,17 @@
 """The crowd of `benchmarks.load`: what it reports is what a few visitors of it met."""
 
-import asyncio
 import socket
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
 from benchmarks import load
 from benchmarks.browser import Memory, Site
+from tests.helpers.coroutines import done
 
 
 def crowd_of(url: str, visitors: int, seconds: float, browsers: int = 0) -> load.Crowd:
     """So many visitors and browsers, for so many seconds."""
-    return asyncio_run(load.crowd_of(url, visitors, browsers, seconds))
-
-
-def asyncio_run(coming: Coroutine[Any, Any, load.Crowd]) -> load.Crowd:
-    """In a thread of its own: in this one the browser of other tests keeps an event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, coming).result()
+    return done(load.crowd_of(url, visitors, browsers, seconds))
 
 
 @pytest.mark.usefixtures("alone_in_line")
@@ -38,7 +29,7 @@ def test_a_small_crowd_reads_and_generates(site: Site):
 def test_the_memory_is_looked_at_on_the_way(site: Site):
     looks = [Memory(100_000_000 + number, 30_000_000) for number in range(load.MEMORY_LOOKS)]
     given = iter(looks)
-    crowd = asyncio_run(load.crowd_of(site.url, 0, 0, 0.05, lambda: next(given)))
+    crowd = done(load.crowd_of(site.url, 0, 0, 0.05, lambda: next(given)))
     assert crowd.memory == [(0, memory) for memory in looks]
     assert load.memory_table([(1234, looks[0])]).splitlines()[-1].split() == [
         "1,234", "100", "30", "70",

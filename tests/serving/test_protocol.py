@@ -1,7 +1,6 @@
 """Visitors may use of Streamlit's protocol what pages need; the rest is left out or turned away."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.applications import Starlette
@@ -16,6 +15,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from serving import protocol
 from serving.limits import BURST_OF_FILES, FILES_A_SECOND
+from tests.helpers.coroutines import done
 
 MAX_BYTES = 200
 ended: list[int] = []
@@ -140,9 +140,7 @@ def test_whoever_does_not_read_is_not_listened_to():
         await asyncio.wait_for(site, 60)
         assert len(taken) == 2
 
-    # in a thread of its own: in this one the browser of other tests keeps an event loop
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, visit()).result()
+    done(visit())
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
