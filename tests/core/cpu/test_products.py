@@ -1,5 +1,8 @@
 """Every way to multiply rows with a weight matrix gives what the plain product gives."""
 
+import platform
+from pathlib import Path
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -25,16 +28,19 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("by_intel", [True, False], ids=["a CPU by Intel", "by others"])
 @pytest.mark.parametrize("wide", [True, False], ids=["with AVX-512", "without"])
 @pytest.mark.parametrize("large", [True, False], ids=["a large matrix", "a small one"])
 def test_every_product_equals_the_plain_one(
     shape: tuple[int, ...],
     bias: bool,
     training: bool,
+    by_intel: bool,
     wide: bool,
     large: bool,
     monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setattr(products, "_PLAIN_IS_FASTEST", by_intel)
     monkeypatch.setattr(products, "_WIDE", wide)
     monkeypatch.setattr(products, "_LARGE", 1 if large else 1000)
     layer = Projection(shape[-1], 5, bias)
@@ -51,6 +57,20 @@ def test_every_product_equals_the_plain_one(
     if training:
         y.sum().backward()
         assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0)[:, None].expand(-1, 5))
+
+
+@pytest.mark.parametrize(
+    ("vendor", "is_by_intel"), [("GenuineIntel", True), ("AuthenticAMD", False)]
+)
+def test_the_maker_of_the_cpu_is_read(
+    vendor: str, is_by_intel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    description = tmp_path / "cpuinfo"
+    monkeypatch.setattr(platform, "processor", lambda: f"Family 6 Model 5, {vendor}")
+    assert products.is_by_intel(description) == is_by_intel  # no such file
+    description.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    monkeypatch.setattr(platform, "processor", lambda: "")
+    assert products.is_by_intel(description) == is_by_intel
 
 
 def test_onednn_meets_few_numbers_of_rows():
