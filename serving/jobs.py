@@ -2,7 +2,8 @@
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
 other's times. There are several queues (`serving.queues`); between them single passes take turns
-(`serving.turns`). A job that nobody watches any more stops by itself. Nothing here touches
+(`serving.turns`). Where pages and jobs want the same core, the pages of all visitors come first. A
+job that nobody watches any more stops by itself. Nothing here touches
 Streamlit.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -23,6 +26,7 @@ from serving.limits import (
     OverLimit,
 )
 
+NICENESS = 10  # of the threads of jobs, as the system counts it: pages have 0 and go first
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
 # A page asks two to four times a second; a slow one, while a model loads beside it, now and then.
@@ -250,9 +254,18 @@ class JobQueue:
             job.finished.set()  # when it is counted: nothing comes behind it
 
     def _work(self) -> None:
+        _let_pages_go_first()
         while True:
             with self._changed:
                 self._running = None
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._running = job = self._waiting.popleft()
             self._run(job)
+
+
+def _let_pages_go_first() -> None:
+    """Give this thread what others leave of the cores, where a thread can have a rank: on Linux."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        now = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, max(now, NICENESS))

@@ -80,7 +80,7 @@ MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
 # ---- pages that run at once
 
-PAGES_PER_CORE = 4
+PAGES_PER_CORE = 1
 LONGEST_WAIT_SECONDS = 10.0  # for room among them
 SILENT_WAIT_SECONDS = 1.0  # of those, before the visitor is told
 

@@ -17,7 +17,7 @@ from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
 from pretrained.hub import downloads
 from pretrained.sources import Source
 from pretrained.specs import spec_of
-from serving import log, metrics
+from serving import log, metrics, page_runs
 from serving.cache import bound_of, kept
 from serving.limits import MODEL_CACHE_BYTES, OverLimit
 from serving.memory import VARIABLE
@@ -130,7 +130,11 @@ def get(name: str) -> Pretrained:
 
     Errors as of `pretrained.load`, and OverLimit for one that is larger than `ROOM_BYTES`.
     """
-    return loaded(key(name))
+    where = key(name)
+    if (model := loaded.peek(where)) is not None:
+        return model
+    with page_runs.outside():  # loading takes seconds, whether this thread does it or another one
+        return loaded(where)
 
 
 @kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True)

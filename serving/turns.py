@@ -5,7 +5,8 @@ asked for, each has one thread, and as many run at once as there are cores: a pa
 a second thread, so that two of them side by side take half the time of one after the other. What is
 timed is always alone, or its time would say nothing. Long work takes a turn for each of its steps,
 or for a tenth of a second of short ones, so that a page never waits for long; a plain lock would
-let that work take it again and again while others wait.
+let that work take it again and again while others wait. A page that waits for its turn, or has it,
+does not count among those that run (`serving.page_runs`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from serving import metrics
+from serving import metrics, page_runs
 
 Item = TypeVar("Item")
 
@@ -72,16 +73,17 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
     with _changing:
         _waiting.append(mine)
         _begin()
-    mine.begins.wait()
-    metrics.waited("turns", time.monotonic() - asked)
-    # it counts for this thread, and for those that use torch later, which set it for themselves
-    torch.set_num_threads(n_threads if mine.whole and not one_core else 1)
-    try:
-        yield
-    finally:
-        with _changing:
-            _running.remove(mine)
-            _begin()
+    with page_runs.outside():
+        mine.begins.wait()
+        metrics.waited("turns", time.monotonic() - asked)
+        # it counts for this thread, and for those that use torch later, which set it for themselves
+        torch.set_num_threads(n_threads if mine.whole and not one_core else 1)
+        try:
+            yield
+        finally:
+            with _changing:
+                _running.remove(mine)
+                _begin()
 
 
 def _begin() -> None:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from pretrained import Pretrained
+from serving import page_runs, recording
 from serving import race as races
-from serving import recording
 from serving.backend.remote import ModelServer, Told, Unavailable
 from serving.race import Event, Request
 from serving.recording import Recording
@@ -59,7 +59,8 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
     server = _server()
     if server is not None:
         try:
-            return server.record(model.spec.name, tuple(token_ids))
+            with page_runs.outside():
+                return server.record(model.spec.name, tuple(token_ids))
         except Unavailable:
             _was_silent()
     return recording.record(model, token_ids)

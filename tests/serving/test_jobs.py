@@ -1,11 +1,13 @@
 """Who waits before whom, and for how many jobs of one visitor there is room."""
 
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from serving.jobs import JobQueue, Work
+from serving.jobs import NICENESS, JobQueue, Work
 from serving.limits import MAX_WAITING_OF_A_VISITOR, MAX_WAITING_OF_AN_ADDRESS, OverLimit
 from tests.helpers.jobs import finish
 
@@ -128,3 +130,19 @@ def test_a_queue_is_free_when_nothing_runs_or_waits_in_it():
     assert line.go() == ["second"]
     assert line.queue.is_free
     assert JobQueue().is_free
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
+def test_pages_go_before_jobs():
+    ranks = list[int]()
+
+    class Ranked(Work):
+        def work(self) -> None:
+            ranks.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    mine = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    queue, job = JobQueue(), Ranked()
+    queue.put(job)
+    finish(job)
+    assert ranks == [max(mine, NICENESS)]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine

@@ -1,17 +1,20 @@
 """A few pages run at once; the others wait for room, but not for ever."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
-from serving import metrics, page_runs
+from pretrained.load import Pretrained
+from serving import metrics, models, page_runs, turns
+from serving.backend import choice
 
 PATIENCE = 60  # seconds, of a test that would otherwise hang
 
 
 @pytest.fixture(autouse=True)
 def _two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_runs, "_room", threading.BoundedSemaphore(2))
+    monkeypatch.setattr(page_runs, "_room", page_runs.Room(2))
     monkeypatch.setattr(page_runs, "LONGEST_WAIT_SECONDS", PATIENCE)
     monkeypatch.setattr(page_runs, "SILENT_WAIT_SECONDS", 0.05)
 
@@ -80,3 +83,59 @@ def test_whoever_has_waited_long_goes_on_and_leaves_no_room_of_others(
         assert not ran.wait(0.2)
     assert ran.wait(PATIENCE)
     third.join()
+
+
+def _is_free() -> bool:
+    """Whether one more page could run now."""
+    ran = threading.Event()
+    page = _third(ran)
+    free = ran.wait(0.2)
+    page_runs._room.leave()  # so that the page can end
+    page.join(PATIENCE)
+    page_runs._room.come_back()
+    return free
+
+
+def test_a_page_that_waits_makes_room_for_one_and_goes_on_at_once():
+    with page_runs.room(), page_runs.room():
+        assert not _is_free()
+        with page_runs.outside():
+            assert _is_free()
+            with page_runs.outside(), page_runs.room():  # makes no more room, and takes it
+                assert not _is_free()
+        assert not _is_free()
+    with page_runs.outside(), page_runs.room(), page_runs.room():  # first without a page
+        assert not _is_free()
+
+
+def test_who_comes_back_where_there_is_no_room_counts_all_the_same():
+    with page_runs.room(), page_runs.room():
+        with page_runs.outside():
+            page_runs._room.enter(0)
+        page_runs._room.leave()  # two are still inside
+        assert not _is_free()
+
+
+@pytest.mark.usefixtures("bundled_weights")
+def test_a_page_makes_room_while_it_has_its_turn_loads_a_model_or_asks_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    was_free = list[bool]()
+    model = models.get("gpt2-novels")
+
+    def loads(_: str) -> Pretrained:
+        was_free.append(_is_free())
+        return model
+
+    def answers(_name: str, _ids: tuple[int, ...]) -> None:
+        was_free.append(_is_free())
+
+    monkeypatch.setattr("pretrained.load", loads)
+    monkeypatch.setattr(choice, "_server", lambda: SimpleNamespace(record=answers))
+    with page_runs.room(), page_runs.room(), models.loaded.nothing_kept():
+        models.get("gpt2-novels")
+        choice.record(model, (1, 2))
+        with turns.turn():
+            was_free.append(_is_free())
+        assert was_free == [True, True, True]
+        assert not _is_free()

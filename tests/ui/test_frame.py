@@ -1,7 +1,5 @@
 """The frame around every page: what it says where the page itself has to wait."""
 
-import threading
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -13,13 +11,14 @@ PAGE = "pages/kv_cache/calculator/page.py"
 
 def test_a_visitor_of_a_crowded_site_is_told_so_and_gets_the_page(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
-    room = threading.BoundedSemaphore(1)
+    room = page_runs.Room(1)
     monkeypatch.setattr(page_runs, "_room", room)
+    room.enter(0)
     monkeypatch.setattr(page_runs, "SILENT_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(page_runs, "LONGEST_WAIT_SECONDS", 0.02)
-    with room:
-        site = open_page(AppTest.from_file(FRAME, default_timeout=60), PAGE)
+    site = open_page(AppTest.from_file(FRAME, default_timeout=60), PAGE)
     assert [toast.value for toast in site.toast] == [page_runs.CROWDED]
     assert site.title[0].value == "Calculator"
+    room.leave()
     site.run()
     assert not site.toast  # there was room at once

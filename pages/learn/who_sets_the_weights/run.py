@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pretrained import Pretrained, Tokens
-from serving import models, turns
+from serving import models, page_runs, turns
 from serving.cache import bound_of, kept
 from serving.limits import (
     MAX_TRAINED_TOKENS,
@@ -97,8 +97,9 @@ def run(settings: Settings, report: Report | None = None) -> Trained:
     if len(tokens.ids) < 2:
         raise ValueError("One token has no next token to learn from: type another word.")
     reporter = Reporter(report)
-    while not _one_at_a_time.acquire(timeout=0.2):
-        reporter.layer(0)  # who waits may stop, too
+    with page_runs.outside():
+        while not _one_at_a_time.acquire(timeout=0.2):
+            reporter.layer(0)  # who waits may stop, too
     try:
         return _train(settings, model, tokens, reporter)
     finally:
