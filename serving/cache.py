@@ -26,6 +26,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from cachetools import LRUCache, cached
 
+from serving import page_runs
 from serving.memory import memory_bytes
 
 P = ParamSpec("P")
@@ -137,16 +138,25 @@ class Kept(Generic[P, Value]):
     """
 
     def __init__(
-        self, make: Callable[P, Value], cache: _Cache, key: Callable[..., Hashable]
+        self,
+        make: Callable[P, Value],
+        cache: _Cache,
+        key: Callable[..., Hashable],
+        *,
+        slow: bool = False,
     ) -> None:
         self.__doc__, self.__name__ = make.__doc__, make.__name__
         self.__module__, self.__qualname__ = make.__module__, make.__qualname__
         self.__wrapped__ = make
         self._cache, self._key, self._changed = cache, key, cache.total.changed
+        self._slow = slow
         self._call = cached(cache, key=key, condition=self._changed)(make)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
         """The value for these arguments, made now if it is not kept."""
+        if self._slow and not self.is_kept(*args, **kwargs):
+            with page_runs.outside():  # whether this thread makes it or waits for another one
+                return self._call(*args, **kwargs)
         return self._call(*args, **kwargs)
 
     def is_kept(self, *args: Any, **kwargs: Any) -> bool:
@@ -203,20 +213,22 @@ def kept(
     key: Callable[..., Hashable],
     size: Callable[[Any], int] | None = None,
     last_to_go: bool = False,
+    slow: bool = False,
     total: Total = _total,
 ) -> Callable[[Callable[P, Value]], Kept[P, Value]]:
     """Keep what a function returns: at most `max_bytes` of it, and no more than the total allows.
 
     key: takes the arguments of a call and returns what stands for them; arguments that do not
     change the value, such as a function to report progress to, are left out of it. size: bytes of a
-    value, by default what `size_of` counts.
+    value, by default what `size_of` counts. slow: it takes seconds, mostly outside the interpreter,
+    so that another page may run until the value is there (`serving.page_runs`).
     """
     bound = bound_of(max_bytes, last_to_go=last_to_go, total=total)
 
     def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
         name = f"{make.__module__}.{make.__qualname__}"
         cache = _Cache(bound, size or size_of, total, last_to_go=last_to_go, name=name)
-        return Kept(make, cache, key)
+        return Kept(make, cache, key, slow=slow)
 
     return decorate
 

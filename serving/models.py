@@ -17,7 +17,7 @@ from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
 from pretrained.hub import downloads
 from pretrained.sources import Source
 from pretrained.specs import spec_of
-from serving import log, metrics, page_runs
+from serving import log, metrics
 from serving.cache import bound_of, kept
 from serving.limits import MODEL_CACHE_BYTES, OverLimit
 from serving.memory import VARIABLE
@@ -130,14 +130,10 @@ def get(name: str) -> Pretrained:
 
     Errors as of `pretrained.load`, and OverLimit for one that is larger than `ROOM_BYTES`.
     """
-    where = key(name)
-    if (model := loaded.peek(where)) is not None:
-        return model
-    with page_runs.outside():  # loading takes seconds, whether this thread does it or another one
-        return loaded(where)
+    return loaded(key(name))
 
 
-@kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True)
+@kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True, slow=True)
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again."""
     begin = time.perf_counter()

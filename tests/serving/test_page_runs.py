@@ -133,7 +133,7 @@ def test_a_page_makes_room_while_it_has_its_turn_loads_a_model_or_asks_a_server(
     monkeypatch.setattr("pretrained.load", loads)
     monkeypatch.setattr(choice, "_server", lambda: SimpleNamespace(record=answers))
     with page_runs.room(), page_runs.room(), models.loaded.nothing_kept():
-        models.get("gpt2-novels")
+        models.loaded(models.key("gpt2-novels"))
         choice.record(model, (1, 2))
         with turns.turn():
             was_free.append(_is_free())
