@@ -1,9 +1,10 @@
-"""How many processor cores this process may keep busy."""
+"""The processor of this machine, and how many of its cores this process may keep busy."""
 
 from __future__ import annotations
 
 import math
 import os
+import platform
 from pathlib import Path
 
 from serving.memory import GROUPS, GROUPS_ROOT, limit_files, text_of
@@ -22,6 +23,14 @@ def cores(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     https://docs.kernel.org/scheduler/sched-bwc.html for version 1.
     """
     return min([_of_the_system(), *_shares(groups, root), *_allowed()])
+
+
+def machine() -> str:
+    """The processor of this machine and its number of cores."""
+    names = Path("/proc/cpuinfo")
+    lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
 
 
 def _of_the_system() -> int:

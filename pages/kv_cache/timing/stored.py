@@ -7,8 +7,6 @@ with nothing else running on it: `python -m pages.kv_cache.timing.stored`.
 from __future__ import annotations
 
 import json
-import os
-import platform
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import cache
@@ -19,6 +17,7 @@ import numpy as np
 
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Run, Series
+from serving.cores import machine
 from serving.jobs import JobQueue
 from serving.timing.subjects import FIRST, Question
 
@@ -76,14 +75,6 @@ def from_json(text: str) -> Run:
             },
         }
     )
-
-
-def machine() -> str:
-    """The processor of this machine and its number of cores."""
-    names = Path("/proc/cpuinfo")
-    lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
 
 
 def main() -> None:

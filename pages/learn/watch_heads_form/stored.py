@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import platform
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -22,6 +20,7 @@ import pandas as pd
 from pages.learn.watch_heads_form.job import Run
 from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
 from serving.codes import Codes
+from serving.cores import machine
 from serving.limits import MAX_FORMING_STEPS
 
 FILE = Path(__file__).with_name("stored_runs.json")
@@ -137,14 +136,6 @@ def _thinned(recording: Recording, *, maps: bool) -> Recording:
     return Recording(recording.settings, moments)
 
 
-def _machine() -> str:
-    """The processor of this machine and its number of cores."""
-    names = Path("/proc/cpuinfo")
-    lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
-
-
 def main() -> None:
     """Make all runs and write the file."""
     import torch
@@ -161,7 +152,7 @@ def main() -> None:
             f"{name}: loss {runs[name].moments[-1].loss_unseen:.3f} at unseen distances", flush=True
         )
     day = datetime.now(UTC).date().isoformat()
-    FILE.write_text(to_json(runs, _machine(), day), encoding="utf-8")
+    FILE.write_text(to_json(runs, machine(), day), encoding="utf-8")
 
 
 if __name__ == "__main__":
