@@ -1,13 +1,14 @@
 """Forward passes run in the order in which they were asked for, as many at once as have room."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from serving import turns
+from tests.helpers.until import until
 
 
 @pytest.fixture(autouse=True)
@@ -23,17 +24,8 @@ def _cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 on_one_core_and_on_several = pytest.mark.parametrize("_cores", [1, 3], indirect=True)
 
 
-def _waiting(count: int) -> Callable[[], bool]:
-    return lambda: turns.in_line() == count
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    never = threading.Event()
-    for _ in range(1000):
-        if condition():
-            return
-        never.wait(0.01)
-    pytest.fail("nobody queued within ten seconds")
+def _until_in_line(count: int) -> None:
+    until(lambda: turns.in_line() == count, seconds=10, every=0.01)
 
 
 @on_one_core_and_on_several
@@ -48,7 +40,7 @@ def test_whoever_asked_first_is_next():
     with turns.turn():
         for number, thread in enumerate(threads):
             thread.start()
-            _until(_waiting(number + 2))  # so that the order of asking is known
+            _until_in_line(number + 2)  # so that the order of asking is known
         assert had == []
     for thread in threads:
         thread.join(10)
@@ -64,7 +56,7 @@ def test_long_work_lets_others_in_between_two_of_its_steps():
         for number in range(3):
             if number == 1:
                 visitor.start()
-                _until(_waiting(2))
+                _until_in_line(2)
             yield f"step {number}"
 
     for step in turns.each(steps()):
@@ -104,7 +96,7 @@ class Holders:
         """Ask for a turn; the call returns once somebody stands in line for it."""
         before = turns.in_line()
         threading.Thread(target=self._hold, args=(name, options), daemon=True).start()
-        _until(_waiting(before + 1))
+        _until_in_line(before + 1)
 
     def _hold(self, name: str, options: dict[str, bool]) -> None:
         with turns.turn(**options), self._told:
@@ -118,7 +110,7 @@ class Holders:
         with self._told:
             self._let_go.add(name)
             self._told.notify_all()
-        _until(_waiting(before - 1))
+        _until_in_line(before - 1)
 
     def run(self, names: str) -> bool:
         """Whether these have begun after a while, and nobody else."""
