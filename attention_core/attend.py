@@ -95,8 +95,8 @@ def attend(
     Raises: ValueError for head counts or sizes that do not fit or are 0, a mask that is not bool or
     does not broadcast, a `scale` that is not positive and finite, or `dropout_p` outside [0, 1].
     """
-    scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
     _check(q, k, v, mask, scale, dropout_p)
+    scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
     scores = unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # q @ k^T, (B, H, T, S)
     masked = scores if mask is None else mask_scores(scores, mask)
     scaled = masked * scale
@@ -129,7 +129,7 @@ def _softmax_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def _check(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, dropout_p: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float | None, dropout_p: float
 ) -> None:
     same = q.dim() == k.dim() == v.dim() >= 2 and q.shape[:-3] == k.shape[:-3]
     if not same or k.shape[:-2] != v.shape[:-2] or 0 in (*q.shape, *k.shape, *v.shape):
@@ -145,7 +145,8 @@ def _check(
         raise ValueError(
             f"{q.shape[-3]} query heads cannot share {k.shape[-3]} key/value heads evenly"
         )
-    require_positive("scale", scale)
+    if scale is not None:
+        require_positive("scale", scale)
     if not 0.0 <= dropout_p <= 1.0:
         raise ValueError(f"dropout_p must be between 0 and 1, got {dropout_p}")
     if mask is None:

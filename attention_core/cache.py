@@ -131,6 +131,8 @@ class KVCache:
                     f"{name} of shape {tuple(new.shape)} do not fit a cache of shape "
                     f"{tuple(buffer.shape)} (batch, heads, tokens, size)"
                 )
+            if new.dtype != buffer.dtype:
+                raise ValueError(f"{name} of {new.dtype} do not fit a cache of {buffer.dtype}")
         if end > self._n_rows:
             return self._update_ring(layer, k, v)
         keys[:, :, start:end] = k.detach()
@@ -147,10 +149,11 @@ class KVCache:
 
         A ring that has been round holds no more than the window: it can go back by one token, whose
         successor needs only window - 1 earlier ones, or to 0.
-        Raises: ValueError if fewer tokens are stored, or the next token would need one that has
-        been written over.
+        Raises: ValueError for no whole number, if fewer tokens are stored, or the next token would
+        need one that has been written over.
         """
-        if not 0 <= n_tokens <= self._length:
+        require_int("n_tokens", n_tokens, least=0)
+        if n_tokens > self._length:
             raise ValueError(f"cannot crop a cache of {self._length} tokens to {n_tokens}")
         if self._first and n_tokens:
             assert self.window is not None  # nothing else is ever written over
@@ -189,7 +192,7 @@ class KVCache:
         """
         first, n_kept = self._first_seen(), min(k.shape[2], self._n_rows)
         visible = tuple(
-            torch.cat((self._rows(buffer, first), new.to(buffer.dtype)), dim=2)
+            torch.cat((self._rows(buffer, first), new), dim=2)
             for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
         )
         # copies: a view of a long prompt's rows would keep all of them until the last layer

@@ -151,7 +151,7 @@ def timed_pass(
 
     Returns the last position's logits (B, V), float32 on the CPU, the model's seconds, the records.
     """
-    # inference mode must not leak to the consumer between two steps: hence not around the loop
+    # not around the loop that yields steps: between two of them it would be on in the reader's code
     with torch.inference_mode():
         synchronize(new.device)
         begin = time.perf_counter()
@@ -170,6 +170,8 @@ def check_room(
     require_int("max_new_tokens", max_new_tokens)
     if cache is not None:
         check_cache(config, cache)
+        if cache.batch_size != 1:
+            raise ValueError(f"one prompt does not fit a cache for {cache.batch_size}")
     start = 0 if cache is None else cache.length
     needed = start + n_prompt + max_new_tokens - 1  # the last new token is never run itself
     room = config.context_length if cache is None else cache.max_length

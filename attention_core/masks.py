@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_int
+
 
 def causal_mask(
     n_queries: int,
@@ -23,15 +25,17 @@ def causal_mask(
     https://arxiv.org/abs/2310.06825).
 
     Shape: (T, S) of bool, `True` where the query may see the key.
-    Raises: ValueError if a size is not positive or there are more queries than keys.
+    Raises: ValueError if a size is no whole number of at least 1, or there are more queries than
+    keys.
     """
-    if n_queries < 1 or n_keys < n_queries:
+    for name, size in (("n_queries", n_queries), ("n_keys", n_keys), ("window", window)):
+        if size is not None:
+            require_int(name, size)
+    if n_keys < n_queries:
         raise ValueError(
-            f"causal_mask needs 1 <= n_queries <= n_keys, got n_queries={n_queries} and "
+            f"causal_mask needs n_queries <= n_keys, got n_queries={n_queries} and "
             f"n_keys={n_keys}: queries are the last positions of the keys"
         )
-    if window is not None and window < 1:
-        raise ValueError(f"window must be at least 1, got {window}")
     key_positions = torch.arange(n_keys, device=device)
     query_positions = torch.arange(n_keys - n_queries, n_keys, device=device)[:, None]
     mask = key_positions <= query_positions

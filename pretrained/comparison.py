@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from attention_core import Transformer
     from attention_core.model.output import TransformerOutput
-    from pretrained.load import Pretrained
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Differences:
         return max(self.embedding, *self.weights, *self.hidden, *rest)
 
 
-def compare(model: Pretrained, ids: Sequence[int]) -> Differences:
-    """Run both models on the same token ids; the reference is loaded on first use.
+def compare(core: Transformer, reference: Any, ids: Sequence[int]) -> Differences:
+    """Run our core and the model of transformers on the same token ids, on the core's device.
 
-    Raises: ImportError when transformers is not installed, ValueError for no ids or too many.
+    Raises: ValueError for no ids or too many.
     """
     import torch
 
-    token_ids = torch.tensor([list(ids)], dtype=torch.long, device=model.device)
+    device = next(core.parameters()).device
+    token_ids = torch.tensor([list(ids)], dtype=torch.long, device=device)
     with torch.inference_mode():
-        ours = model.core(token_ids, record=True)
-        reference = model.reference
+        ours = core(token_ids, record=True)
         theirs = reference(input_ids=token_ids, output_attentions=True, output_hidden_states=True)
     return differences(ours, theirs, type(reference).__name__)
 

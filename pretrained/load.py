@@ -56,15 +56,16 @@ class Pretrained:
         """The transformers model of the same folder, dtype and device, with eager attention.
 
         GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM when the checkpoint has that head, else
-        BertModel without pooler. Loaded on first use (which imports transformers) and kept.
+        BertModel without pooler. Loaded on first use and kept.
         Raises ImportError when transformers is not installed.
         """
-        with self._lock:  # two visitors at once must not load it twice
+        with self._lock:  # two threads at once must not load it twice
             if not self._made:
-                self._made.append(self._load_reference())
+                self._made.append(self.load_reference())
             return self._made[0]
 
-    def _load_reference(self) -> Any:
+    def load_reference(self) -> Any:
+        """A new `reference` at each call, for those who keep it themselves; the same error."""
         import transformers
 
         options: dict[str, Any] = {}
@@ -129,7 +130,7 @@ def load(
     import torch
 
     from pretrained.tokenization import choose
-    from pretrained.weights import core_from_state_dict
+    from pretrained.weights import core_from_state_dict, transformer_config
 
     source = find(name)
     if source is None:
@@ -143,10 +144,10 @@ def load(
     config = checkpoint.read_config(folder)
     spec = _spec(name, config)
     tokenizer = choose.for_folder(folder, config)
-    if tokenizer.vocab_size > config.get("vocab_size", tokenizer.vocab_size):
+    n_known = transformer_config(config).vocab_size
+    if tokenizer.vocab_size > n_known:
         raise ValueError(
-            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, "
-            f"the model only {config['vocab_size']}."
+            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only {n_known}."
         )
     with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
         core = core_from_state_dict(config, checkpoint.read_state(folder))

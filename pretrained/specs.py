@@ -186,4 +186,6 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
 
 def spec_of(name: str) -> ModelSpec | None:
     """The catalogue's spec for a name or a hub id, or None."""
+    if not name:  # models trained here have no hub id
+        return None
     return next((spec for spec in SPECS if name in (spec.name, spec.hub_id)), None)

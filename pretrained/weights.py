@@ -33,6 +33,7 @@ LARGEST = {
     "d_ff": 1_000_000,
     "vocab_size": 10_000_000,
     "context_length": LONGEST_CONTEXT,
+    "n_segments": 10_000,
 }
 # What weights are stored in; integers and truth values are no weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)

@@ -97,6 +97,7 @@ KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
 # ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
 
 MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
+REFERENCE_CACHE_BYTES = 4 * GIB  # models of transformers with the same weights
 INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
 BFLOAT16_CACHE_BYTES = 4 * GIB  # the same with all numbers in 16 bits, half of the room; on a GPU
 SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
@@ -18,8 +18,8 @@ from pretrained.hub import downloads
 from pretrained.sources import Source
 from pretrained.specs import spec_of
 from serving import log, metrics
-from serving.cache import bound_of, kept
-from serving.limits import MODEL_CACHE_BYTES, OverLimit
+from serving.cache import bound_of, kept, size_of
+from serving.limits import MODEL_CACHE_BYTES, REFERENCE_CACHE_BYTES, OverLimit
 from serving.memory import VARIABLE
 
 Found = TypeVar("Found")
@@ -44,10 +44,6 @@ def _look(what: str, find: Callable[[], Found]) -> Found:
     if what not in seen:
         seen[what] = find()
     return seen[what]  # type: ignore[return-value]
-
-
-def _size(model: Pretrained) -> int:
-    return sum(p.numel() * p.element_size() for p in model.core.parameters())
 
 
 # What a page asks for, the role of such models, and those that it then shows first when the address
@@ -133,23 +129,46 @@ def get(name: str) -> Pretrained:
     return loaded(key(name))
 
 
-@kept(MODEL_CACHE_BYTES, key=lambda where: where, size=_size, last_to_go=True, slow=True)
+@kept(
+    MODEL_CACHE_BYTES,
+    key=lambda where: where,
+    size=lambda model: size_of(model.core),
+    last_to_go=True,
+    slow=True,
+)
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again."""
+    with _loading(where[0], "model loaded"):
+        _check_room(where[0])
+        return pretrained.load(where[0])
+
+
+@kept(REFERENCE_CACHE_BYTES, key=lambda model: (model.name, str(model.source)), slow=True)
+def reference(model: Pretrained) -> Any:
+    """The model of transformers with the same weights, loaded on first use and shared.
+
+    Its weights are a second copy, counted by themselves. Errors as of `Pretrained.load_reference`,
+    and OverLimit where a GPU has no room for it.
+    """
+    with _loading(model.name, "reference loaded"):
+        return model.load_reference()
+
+
+@contextmanager
+def _loading(name: str, event: str) -> Iterator[None]:
+    """Around the loading of a model: its errors are counted, its time is written to the log."""
     begin = time.perf_counter()
     try:
-        _check_room(where[0])
-        model = pretrained.load(where[0])
+        yield
     except Exception as error:
         metrics.error(error, "model")
         if _is_full(error):
-            raise OverLimit(_GPU_IS_FULL.format(where[0])) from error
+            raise OverLimit(_GPU_IS_FULL.format(name)) from error
         raise
-    log.event("model loaded", milliseconds=metrics.milliseconds(time.perf_counter() - begin))
+    log.event(event, milliseconds=metrics.milliseconds(time.perf_counter() - begin))
     # what was just loaded stays: the garbage collector need not walk it again and again
     gc.collect()
     gc.freeze()
-    return model
 
 
 def _is_full(error: Exception) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-_PARTS = 4  # parts of the sum of a row, so that each of a few threads has some
+_PARTS = 4  # the sum over the rows is cut into so many parts, which as many threads can add up
 _STEP_ROWS = 12  # the most rows of a decode step that oneDNN multiplies faster on any CPU
 _LEAST_ROWS = 8  # the fewest that it is given, but for one row alone
 _LARGE = 2_000_000  # so many numbers in a matrix and it multiplies one row faster too, if not _WIDE

@@ -75,7 +75,8 @@ class Decoder:
         self._rotations = self._table()
         self._token = torch.zeros(1, 1, dtype=torch.long, device=device)
         self._logits = torch.zeros(model.config.vocab_size, device=device)
-        self._finite = torch.ones((), dtype=torch.bool, device=device)  # the largest of all logits
+        # whether the largest logit of every step so far was a finite number
+        self._finite = torch.ones((), dtype=torch.bool, device=device)
         self._draws_on_cpu = draw_on_cpu and not self.sampling.greedy
         self._generator = torch.Generator("cpu" if self._draws_on_cpu else device)
         self._graph: torch.cuda.CUDAGraph | None = None

@@ -85,12 +85,18 @@ def check_inputs(
 
 
 def check_cache(config: TransformerConfig, cache: KVCache) -> None:
-    """Raises: ValueError, with the numbers, for a cache of another model's layers or window."""
+    """Raises: ValueError, with the numbers, for a cache of a model of another shape."""
     if not config.causal:
         raise ValueError("a bidirectional model cannot use a cache: old tokens see new ones")
     if cache.n_layers != config.n_layers:
         raise ValueError(
             f"a cache of {cache.n_layers} layers does not fit a model of {config.n_layers}"
+        )
+    shapes = tuple((rows[0].shape[1], rows[0].shape[3]) for rows in cache.buffers)
+    if shapes != config.cache_shapes:
+        raise ValueError(
+            f"a cache whose keys and values are {shapes} (heads, size) does not fit a model whose "
+            f"keys and values are {config.cache_shapes}"
         )
     if cache.window not in (None, config.window):
         raise ValueError(

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pretrained.untrained import SHAPES, Untrained
 from serving import models, rounded
@@ -105,6 +105,11 @@ def load(name: str) -> Pretrained | Untrained:
     return _untrained(name)
 
 
+def reference(model: Pretrained | Untrained) -> Any:
+    """The model of transformers with the same weights; errors as of `models.reference`."""
+    return model.reference if isinstance(model, Untrained) else models.reference(model)
+
+
 def _int8(model: Pretrained | Untrained) -> Int8Transformer:
     if isinstance(model, Untrained):
         return _untrained_int8(model.name)
@@ -118,7 +123,7 @@ def _untrained_int8(name: str) -> Int8Transformer:
     return Int8Transformer(_untrained(name).core)
 
 
-@kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: _bytes(model))
+@kept(SHAPE_CACHE_BYTES, key=lambda name: name)
 def _untrained(name: str) -> Untrained:
     from pretrained.untrained import untrained
 
@@ -207,15 +212,10 @@ def _theirs(
     from pretrained.reference_steps import reference_steps
 
     return reference_steps(
-        model.reference,
+        reference(model),
         model.core.config,
         token_ids,
         max_new_tokens=n_new,
         cached=cached,
         before_layer=before_layer,
     )
-
-
-def _bytes(model: Untrained) -> int:
-    # twice: the core, and the reference with the same weights
-    return 2 * sum(p.numel() * p.element_size() for p in model.core.parameters())

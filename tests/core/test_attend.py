@@ -133,6 +133,10 @@ def test_padding_mask_broadcasts_over_heads_and_queries():
         ({"scale": math.inf}, "scale must be a finite number, above 0, got inf"),
         ({"scale": math.nan}, "got nan"),
         ({"v": torch.zeros(B, 2, S, D)}, r"the same heads.* k \(3, 6, 7, 5\), v \(3, 2, 7, 5\)"),
+        (
+            {name: torch.zeros(B, H, T, 0) for name in "qkv"},
+            r"no size may be 0: got q \(3, 6, 4, 0\)",
+        ),
         ({"q": torch.zeros(B, H, 0, D)}, r"no size may be 0: got q \(3, 6, 0, 5\)"),
         (
             {"q": torch.zeros(B + 1, H, T, D)},
@@ -154,9 +158,16 @@ def test_bad_arguments_name_the_numbers(change: dict[str, object], message: str)
         attend(**arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("n_queries", "n_keys"), [(0, 3), (4, 3)])
-def test_bad_mask_sizes(n_queries: int, n_keys: int):
-    with pytest.raises(ValueError, match=f"n_queries={n_queries} and n_keys={n_keys}"):
+@pytest.mark.parametrize(
+    ("n_queries", "n_keys", "message"),
+    [
+        (0, 3, "n_queries must be at least 1, got 0"),
+        (2.5, 3, r"n_queries must be a whole number, got 2\.5"),
+        (4, 3, "n_queries=4 and n_keys=3"),
+    ],
+)
+def test_bad_mask_sizes(n_queries: int, n_keys: int, message: str):
+    with pytest.raises(ValueError, match=message):
         causal_mask(n_queries, n_keys)
 
 

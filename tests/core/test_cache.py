@@ -145,11 +145,12 @@ def test_bytes_equal_the_formula(decoder: Transformer):
 def test_key_and_value_sizes_may_differ():
     cache = KVCache(2, 3, 11, key_shape=(1, 5), value_shape=(1, 7), dtype=torch.float16)
     assert cache.nbytes == 2 * 3 * 11 * (5 + 7) * 2
-    k, v = cache.update(0, torch.ones(3, 1, 4, 5), torch.ones(3, 1, 4, 7))
+    new = torch.ones(3, 1, 4, 5).half(), torch.ones(3, 1, 4, 7).half()
+    k, v = cache.update(0, *new)
     assert k.shape == (3, 1, 4, 5)
     assert v.shape == (3, 1, 4, 7)
     assert cache.length == 0  # rows count once the last layer has its own
-    cache.update(1, torch.ones(3, 1, 4, 5), torch.ones(3, 1, 4, 7))
+    cache.update(1, *new)
     assert cache.length == 4
 
 
@@ -177,6 +178,16 @@ def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
     )
     with pytest.raises(ValueError, match="crop a cache of 20 tokens to 21"):
         cache.crop(21)
+    with pytest.raises(ValueError, match=r"n_tokens must be a whole number, got 1\.5"):
+        cache.crop(1.5)
+    with pytest.raises(ValueError, match="n_tokens must be at least 0, got -1"):
+        cache.crop(-1)
+    key_shape, value_shape = decoder.config.cache_shapes
+    misfits = {"key_shape": (key_shape[0], 3), "value_shape": value_shape}
+    with pytest.raises(ValueError, match="keys and values are .* does not fit a model whose"):
+        decoder(ids[:, :2], cache=KVCache(decoder.config.n_layers, BATCH, 20, **misfits))
+    with pytest.raises(ValueError, match="keys of torch.float32 do not fit a cache of torch.bfloa"):
+        decoder(ids[:, :2], cache=copy.deepcopy(decoder).bfloat16().new_cache(BATCH, 20))
     with pytest.raises(ValueError, match="do not fit a cache of shape"):
         decoder(ids[:1, :2], cache=decoder.new_cache(BATCH, 20))
     limit = decoder.config.context_length

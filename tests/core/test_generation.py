@@ -204,6 +204,8 @@ def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
         stream(decoder, PROMPT, max_new_tokens=limit - len(PROMPT) + 2)
     with pytest.raises(ValueError, match="need 9 positions, but the cache holds 8"):
         stream(decoder, PROMPT, max_new_tokens=5, cache=decoder.new_cache(1, 8))
+    with pytest.raises(ValueError, match="one prompt does not fit a cache for 3"):
+        stream(decoder, PROMPT, max_new_tokens=5, cache=decoder.new_cache(3, 20))
     with pytest.raises(ValueError, match="no tokens"):
         stream(decoder, [], max_new_tokens=5)
     with pytest.raises(ValueError, match="at least 1, got 0"):

@@ -23,7 +23,7 @@ def test_minilm_against_a_direct_computation(change: float) -> None:
         for parameter in model.core.parameters():
             parameter.mul_(change)
     ids = model.tokenizer.encode("Five boats, one lamp").ids
-    found = compare(model, ids)
+    found = compare(model.core, model.reference, ids)
     assert found.reference == "BertModel"
     assert found.logits is None
     assert len(found.weights) == len(found.hidden) == 6
@@ -44,7 +44,7 @@ def test_minilm_against_a_direct_computation(change: float) -> None:
 def test_a_gpt2_has_logits_and_a_last_norm(models: Path, tiny_gpt2: Path) -> None:
     shutil.copytree(tiny_gpt2, models / "tiny")
     model = pretrained.load("tiny")
-    found = compare(model, (5, 6, 7, 8))
+    found = compare(model.core, model.reference, (5, 6, 7, 8))
     assert found.reference == "GPT2LMHeadModel"
     assert found.logits is not None
     assert found.largest < 1e-4

@@ -106,6 +106,8 @@ def test_sizes_beyond_every_model_are_refused_before_anything_is_counted():
         answer = compatibility.of_config(config)
         assert not answer.loads
         assert f"{24 * 10**12:,}" in answer.obstacles[0]
+    answer = compatibility.of_config(SMALL["bert"][0].to_dict() | {"type_vocab_size": 10**18})
+    assert "1,000,000,000,000,000,000; at most 10,000" in answer.obstacles[0]
 
 
 def test_a_folder_and_a_name_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -205,6 +205,18 @@ def test_a_tokenizer_larger_than_the_model(
         pretrained.load("mine")
 
 
+@pytest.mark.parametrize("size", ["8192", None, 0.5])
+def test_a_vocabulary_size_that_is_no_number(
+    models: Path, tiny_gpt2: Path, smollm2_folder: Path, size: object
+) -> None:
+    folder = copy(tiny_gpt2, models / "mine")
+    shutil.copy(smollm2_folder / "tokenizer.json", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": size}))
+    with pytest.raises(ValueError, match="^vocab_size has to be a whole number"):
+        pretrained.load("mine")
+
+
 def test_prepare_prints_what_is_ready(
     smollm2_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

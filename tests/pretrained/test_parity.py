@@ -243,6 +243,7 @@ def test_a_missing_or_mistyped_number_is_named(family: str, option: str):
         (GPT2Config().to_dict() | {"layer_norm_epsilon": "1e-5"}, "layer_norm_epsilon"),
         (BertConfig().to_dict() | {"layer_norm_eps": -1.0}, "layer_norm_eps"),
         (BertConfig().to_dict() | {"type_vocab_size": 0}, "type_vocab_size"),
+        (LLAMA | {"vocab_size": "64"}, "vocab_size"),
         (LLAMA | {"num_key_value_heads": 2.5}, "num_key_value_heads"),
         (LLAMA | {"head_dim": "64"}, "head_dim"),
         (LLAMA | {"rms_norm_eps": float("nan")}, "rms_norm_eps"),

@@ -47,6 +47,7 @@ def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
 def test_what_lies_on_the_disk_says_its_size_itself(tmp_path: Path):
     folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as they are stored
     assert sizes.float32_bytes(spec_of("gpt2"), Source("folder", folder)) == 12_000_000
+    assert spec_of("") is None  # which is also the hub id of models that are not there
     assert sizes.float32_bytes(None, Source("folder", folder)) == 12_000_000
     (folder / "model.safetensors").write_bytes(b"damaged")
     assert sizes.float32_bytes(None, Source("folder", folder)) == 0

@@ -7,6 +7,7 @@ import torch
 
 from serving import cache, models
 from serving.limits import MODEL_CACHE_BYTES, OverLimit
+from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.hollow_models import hollow_model
 
 
@@ -59,6 +60,19 @@ def test_whoever_runs_the_site_may_say_which_comes_first(
     assert models.preferred("encoder") == encoder  # none of those is one
     monkeypatch.setenv(models.FIRST_MODELS, "")
     assert models.preferred("decoder") == "gpt2"
+
+
+@pytest.mark.parametrize("name", [FIRST_GPT2, FIRST_BERT])
+def test_a_model_counts_by_itself_and_so_does_that_of_transformers(name: str):
+    model = models.get(name)
+    stored = {weights.untyped_storage().data_ptr(): weights for weights in model.core.parameters()}
+    n_bytes = sum(weights.untyped_storage().nbytes() for weights in stored.values())
+    assert models.loaded.nbytes >= n_bytes > 4_000_000
+    models.reference.clear()
+    theirs = models.reference(model)
+    assert models.reference(model) is theirs
+    weights = sum(4 * parameter.numel() for parameter in theirs.parameters())
+    assert weights <= models.reference.nbytes < 1.01 * weights  # and buffers
 
 
 def test_all_models_together_get_their_share_of_the_memory():

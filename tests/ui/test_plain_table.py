@@ -43,6 +43,19 @@ def test_numbers_are_written_in_the_form_asked_for():
     assert "max-height: 250px" in body(table, most=250)
 
 
+def test_where_there_is_no_number_stands_a_dash():
+    def page():
+        import pandas as pd
+
+        from ui.widgets.plain_table import plain_table
+
+        plain_table(pd.DataFrame({"loss": [float("nan"), -2.5]}), "losses")
+
+    [element] = AppTest.from_function(page).run().get("html")
+    for cell in ("–", "−2.5000"):
+        assert f'<td class="number">{cell}</td>' in element.proto.body
+
+
 def test_a_table_without_rows_has_its_headings():
     assert "<tbody></tbody>" in body(pd.DataFrame({"a": [], "b": []}))
 

@@ -317,7 +317,7 @@ def parts(
     Scope: one head, one layer (with its output projection and feed-forward network), or the model
     (with the logits: every row without a cache, those of new tokens with one). Keys and values are
     counted once for all the query heads that share them, as they are computed. Over the model, the
-    products are half of `memory.forward_flops`, which counts an addition with each.
+    products are half of `costs.formulas.forward_flops`, which counts an addition with each.
     Raises: ValueError for another scope, latent attention, or not 0 <= n_before < n_tokens.
     """
     _check_kind(config)

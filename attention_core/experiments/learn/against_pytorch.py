@@ -1,4 +1,4 @@
-"""The same attention computed in six ways, with the same weights: ours, fused, and PyTorch's own.
+"""The same attention computed in five ways, with the same weights: ours, fused, and PyTorch's own.
 
 All map x (B, T, C) to (B, T, C) and end with the same output projection, so their outputs can be
 laid side by side. Dimension letters: B batch, T tokens, H heads, D head size, C = H * D width.

@@ -410,8 +410,8 @@ def _reasons(sizes: _Sizes, *, turned: bool) -> tuple[str, ...]:
     shared = few if group > 1 else ""
     moved = " Rotary positions then turn queries and keys." if turned else ""
     hide = (
-        "Where a query may not look, put -inf: the mask is made once for the longest text and cut "
-        "to the tokens at hand. Then divide"
+        "Where a query may not look, put -inf, which the softmax turns into a weight of 0. Then "
+        "divide"
         if sizes.masked
         else "Divide"
     )

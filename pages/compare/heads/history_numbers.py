@@ -183,5 +183,5 @@ def text_lengths(kept: History) -> str:
     longest = others[-1][1]
     return (
         f"{known} The loss on other books is that of texts of {longest} tokens: at first, most of "
-        "their places are new to the model."
+        "their places are new to the model. A dash: training had not come to texts that long."
     )

@@ -74,7 +74,7 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     hidden, down = record.mlp_hidden[0], block.mlp.down.weight
     units = torch.arange(len(down), device=down.device)
     if cut.way == BY_TOKEN:
-        units = experts.units_by_token(hidden, down)
+        units = experts.units_by_token(hidden)
     return (
         experts.contributions(hidden, down, experts.cut(units, cut.n_experts)),
         block.mlp.down.bias,

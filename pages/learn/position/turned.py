@@ -62,14 +62,13 @@ class Turned:
 
 def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
     """The query and the key of two tokens of a run, from the layer's own projections."""
+    from attention_core.experiments.learn.position.longer import trained_length
     from attention_core.experiments.learn.position.turned import before_turning
 
     config = models.loaded((run.key[0], run.key[1])).core.config
     queries, keys = before_turning(run.layer(layer), config, head)
     q, k = (rows[place].float().cpu() for rows, place in ((queries, query), (keys, key)))
-    scaling, context = config.rope_scaling, config.context_length
-    trained: int = getattr(scaling, "trained_length", context)
-    return Vectors(q, k, config.rope_theta, trained, scaling)
+    return Vectors(q, k, config.rope_theta, trained_length(config), config.rope_scaling)
 
 
 def at(found: Vectors, place: int, distance: int) -> Turned:

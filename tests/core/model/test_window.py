@@ -157,6 +157,7 @@ def test_a_ring_keeps_the_last_rows_in_their_order(model: Transformer):
     ring, whole = model.new_cache(2, LENGTH), model.new_cache(2, LENGTH, keep_all=True)
     for chunk in ids.split([3, 1, 4, 1, 1, 9, 4], dim=1):
         n_keys = ring.n_keys(chunk.shape[1])
+        assert n_keys == min(ring.length, WINDOW - 1) + chunk.shape[1]
         records = model(chunk, cache=ring, record=True).records
         model(chunk, cache=whole)
         assert all(record.k.shape[2] == record.weights.shape[3] == n_keys for record in records)

@@ -131,7 +131,7 @@ def slide(
 ) -> Iterator[TextPass]:
     """Run a text through an empty ring: a step a token, the prompt first.
 
-    model: one with a window (`forms.windowed`); cache: a ring of its own.
+    model: one with a window (`model.reshape.windowed`); cache: a ring of its own.
     Source: sliding-window attention with a rolling buffer, Mistral 7B,
     https://arxiv.org/abs/2310.06825, section 2.
     """

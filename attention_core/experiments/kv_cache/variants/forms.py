@@ -14,7 +14,7 @@ rotary key that all heads share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
 
 MHA, MQA, MLA = "MHA", "MQA", "MLA"
+_OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields in which forms differ
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,8 @@ def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
     Raises: ValueError for a configuration that differs from the base in more than its attention.
     """
     config = variant.config
-    kept = ("vocab_size", "d_model", "n_layers", "n_heads", "d_ff", "positions", "norm")
-    if any(getattr(config, name) != getattr(base.config, name) for name in kept):
+    shared = {field.name for field in fields(config)} - _OF_ATTENTION
+    if any(getattr(config, name) != getattr(base.config, name) for name in shared):
         raise ValueError(f"{variant.name} differs from the base in more than its attention")
     if config.latent is None:
         same = config.kv_heads == base.config.kv_heads

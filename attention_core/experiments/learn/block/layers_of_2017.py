@@ -194,7 +194,7 @@ class EncoderDecoder(nn.Module):
     def _embed(self, token_ids: Tensor) -> Tensor:
         width = self.config.d_model
         vectors = nn.functional.embedding(token_ids, self.embedding) * math.sqrt(width)
-        return vectors + sinusoids(token_ids.shape[1], width)
+        return vectors + sinusoids(token_ids.shape[1], width).to(vectors)
 
 
 def sinusoids(n_tokens: int, width: int) -> Tensor:

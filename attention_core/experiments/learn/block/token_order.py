@@ -73,7 +73,7 @@ def exchanges(
     pre = isinstance(layer, Block) and layer.pre_norm
     attention_norm: nn.Module = layer.attention_norm if pre else nn.Identity()
     mlp_norm: nn.Module = layer.mlp_norm if pre else nn.Identity()
-    causal = causal_mask(len(order), len(order))
+    causal = causal_mask(len(order), len(order), device=tokens.device)
 
     def reads(x: Tensor, positions: bool = False) -> Tensor:
         return attention_norm(embed(x, positions))

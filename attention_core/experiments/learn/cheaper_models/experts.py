@@ -21,14 +21,13 @@ from attention_core.model.config import TransformerConfig
 from attention_core.model.transformer import Transformer
 
 
-def units_by_token(hidden: Tensor, down: Tensor) -> Tensor:
+def units_by_token(hidden: Tensor) -> Tensor:
     """The numbers of the units, sorted by the token for which each writes most: (F,).
 
     Units that serve the same token then lie side by side. hidden: (T, F) behind the activation.
-    down: (F, C).
+    What a unit writes is its number times a row of the matrix behind it, the same for all tokens.
     """
-    written = hidden.abs() * torch.linalg.vector_norm(down, dim=1)  # (T, F)
-    return written.argmax(dim=0).argsort(stable=True)
+    return hidden.abs().argmax(dim=0).argsort(stable=True)
 
 
 def cut(units: Tensor, n_experts: int) -> tuple[Tensor, ...]:

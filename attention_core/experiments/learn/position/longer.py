@@ -38,6 +38,15 @@ def scalings(factor: float, trained_length: int) -> Scalings:
     }
 
 
+def trained_length(config: TransformerConfig) -> int:
+    """The longest text that a model with rotary positions was trained on, in tokens."""
+    scaling = config.rope_scaling
+    if isinstance(scaling, LinearScaling):  # its context is `factor` times as long
+        return round(config.context_length / scaling.factor)
+    length: int = getattr(scaling, "trained_length", config.context_length)
+    return length
+
+
 def frequencies(head_size: int, theta: float, n_tokens: int, scaling: RopeScaling | None) -> Tensor:
     """Radians a token of every pair in a text of so many tokens: (D/2,)."""
     plain = plain_frequencies(head_size, theta)

@@ -82,8 +82,10 @@ def teach_query_matrix(
     x, q, keys = ways.x[query], ways.head.q[query], ways.head.k[:n_keys]
     rotation = None
     if config.positions == "rotary":
-        place = torch.tensor([query], device=x.device)
-        rotation = rotary_angles(place, config.d_rotary, config.rope_theta, x.dtype)
+        places = torch.arange(len(ways.x), device=x.device)  # a scaling looks at the whole text
+        theta, scaling = config.rope_theta, config.rope_scaling
+        cos, sin = rotary_angles(places, config.d_rotary, theta, x.dtype, scaling)
+        rotation = cos[query], sin[query]
 
     def log_weight(matrix: Tensor) -> Tensor:
         change = (x @ (matrix - matrices.query))[None]  # (1, D)

@@ -154,6 +154,8 @@ def test_wrong_ladders_are_refused(base: Transformer):
         readers(6, 4)
     with pytest.raises(ValueError, match="MQA differs"):
         build(base, Variant("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
+    with pytest.raises(ValueError, match="MLA differs"):
+        build(base, Variant("MLA", replace(LADDER[-1].config, norm_eps=0.5)), seed=0)
     with pytest.raises(ValueError, match="no token"):
         fill(base, [], 3)
 

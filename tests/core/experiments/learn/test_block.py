@@ -229,6 +229,20 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
         assert found[part].difference > 1e-2 * found[part].largest, part
 
 
+def test_where_the_tokens_are_everything_else_is():
+    """On the device of numbers without values, which refuses any other device as a GPU would."""
+    with torch.device("meta"):
+        model, ids = Transformer(TINY["gpt2"]), torch.zeros(7, dtype=torch.long)
+        whole, rows = EncoderDecoder(CONFIG).bfloat16(), torch.zeros(B, S, dtype=torch.long)
+    found = exchanges(
+        model.blocks[0], ids, reordered(7, "rotated"), lambda x, _: model.embed(x, None).entering
+    )
+    assert found["attention, causal mask"].function_first.is_meta
+    logits = whole(rows, rows[:, :T])
+    assert logits.is_meta
+    assert logits.dtype == torch.bfloat16
+
+
 def test_the_order_of_a_causal_head_by_hand():
     """Two tokens whose keys are all equal: the second row is the mean of both values."""
     values = torch.tensor([[1.0], [3.0]])

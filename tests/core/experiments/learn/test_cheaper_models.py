@@ -42,7 +42,7 @@ def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, 
     hidden = record.mlp_hidden[0]
     units = torch.arange(len(down.weight))
     if sort:
-        units = experts.units_by_token(hidden, down.weight)
+        units = experts.units_by_token(hidden)
     cut = experts.cut(units, n_experts)
     sizes = [len(part) for part in cut]
     assert max(sizes) - min(sizes) <= 1
@@ -68,8 +68,7 @@ def test_a_contribution_is_a_sum_over_its_units(decoder: Transformer):
 
 def test_units_are_sorted_by_the_token_for_which_they_write_most():
     hidden = torch.tensor([[1.0, 0.0, -3.0, 0.5], [0.5, 2.0, 1.0, -4.0]])
-    order = experts.units_by_token(hidden, torch.ones(4, 6))
-    assert order.tolist() == [0, 2, 1, 3]
+    assert experts.units_by_token(hidden).tolist() == [0, 2, 1, 3]
 
 
 def test_the_longest_contributions_are_kept():

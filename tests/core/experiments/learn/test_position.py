@@ -22,7 +22,12 @@ from attention_core.experiments.learn.position.turned import (
     scores,
     turned,
 )
-from attention_core.positions.scaling import DynamicScaling, RopeScaling, YarnScaling
+from attention_core.positions.scaling import (
+    DynamicScaling,
+    LinearScaling,
+    RopeScaling,
+    YarnScaling,
+)
 from tests.helpers.tiny_models import TINY, build
 
 CLOSE = {"atol": 1e-5, "rtol": 0.0}
@@ -52,6 +57,14 @@ def test_the_outputs_are_those_of_attention_without_a_mask(name: str):
     expected = context @ model.out_weight(0) + (0 if bias is None else bias)
     with_positions = in_two_orders(model, tokens, ORDER, positions=True)
     assert_close(with_positions.function_first, expected[0, ORDER], **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "trained"), [(None, 43), (LinearScaling(4.0), 11), (YarnScaling(4.0, 9), 9)]
+)
+def test_the_trained_length_is_that_before_the_scaling(scaling: RopeScaling | None, trained: int):
+    config = replace(TINY["llama"], rope_scaling=scaling)  # its context is of 43 tokens
+    assert longer.trained_length(config) == trained
 
 
 def test_an_order_holds_every_place_once():

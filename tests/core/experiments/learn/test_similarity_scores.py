@@ -28,6 +28,7 @@ from attention_core.experiments.learn.similarity.teaching import (
     teach_query_matrix,
     teach_vectors,
 )
+from attention_core.positions.scaling import DynamicScaling, LinearScaling, RopeScaling
 from tests.helpers.tiny_models import TINY, build
 
 LAYER, HEAD, N_TOKENS = 1, 2, 7
@@ -206,9 +207,16 @@ def cosines_of(vectors: torch.Tensor) -> torch.Tensor:
     return torch.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
 
 
+@pytest.mark.parametrize("scaling", [None, LinearScaling(8.0), DynamicScaling(3.0, 4)])
 @pytest.mark.parametrize("name", TINY)
-def test_a_moved_query_matrix_does_in_the_model_what_was_promised(name: str):
+def test_a_moved_query_matrix_does_in_the_model_what_was_promised(
+    name: str, scaling: RopeScaling | None
+):
     model = build(name)
+    if scaling is not None:
+        if model.config.positions != "rotary":
+            pytest.skip("no rotary positions to be scaled")
+        model.config = replace(model.config, rope_scaling=scaling)
     shown, query = weighed(model), 5
     key = int(shown.head.k[: query + 1].norm(dim=-1).argmax())
     lesson = teach_query_matrix(model.config, shown, head_matrices(model, LAYER, HEAD), query, key)

@@ -168,6 +168,8 @@ def test_what_autograd_keeps_grows_with_the_text():
     core = build("gpt2")
     kept = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
     assert kept[0] < kept[1] < kept[2] < 8 * kept[0]
+    # two texts that share what does not grow: no weight is among what is kept
+    assert kept[2] - kept[1] > kept[1] - kept[0] > kept[0] / 2
     # at least what every layer's matrices read: (T, C) twice, (T, H D), (T, F), in float32
     assert kept[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
 
