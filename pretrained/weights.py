@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from attention_core import Transformer, TransformerConfig, bert_config, gpt2_config, llama_config
+from pretrained import weight_names
 from pretrained.checkpoint import check_options
 from pretrained.options import Config, flag, number, optional_size, size
 from pretrained.rotary_options import LONGEST_CONTEXT, rotary_options
@@ -221,18 +222,10 @@ def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
         "unembedding": keys.take("wte.weight").t().contiguous(),
         "positions": keys.take("wpe.weight"),
     }
-    parts = {
-        "attention_norm": "ln_1",
-        "attention.qkv": "attn.c_attn",
-        "attention.out": "attn.c_proj",
-        "mlp_norm": "ln_2",
-        "mlp.up": "mlp.c_fc",
-        "mlp.down": "mlp.c_proj",
-    }
     names = {
         f"blocks.{i}.{ours}": f"h.{i}.{theirs}"
         for i in range(config.n_layers)
-        for ours, theirs in parts.items()
+        for ours, theirs in weight_names.GPT2_LAYER.items()
     } | {"final_norm": "ln_f"}
     for ours, theirs in names.items():
         for kind in ("weight", "bias"):
@@ -248,19 +241,12 @@ def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
         "embedding_norm.weight": keys.take("embeddings.LayerNorm.weight"),
         "embedding_norm.bias": keys.take("embeddings.LayerNorm.bias"),
     }
-    norms = {"attention_norm": "attention.output.LayerNorm", "mlp_norm": "output.LayerNorm"}
-    matrices = {
-        "attention.qkv": [f"attention.self.{name}" for name in ("query", "key", "value")],
-        "attention.out": ["attention.output.dense"],
-        "mlp.up": ["intermediate.dense"],
-        "mlp.down": ["output.dense"],
-    }
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}", f"encoder.layer.{layer}"
-        for name, norm in norms.items():
+        for name, norm in weight_names.BERT_NORMS.items():
             for kind in ("weight", "bias"):
                 weights[f"{ours}.{name}.{kind}"] = keys.take(f"{theirs}.{norm}.{kind}")
-        for name, linears in matrices.items():
+        for name, linears in weight_names.BERT_MATRICES.items():
             sources = [f"{theirs}.{linear}" for linear in linears]
             weights[f"{ours}.{name}.weight"] = keys.take_matrix(*sources)
             weights[f"{ours}.{name}.bias"] = keys.take_biases(*sources)
@@ -277,19 +263,11 @@ def _llama_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Te
     else:
         weights = {"embedding": embedding, "unembedding": output.t().contiguous()}
     weights["final_norm.weight"] = keys.take("norm.weight")
-    norms = {"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
-    matrices = {
-        "attention.qkv": [f"self_attn.{name}_proj" for name in ("q", "k", "v")],
-        "attention.out": ["self_attn.o_proj"],
-        "mlp.up": ["mlp.up_proj"],
-        "mlp.gate": ["mlp.gate_proj"],
-        "mlp.down": ["mlp.down_proj"],
-    }
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}", f"layers.{layer}"
-        for name, norm in norms.items():
+        for name, norm in weight_names.LLAMA_NORMS.items():
             weights[f"{ours}.{name}.weight"] = keys.take(f"{theirs}.{norm}.weight")
-        for name, linears in matrices.items():
+        for name, linears in weight_names.LLAMA_MATRICES.items():
             sources = [f"{theirs}.{linear}" for linear in linears]
             weights[f"{ours}.{name}.weight"] = keys.take_matrix(*sources)
             has_bias = config.mlp_bias if name.startswith("mlp") else config.attention_bias

@@ -1,4 +1,4 @@
-"""Labels of tokens, to be read: of those that a model chose, and between marks in a sentence."""
+"""Tokens to be read: labels of those that a model chose or in a sentence, and the last word."""
 
 from __future__ import annotations
 
@@ -38,3 +38,13 @@ def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
 def isolated(label: str) -> str:
     """A label between marks that keep right-to-left text from reordering what is around it."""
     return f"\u2068{label}\u2069"
+
+
+def last_word(tokens: Tokens) -> int:
+    """The position of the last token with a letter or digit; of the last token if none has one."""
+    words = [
+        position
+        for position, piece in enumerate(tokens.pieces)
+        if not tokens.special[position] and any(map(str.isalnum, piece))
+    ]
+    return words[-1] if words else len(tokens) - 1

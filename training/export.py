@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attention_core import TransformerConfig
+from pretrained import weight_names
 from training.recipe import Kind, recipe
 from training.vocabulary import MASK, special_ids
 
@@ -61,19 +62,11 @@ def hf_config(kind: Kind, model: TransformerConfig, end_id: int) -> dict[str, An
 
 def gpt2_state(core: dict[str, Tensor], n_layers: int) -> dict[str, Tensor]:
     """The core's weights under the names of GPT2LMHeadModel; the output matrix is tied."""
-    parts = {
-        "attention_norm": "ln_1",
-        "attention.qkv": "attn.c_attn",
-        "attention.out": "attn.c_proj",
-        "mlp_norm": "ln_2",
-        "mlp.up": "mlp.c_fc",
-        "mlp.down": "mlp.c_proj",
-    }
     state = {"wte.weight": core["unembedding"].t(), "wpe.weight": core["positions"]}
     for kind in ("weight", "bias"):
         state[f"ln_f.{kind}"] = core[f"final_norm.{kind}"]
         for layer in range(n_layers):
-            for ours, theirs in parts.items():
+            for ours, theirs in weight_names.GPT2_LAYER.items():
                 state[f"h.{layer}.{theirs}.{kind}"] = core[f"blocks.{layer}.{ours}.{kind}"]
     return {f"transformer.{name}": weight.contiguous() for name, weight in state.items()}
 
@@ -92,23 +85,16 @@ def bert_state(
         "cls.predictions.transform.LayerNorm.bias": head["norm_bias"],
         "cls.predictions.bias": head["output_bias"],
     }
-    names = {
-        "attention_norm": "attention.output.LayerNorm",
-        "attention.out": "attention.output.dense",
-        "mlp.up": "intermediate.dense",
-        "mlp.down": "output.dense",
-        "mlp_norm": "output.LayerNorm",
-    }
     for kind in ("weight", "bias"):
         state[f"bert.embeddings.LayerNorm.{kind}"] = core[f"embedding_norm.{kind}"]
         for layer in range(n_layers):
             ours, theirs = f"blocks.{layer}", f"bert.encoder.layer.{layer}"
-            qkv = core[f"{ours}.attention.qkv.{kind}"].chunk(3, dim=-1)
-            for name, part in zip(("query", "key", "value"), qkv, strict=True):
-                state[f"{theirs}.attention.self.{name}.{kind}"] = part.t()
-            for our_name, name in names.items():
-                weight = core[f"{ours}.{our_name}.{kind}"]
-                state[f"{theirs}.{name}.{kind}"] = weight.t()
+            for our_name, norm in weight_names.BERT_NORMS.items():
+                state[f"{theirs}.{norm}.{kind}"] = core[f"{ours}.{our_name}.{kind}"]
+            for our_name, linears in weight_names.BERT_MATRICES.items():
+                parts = core[f"{ours}.{our_name}.{kind}"].chunk(len(linears), dim=-1)
+                for linear, part in zip(linears, parts, strict=True):
+                    state[f"{theirs}.{linear}.{kind}"] = part.t()
     return {name: weight.contiguous() for name, weight in state.items()}
 
 

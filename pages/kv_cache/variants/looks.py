@@ -166,7 +166,8 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     """
     import torch
 
-    from attention_core.experiments.kv_cache.variants.forms import filled_cache, mean_of_groups
+    from attention_core.experiments.kv_cache.variants.forms import filled_cache
+    from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_of_groups
 
     ids, models = token_ids(text), family(n_heads)
     prompt = torch.tensor([ids])
@@ -181,7 +182,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     forms = {name: _form(name, models[name].config, cache) for name, cache in caches.items()}
     keys = caches["MHA"].layer(0)[0]
     differences = [
-        (cache.layer(0)[0] - mean_of_groups(keys, models[name].config.kv_heads)).abs().max()
+        (cache.layer(0)[0] - mean_of_groups(keys, models[name].config.kv_heads, dim=-3)).abs().max()
         for name, cache in caches.items()
         if name.startswith("GQA") or name == "MQA"
     ]

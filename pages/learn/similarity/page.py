@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.similarity import charts, heads, sections, words
 from pages.learn.similarity.questions import questions
-from serving import models
+from serving import models, token_text
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source, tables
@@ -52,7 +52,7 @@ with lists:
         "Word: the arrow along the bottom",
         "similarity_word",
         len(tokens),
-        words.last_word(tokens),
+        token_text.last_word(tokens),
     )
 near = words.nearness(name, text, word)
 with fan:

@@ -95,14 +95,6 @@ def tokens_of(name: str, text: str) -> Tokens:
     return tokens
 
 
-def last_word(tokens: Tokens) -> int:
-    """The last token with a letter in it that belongs to the text; else the last one."""
-    for place in reversed(range(len(tokens))):
-        if not tokens.special[place] and any(map(str.isalpha, tokens.pieces[place])):
-            return place
-    return len(tokens) - 1
-
-
 @kept(SMALL_CACHE_BYTES, key=lambda name, text, chosen: (*models.key(name), text, chosen))
 def nearness(name: str, text: str, chosen: int) -> Nearness:
     """The token at place `chosen` of a text beside all others, in the token table of a model.

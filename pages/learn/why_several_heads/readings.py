@@ -97,16 +97,6 @@ def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
         )
 
 
-def last_word(tokens: Tokens) -> int:
-    """The position of the last token with a letter or digit; of the last token if none has one."""
-    words = [
-        position
-        for position, piece in enumerate(tokens.pieces)
-        if not tokens.special[position] and any(letter.isalnum() for letter in piece)
-    ]
-    return words[-1] if words else len(tokens) - 1
-
-
 def looks_at(heads: TwoHeads, token: int) -> tuple[int, int]:
     """The other token at which each head looks most from this one.
 

@@ -6,7 +6,8 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.why_several_heads import charts, cost, labour, splitting
-from pages.learn.why_several_heads.readings import TwoHeads, last_word, row_of, where_it_looks
+from pages.learn.why_several_heads.readings import TwoHeads, row_of, where_it_looks
+from serving import token_text
 from serving.heads import HeadChoice
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
@@ -27,7 +28,7 @@ CODE = "The lines that computed this"
 def chosen_token(run: Run) -> int:
     """The token whose row is read: at first, and when the text is cut anew, its last word."""
     key, cut = "why_several_heads_token", (run.model, run.tokens.text)
-    default = last_word(run.tokens)
+    default = token_text.last_word(run.tokens)
     if key in st.session_state and st.session_state.get("why_several_heads_cut") != cut:
         st.session_state[key] = default
     st.session_state["why_several_heads_cut"] = cut

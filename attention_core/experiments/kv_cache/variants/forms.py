@@ -146,16 +146,6 @@ def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
         return Transformer(config).eval().requires_grad_(False)
 
 
-def mean_of_groups(heads: Tensor, n_groups: int) -> Tensor:
-    """The mean of each group of neighbouring heads' tensors: (B, H, S, D) -> (B, G, S, D).
-
-    Raises: ValueError for groups that do not divide the heads.
-    """
-    batch_size, n_heads, *rest = heads.shape
-    readers(n_heads, n_groups)  # refuses uneven groups
-    return heads.reshape(batch_size, n_groups, n_heads // n_groups, *rest).mean(dim=2)
-
-
 def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | None]:
     """How differently heads look: the mean distance of two of one group, and of two groups.
 

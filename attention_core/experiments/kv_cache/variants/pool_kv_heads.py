@@ -46,10 +46,16 @@ def mean_pooled_kv_heads(
     return with_weights(replace(config, n_kv_heads=n_kv_heads), weights, like=model)
 
 
-def _mean_of_groups(heads: Tensor, n_groups: int) -> Tensor:
-    """The mean of each group of neighbouring heads: (..., H, D) -> (..., G, D)."""
-    *rest, n_heads, head_size = heads.shape
-    return heads.reshape(*rest, n_groups, n_heads // n_groups, head_size).mean(dim=-2)
+def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
+    """The mean of each group of neighbouring heads, which lie along `dim`: H of them become G.
+
+    dim: counted from the last, -2 for (..., H, D), -3 for (B, H, S, D).
+    Raises: ValueError for groups that do not divide the heads.
+    """
+    n_heads = heads.shape[dim]
+    if n_groups < 1 or n_heads % n_groups:
+        raise ValueError(f"{n_heads} heads cannot be averaged in {n_groups} groups evenly")
+    return heads.unflatten(dim, (n_groups, n_heads // n_groups)).mean(dim=dim)
 
 
 def _pooled_columns(weight: Tensor, attention: Attention, n_kv_heads: int) -> Tensor:
@@ -57,7 +63,7 @@ def _pooled_columns(weight: Tensor, attention: Attention, n_kv_heads: int) -> Te
     widths = (attention.q_width, attention.kv_width, attention.kv_width)
     queries, *keys_and_values = weight.split(widths, dim=-1)
     pooled = [
-        _mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads).flatten(-2)
+        mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads, dim=-2)
         for columns in keys_and_values
     ]
-    return torch.cat((queries, *pooled), dim=-1)
+    return torch.cat((queries, *(heads.flatten(-2) for heads in pooled)), dim=-1)

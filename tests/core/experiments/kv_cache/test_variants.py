@@ -16,11 +16,11 @@ from attention_core.experiments.kv_cache.variants.forms import (
     group_distances,
     ladder,
     latent_sizes,
-    mean_of_groups,
     random_base,
     readers,
     windowed,
 )
+from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_of_groups
 from attention_core.experiments.kv_cache.variants.pooling_drift import drift, outcome
 from attention_core.model.reshape import in_form
 from tests.helpers.attention_variants import LENGTH, check_chunks, enlarged, fed, tokens
@@ -114,10 +114,12 @@ def test_keys_of_a_group_are_the_mean_in_the_first_layer(base: Transformer):
     ids = tokens(base)
     whole = base(ids, record=True).records[0].k
     grouped = build(base, LADDER[2], seed=1)(ids, record=True).records[0].k
-    assert_close(grouped, whole.unflatten(1, (2, 3)).mean(2), atol=1e-5, rtol=1e-5)
-    assert_close(mean_of_groups(whole, 2), whole.unflatten(1, (2, 3)).mean(2))
-    with pytest.raises(ValueError, match="6 query heads cannot share 4"):
-        mean_of_groups(whole, 4)
+    means = whole.unflatten(1, (2, 3)).mean(2)
+    assert_close(grouped, means, atol=1e-5, rtol=1e-5)
+    assert_close(mean_of_groups(whole, 2, dim=-3), means)
+    assert_close(mean_of_groups(whole.transpose(1, 2), 2, dim=-2), means.transpose(1, 2))
+    with pytest.raises(ValueError, match="6 heads cannot be averaged in 4 groups"):
+        mean_of_groups(whole, 4, dim=-3)
 
 
 def test_latent_attention_is_the_same_absorbed_from_the_cache_of_either_form(base: Transformer):
