@@ -42,7 +42,7 @@ def walk(
     import torch
 
     from attention_core import MultiHeadAttention
-    from attention_core.experiments.learn.shapes import multi_head_steps, random_embeddings
+    from attention_core.experiments.learn.shapes.steps import multi_head_steps, random_embeddings
     from attention_core.experiments.seeding import seeded
 
     labels = tuple(words(sentence) for sentence in sentences)

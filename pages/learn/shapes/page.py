@@ -14,6 +14,7 @@ from pages.learn.shapes.choices import (
     picture,
 )
 from pages.learn.shapes.questions import questions
+from pages.learn.shapes.reasons import reason
 from pages.learn.shapes.sentences import in_words
 from pages.learn.shapes.walk import LAST
 from serving import models
@@ -24,6 +25,8 @@ from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
+
+MISTAKES = "attention_core/experiments/learn/shapes/mistakes.py"
 
 st.title("Shapes")
 st.markdown(
@@ -61,7 +64,7 @@ if walk is not None:
         with after:
             st.markdown(f"**Made now: {number}. {step.title}**")
             picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
-    st.markdown(step.why)
+    st.markdown(reason(walk, number))
     if said := in_words(walk, number):
         st.text(said)
     if walk.window():
@@ -93,7 +96,7 @@ if walk is not None:
         with wrong_way:
             picture([mistake.wrong], walk, colour, "shapes_wrong")
         plain_table(mistake.table, "Rows that hold another token's numbers", most=250)
-        source.show("attention_core/experiments/learn/shapes.py", "view_without_transpose")
+        source.show(MISTAKES, "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
         error_text = mistakes.without_contiguous(walk)
@@ -104,7 +107,7 @@ if walk is not None:
         )
         if error_text:
             code_block.plain(error_text)
-        source.show("attention_core/experiments/learn/shapes.py", "view_without_contiguous_error")
+        source.show(MISTAKES, "view_without_contiguous_error")
 
     with st.expander("The numbers of this step"):
         table = walk.numbers(number)

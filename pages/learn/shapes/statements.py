@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_FILE, _ATTEND = "attention_core/experiments/learn/shapes.py", "attention_core/attend.py"
+_FILE, _ATTEND = "attention_core/experiments/learn/shapes/steps.py", "attention_core/attend.py"
 _HEADS = "attention_core/heads.py"
 _ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
 _EXAMPLE = "multi_head_steps"
@@ -10,7 +10,7 @@ _LAYER = "layer_steps"
 
 # The statements that made the tensors of each step: function's file, its name, texts in them.
 _EXAMPLE_CODE = {
-    1: ("d_in = x.shape",),
+    1: ("batch_size, n_tokens, _ = x.shape",),
     2: ("columns = torch.arange",),
     3: ("linears = attention", "matrices = ["),
     4: ("flat = (",),

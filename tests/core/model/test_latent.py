@@ -12,7 +12,7 @@ from attention_core import Hooks, LatentAttention, LatentConfig, Transformer, fo
 from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.experiments.compare.contributions import value_norms
 from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
-from attention_core.experiments.learn.shapes import layer_steps
+from attention_core.experiments.learn.shapes.steps import layer_steps
 from attention_core.model.forward_pass import Pass
 from attention_core.positions.rotary import rotary_angles, rotate, rotate_neighbours
 from tests.helpers.attention_variants import (

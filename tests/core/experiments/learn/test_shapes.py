@@ -8,14 +8,15 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import MultiHeadAttention, split_heads
-from attention_core.experiments.learn.shapes import (
-    BY_HEAD,
-    ShapeStep,
+from attention_core.experiments.learn.shapes.mistakes import (
+    view_without_contiguous_error,
+    view_without_transpose,
+)
+from attention_core.experiments.learn.shapes.named import BY_HEAD, ShapeStep
+from attention_core.experiments.learn.shapes.steps import (
     layer_steps,
     multi_head_steps,
     random_embeddings,
-    view_without_contiguous_error,
-    view_without_transpose,
 )
 from attention_core.experiments.seeding import seeded
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -148,7 +149,6 @@ def check_sources(steps: tuple[ShapeStep, ...]) -> None:
         for number, name in step.made_from:
             assert number < step.number
             assert steps[number - 1][name].name == name
-        assert step.why
         for one in step.tensors:
             assert len(one.axes) == one.tensor.dim()
 
@@ -249,8 +249,6 @@ def test_a_layer_s_steps_are_its_record(name: str):
             assert steps[3][tensor].shape == (2, 7, heads * config.d_head)
         check_sources(steps)
         check_cells(steps)
-        said = any("query heads share each" in step.why for step in steps)
-        assert said == (config.kv_heads < config.n_heads)
 
 
 def test_shared_keys_are_no_columns_of_the_queries():

@@ -6,8 +6,9 @@ from torch.testing import assert_close
 
 from attention_core import MultiHeadAttention
 from attention_core.experiments.computed_from import Terms, terms
-from attention_core.experiments.learn.shapes import ShapeStep, layer_steps, multi_head_steps
-from attention_core.experiments.learn.shapes_computed_from import computation, sources
+from attention_core.experiments.learn.shapes.computed_from import computation, sources
+from attention_core.experiments.learn.shapes.named import ShapeStep
+from attention_core.experiments.learn.shapes.steps import layer_steps, multi_head_steps
 from attention_core.experiments.seeding import seeded
 from tests.helpers.arithmetic import result
 from tests.helpers.tiny_models import TINY, build

@@ -22,7 +22,7 @@ from attention_core.experiments.computed_from import (
     scored,
     weighed,
 )
-from attention_core.experiments.learn.shapes import ShapeStep
+from attention_core.experiments.learn.shapes.named import ShapeStep
 
 BY_HEAD = 2  # axes before queries and keys, or tokens and columns: sentence and head
 
