@@ -1,8 +1,23 @@
-"""Numbers to be read: with a minus sign, which a hyphen is not."""
+"""Numbers to be read: with a minus sign, which a hyphen is not, and sizes with what they count."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def written(number: float, form: str) -> str:
     """The number in a format such as ".3f" or "+.2g"; −0.5 in ".2f" is "−0.50"."""
     return format(number, form).replace("-", "−")
+
+
+def sizes(axes: Sequence[str], shape: Sequence[int]) -> str:
+    """A shape in words: axes ("batch", "head", "query") -> "batch of 1 × 2 heads × 6 queries"."""
+    return " × ".join(_counted(*axis) for axis in zip(axes, shape, strict=True))
+
+
+def _counted(axis: str, size: int) -> str:
+    if axis in ("batch", "width"):
+        return f"{axis} of {size:,}"
+    if size == 1:
+        return f"1 {axis}"
+    return f"{size:,} queries" if axis == "query" else f"{size:,} {axis}s"

@@ -22,6 +22,11 @@ SAYS_OF_A_HEAD = (
 STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
 
+def length(norm: float) -> str:
+    """The length of a vector in words: three digits, and no powers of ten where it is large."""
+    return f"{norm:,.0f}" if norm >= 100 else f"{norm:.3g}"
+
+
 @dataclass(frozen=True)
 class Caption:
     """One stop of the story.
@@ -93,9 +98,10 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "The vector travels through all layers",
-            "Each layer adds something to the vector and wipes nothing out; its ribbon is as wide "
-            f"as it is long. {told.label(told.query)} goes in {norms[0]:.3g} long and comes "
-            f"out {norms[-1]:.3g} long, after {spec.n_layers} layers.",
+            "Each layer adds something to the vector, which may also cancel a part of what is "
+            "there. The ribbon is wider where the vector is longer (on a logarithmic scale). "
+            f"{told.label(told.query)} goes in {length(norms[0])} long and comes out "
+            f"{length(norms[-1])} long, after {spec.n_layers} layers.",
             "whole",
             "stream",
         ),
@@ -183,12 +189,12 @@ def _through_a_head(told: Told) -> list[Caption]:
 
 def _out_of_the_model(told: Told) -> list[Caption]:
     passed, spec, query = told.passed, told.spec, told.query
-    strongest = int(told.layer.neurons[query, 0])
+    strongest, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
     feed_forward = Caption(
         "Then each token works on its own",
         f"The feed-forward network reads one vector at a time. At {told.label(query)} it adds a "
-        f"vector of length {told.layer.norms['mlp_output'][query]:.3g}; neuron {strongest} writes "
-        "most of it.",
+        f"vector of length {told.layer.norms['mlp_output'][query]:.3g}. That is a sum of what all "
+        f"its neurons write; the longest piece, {written:.3g}, is written by neuron {strongest}.",
         "layer",
         "layer",
     )

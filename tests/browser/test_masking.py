@@ -16,7 +16,7 @@ def test_the_main_path(page: Page, site: Site):
     nine = numbers.example("boy")
     assert "= −∞" in read(page, "scores with the mask", 1, 3)
     click(page.get_by_role("button", name="Next token"))
-    expect(panel(page, "scores with the mask")).to_contain_text("(query 5, key 5)")
+    expect(panel(page, "scores with the mask")).to_contain_text("5 queries × 5 keys")
     expect(page).to_have_url(re.compile("masking_tokens=5"))
     expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
 
@@ -42,6 +42,6 @@ def test_adding_a_token_moves_nothing_below(page: Page, site: Site):
     settled(page)
     before = below.evaluate("element => element.getBoundingClientRect().top")
     click(page.get_by_role("button", name="Next token"))
-    expect(panel(page, "scores with the mask")).to_contain_text("(query 3, key 3)")
+    expect(panel(page, "scores with the mask")).to_contain_text("3 queries × 3 keys")
     settled(page)
     assert below.evaluate("element => element.getBoundingClientRect().top") == before

@@ -171,7 +171,7 @@ def test_tensors_are_saved(drawings: Page):
     drawing = drawings.locator(".tensors").first
     root, png = svg_and_png(drawing)
     said = without_head(drawing, root, "")
-    assert said[:2] == [HOSTILE, "(batch 2, token 3, column 4), drawn: (3, 3)"]
+    assert said[:2] == [HOSTILE, "batch of 2 × 3 tokens × 4 columns; drawn: 3 × 3"]
     assert said[-2:] == ["below 0", "above 0, up to each tensor's largest"]
     assert {"batch 0 first", "vector", "(column 5)", "−0.50", "nan", "−∞", "7.25"} <= set(said)
     assert said.count("c0") == 2

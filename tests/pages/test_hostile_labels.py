@@ -1,6 +1,7 @@
 """What visitors type reaches a chart as data: it is never read as an expression or as a field."""
 
 import io
+import json
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -80,7 +81,8 @@ def fan(label: str) -> alt.TopLevelMixin:
 
 
 def two_rows(label: str) -> alt.Chart:
-    table = pd.DataFrame({"token": [label, "b"] * 2, "map": ["L0H1"] * 2 + ["L0H2"] * 2})
+    table = pd.DataFrame({"place": [0, 1] * 2, "token": [label, "b"] * 2})
+    table["map"] = ["L0H1"] * 2 + ["L0H2"] * 2
     return why_several_heads.row_chart(table.assign(weight=[0.7, 0.3, 0.2, 0.8]), (1, 2))
 
 
@@ -106,7 +108,11 @@ def strings(part: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 @pytest.mark.parametrize("build", CHARTS)
 def test_a_label_is_data_and_nothing_else(build: Callable[[str], alt.TopLevelMixin], label: str):
     described = specification(build, label, ink="#1d2730", paper="#ffffff")
-    places = {place[-2:] for place, text in strings(described) if label in text}
+    holding = {place[-2:]: text for place, text in strings(described) if label in text}
+    expression = holding.pop(("axis", "labelExpr"), "[][datum.value]")
+    assert expression.endswith("[datum.value]")
+    json.loads(expression.removesuffix("[datum.value]"))  # a list of strings and nothing else
+    places = set(holding)
     # a row of a table, or the list of a scale's values, which Vega compares and never runs
     allowed = {("values", name) for name in ("token", "words", "model", "likeliest")}
     assert places

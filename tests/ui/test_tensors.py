@@ -22,7 +22,7 @@ def test_every_part_arrives_aligned_and_exact():
     header, numbers = unpacked(data)
     assert [panel["shape"] for panel in header["panels"]] == [[2, 3, 5], [7]]
     assert header["panels"][0]["rows"] == ["é", "שלום", "c"]
-    assert header["panels"][0]["shapeText"] == "(batch 2, token 3, column 5)"
+    assert header["panels"][0]["shapeText"] == "batch of 2 × 3 tokens × 5 columns"
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 30).reshape(2, 3, 5), values)
     np.testing.assert_array_equal(np.frombuffer(numbers, "<i4", 30, 120), np.arange(30))
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 7, 240), other.astype("f4"))
@@ -54,8 +54,8 @@ def test_how_numbers_were_made_arrives_behind_them():
 
 def test_a_window_names_the_shape_of_the_whole():
     panel = Panel("p", np.zeros((2, 3)), ("token", "column"), whole=(7, 11))
-    assert panel.shape_text == "(token 7, column 11), drawn: (2, 3)"
-    assert Panel("p", np.zeros((2, 3)), ("token", "column")).shape_text == "(token 2, column 3)"
+    assert panel.shape_text == "7 tokens × 11 columns; drawn: 2 × 3"
+    assert Panel("p", np.zeros((2, 3)), ("token", "column")).shape_text == "2 tokens × 3 columns"
 
 
 def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
@@ -86,7 +86,7 @@ def test_a_picture_says_what_rows_and_columns_are_of_tensors_that_are_alike():
     assert says(square) == looks
     assert says(rows, rows) == "A row is a token, a column one number of its vector."
     assert says(rows, square, rows) == f"x, x: {says(rows)} w: {looks}"
-    assert says(vector) == "A row is one vector, a column one number of its vector."
+    assert says(vector) == "A row is one vector, a column one number of it."
     quantities = [panel["quantity"] for panel in unpacked(pack([rows, square]))[0]["panels"]]
     assert quantities == ["", "weights"]
 

@@ -29,6 +29,7 @@ _MEANINGS = {
 def sentence(axes: Sequence[str]) -> str:
     """What a row and a column are, where the last two axes of a tensor have these names."""
     row, column = [_MEANINGS.get(axis, f"one {axis}") for axis in ("vector", *axes)[-2:]]
+    column = column.replace("its vector", "it") if row == "one vector" else column
     return f"A row is {row}, a column {column}."
 
 

@@ -21,6 +21,7 @@ from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import sizes
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:
@@ -109,5 +110,5 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 
 def _rows(name: str, values: Tensor, labels: list[str]) -> Panel:
     window = values[:TOKENS_SHOWN, :COLUMNS_SHOWN].float().cpu().numpy()
-    note = f"of (token {values.shape[0]}, width {values.shape[1]})"
+    note = f"of {sizes(('token', 'width'), values.shape)}"
     return Panel(name, window, ("token", "width"), rows=labels[:TOKENS_SHOWN], note=note)

@@ -19,6 +19,7 @@ from pages.learn.block.originals import (
 )
 from pages.learn.block.stream import run
 from serving import models
+from serving.number_text import sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,8 +66,8 @@ _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
     "normalised output": ("TC", "mlp_norm(", ("second residual sum",)),
 }
-AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "heads x column",
-         "F": "hidden"}  # fmt: skip
+AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "head column",
+         "F": "hidden number"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,8 @@ class Step:
 
     @property
     def shape(self) -> str:
-        """The sizes with their axes' names: `(token 5, width 512)`."""
-        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
-        return f"({sizes})"
+        """The sizes in words: "5 tokens × width of 512"."""
+        return sizes(self.axes, self.values.shape)
 
     @property
     def norms(self) -> np.ndarray:

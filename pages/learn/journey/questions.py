@@ -7,9 +7,16 @@ import numpy as np
 from pages.learn.journey.training import learned
 from serving import models
 from serving.one_pass import OnePass
+from serving.pass_story import length
 from serving.quiz import Question, nearest
 
-GROWTH = {"about as long": 1.0, "about 10 times": 10.0, "about 100 times": 100.0}
+GROWTH = {
+    "about as long": 1.0,
+    "about 10 times as long": 10.0,
+    "about 70 times as long": 70.0,
+    "about 300 times as long": 300.0,
+    "about 2,000 times as long": 2000.0,
+}
 
 
 def questions(passed: OnePass, token: int) -> tuple[Question, ...]:
@@ -43,8 +50,8 @@ def _length_question(passed: OnePass, token: int) -> Question:
         "token after the last layer, compared with the one that went in?",
         right=right,
         wrong=wrong,
-        because=f"It goes in {norms[0]:.3g} long and comes out {norms[-1]:.3g} long: {growth:.3g} "
-        "times.",
+        because=f"It goes in {length(norms[0])} long and comes out {length(norms[-1])} long: "
+        f"{length(growth)} times as long.",
     )
 
 

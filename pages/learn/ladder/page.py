@@ -87,11 +87,11 @@ if rung is not None and sentence is not None and place is not None:
             "values they hand over:"
         )
         matches = stages.search(rung, head, i, sentence.labels)
-        st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
+        st.dataframe(matches, hide_index=True, height=tables.height(matches, 250))
         mixed = written(matches["weight × first number"].sum(), ".4f")
         st.text(
-            f"The last column of all {len(matches)} rows adds up to {mixed}, the first number of "
-            "the context vector."
+            f"The column “weight × first number” of all {len(matches)} rows adds up to {mixed}, "
+            "the first number of the context vector."
         )
     if BY_HAND in shown:
         st.header(BY_HAND)

@@ -213,7 +213,7 @@ def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
         square = name in ("scores", "masked", "scaled", "attention", "weights")
         return (("head", "query", "key") if square else ("head", "token", "column"))[-n_axes:]
     if rung.name == "v1":
-        return ("row", "column")
+        return ("input", "output")
     # as nn.Linear keeps them; a bias has an axis of outputs alone
     return ("output",) if n_axes == 1 else ("head", "output", "input")[-n_axes:]
 

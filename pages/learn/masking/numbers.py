@@ -96,6 +96,13 @@ def square(title: str, values: Any, labels: Sequence[str], **options: Any) -> Pa
     return Panel(title, values.numpy(), ("query", "key"), labels, **options)
 
 
+def positions(so_far: int) -> str:
+    """In words, what the last of so many tokens may see, and what becomes of the rows before."""
+    if so_far == 1:
+        return "only itself, at position 0"
+    return f"positions 0 to {so_far - 1}. Earlier rows keep their numbers"
+
+
 def sight(labels: Sequence[str]) -> pd.DataFrame:
     """What each position may see, in words, from the mask itself."""
     from attention_core import causal_mask

@@ -80,8 +80,7 @@ def show_all(scores: numbers.Scores) -> None:
     with words:
         plain_table(numbers.sight(labels), "Who may see what", most=tables.height_of(count))
         st.text(
-            f"“{isolated(labels[so_far - 1])}” arrives and may see positions 0 to "
-            f"{so_far - 1}. Earlier rows keep their numbers."
+            f"“{isolated(labels[so_far - 1])}” arrives and may see {numbers.positions(so_far)}."
         )
 
     shown = parts("masking_part", (ORDERS, LEAK, DROPOUT))
@@ -118,7 +117,11 @@ def two_orders(scores: numbers.Scores) -> None:
 def another_number(scores: numbers.Scores) -> None:
     """Show what forbidden keys get where another number than minus infinity is written."""
     st.subheader(LEAK)
-    st.markdown("Only exp(−∞) is zero. With a number instead, every forbidden key gets a share.")
+    st.markdown(
+        "Only exp(−∞) is zero. With a number instead, every forbidden key gets a share. Of a very "
+        "low number, such as the −10⁹ in much code, the share is so small that float32 rounds it "
+        "to zero."
+    )
     fill = linked(
         st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
     )

@@ -93,8 +93,11 @@ if readings.by_method and ONE_WORD in shown:
             title=f"Words of {method}",
             key="tokens_words",
             hint="No token crosses the border of a word. The framed one is cut below.",
+            a_box="a word",
         )
-        chips(step.chips, title="Parts", key="tokens_step_chips", hint=step.sentence)
+        a_box = "a part of the word; after the last step it is a token"
+        hint = step.sentence
+        chips(step.chips, title="Parts", key="tokens_step_chips", hint=hint, a_box=a_box)
         plain_table(cut.table, "Every step of the cut", most=250)
         same = "the same" if cut.same else "NOT the same"
         ids = ", ".join(map(str, cut.ids))

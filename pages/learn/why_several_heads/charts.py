@@ -6,17 +6,18 @@ import altair as alt
 import pandas as pd
 
 from pages.learn.why_several_heads.labour import ALONE, OFF
-from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, decades
+from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, axis_of_tokens, decades
 
 _LEGEND = alt.Legend(orient="top", symbolType="square", labelLimit=260, columns=3)
 _DARK = "#14181e"
 
 
 def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
-    """Bars: one group a key, one bar a map; table: columns `token`, `map`, `weight`.
+    """Bars: one group a key, one bar a map; table: columns `place`, `token`, `map`, `weight`.
 
     heads: the numbers of both, for their colours; the average is grey.
     """
+    labels = table.drop_duplicates("place").sort_values("place")["token"].tolist()
     names = list(table["map"].unique())
     first, second = (HEADS[head % len(HEADS)] for head in heads)
     if first == second:
@@ -27,10 +28,9 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
         .mark_bar()
         .encode(
             alt.X(
-                "token:N",
-                sort=None,
+                "place:O",
                 title="key: the token looked at",
-                axis=alt.Axis(labelAngle=-45, labelOverlap=False, labelLimit=90),
+                axis=axis_of_tokens(labels),
             ),
             alt.XOffset("map:N", sort=names),
             alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=5)),

@@ -16,7 +16,7 @@ from serving.runs import Run
 from serving.token_text import isolated
 
 AVERAGE, BEST = "the average map", "the best single map"
-MOST_KEYS = 10  # bars of one row of weights
+MOST_KEYS = 12  # bars of one row of weights
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,11 @@ def where_it_looks(heads: TwoHeads, token: int) -> str:
     weights = heads.maps[0, token, first], heads.maps[1, token, second]
     average = heads.average[token, [first, second]]
     a, b = heads.names
+    if first == second == token:
+        return (
+            f"“{labels[token]}” sees no other word: in {a} it gives itself {weights[0]:.3f}, in "
+            f"{b} {weights[1]:.3f}."
+        )
     begin = f"Of the other words, “{labels[token]}” looks most at “{labels[first]}” in "
     if first == second:
         return (
@@ -136,6 +141,7 @@ def row_of(heads: TwoHeads, token: int) -> pd.DataFrame:
     """The rows of a token in both maps and in the average: `token`, `map`, `weight`.
 
     Of a long text the `MOST_KEYS` keys with the largest weight in either map, in their order.
+    `place` numbers them, as words may be equal.
     """
     rows = dict(zip(heads.names, heads.maps[:, token], strict=True))
     rows[AVERAGE] = heads.average[token]
@@ -144,8 +150,13 @@ def row_of(heads: TwoHeads, token: int) -> pd.DataFrame:
     keys = np.sort(np.argsort(-largest, kind="stable")[:MOST_KEYS])
     return pd.DataFrame(
         [
-            {"token": heads.tokens.labels[key], "map": name, "weight": float(row[key])}
+            {
+                "place": place,
+                "token": heads.tokens.labels[key],
+                "map": name,
+                "weight": float(row[key]),
+            }
             for name, row in rows.items()
-            for key in keys
+            for place, key in enumerate(keys)
         ]
     )

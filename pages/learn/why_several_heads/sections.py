@@ -72,7 +72,11 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
     """What both heads and the average give one token, and what the one head misses."""
     left, right = st.columns(2, gap="large")
     with left:
-        show(charts.row_chart, row_of(heads, token), numbers, key="why_several_heads_row")
+        row = row_of(heads, token)
+        show(charts.row_chart, row, numbers, key="why_several_heads_row")
+        n_shown, n_seen = row["place"].nunique(), token + 1 if heads.causal else len(heads.tokens)
+        if n_shown < n_seen:
+            st.markdown(f":small[Shown: the {n_shown} keys of {n_seen} with the largest weights.]")
     with right:
         st.text(where_it_looks(heads, token))
         plain_table(heads.missed_by(token), "What one head misses")

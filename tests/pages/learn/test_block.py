@@ -50,9 +50,9 @@ def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
         "concatenated per word",
         "out projection",
     ]
-    assert table["shape"][1] == "(head 8, token 5, column 64)"
-    assert table["shape"][2] == "(token 5, heads x column 512)"
-    assert table["shape"][6] == "(token 5, hidden 2048)"
+    assert table["shape"][1] == "8 heads × 5 tokens × 64 columns"
+    assert table["shape"][2] == "5 tokens × 512 head columns"
+    assert table["shape"][6] == "5 tokens × 2,048 hidden numbers"
     assert "8 heads of 64" in site.text[-1].value
     (heads, values), (merged, side_by_side) = panels(site)
     assert heads["shape"] == [3, 5, 3]
@@ -70,7 +70,7 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
     model, output = run_of(name, TEXT)
     after = output.hidden_states[layer + 1][0]
     (table,) = plain_tables(site)
-    assert table["shape"][9] == f"(token {len(after)}, width {model.core.config.d_model})"
+    assert table["shape"][9] == f"{len(after)} tokens × width of {model.core.config.d_model}"
     assert table["mean norm"][0] == pytest.approx(
         float(output.hidden_states[layer][0].norm(dim=-1).mean()), rel=1e-5
     )
@@ -103,13 +103,13 @@ def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
 
 def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
-    assert plain_tables(site)[0]["shape"][0] == "(token 4, width 512)"
+    assert plain_tables(site)[0]["shape"][0] == "4 tokens × width of 512"
     assert "Its memory: 8 encoder tokens" in site.text[-1].value
     site.select_slider("block_step").set_value(6).run()
     (_, queries), (memory, _), (_, heads) = panels(site)
     assert queries.shape == (4, 6)
     assert memory["rows"] == ["Nine", "grey", "geese", "fly", "over", "the"]
-    assert memory["note"] == "of (token 8, width 512)"
+    assert memory["note"] == "of 8 tokens × width of 512"
     assert heads.shape == (2, 4, 6)
 
 

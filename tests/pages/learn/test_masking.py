@@ -73,7 +73,8 @@ def test_the_triangle_grows_token_by_token(site: AppTest):
         assert (np.isneginf(scores) == ~triangle(count)).all()
         seen.append(scores)
         said = re.sub("[\u2068\u2069]", "", site.text[0].value)
-        assert f"“{LABELS[count - 1]}” arrives and may see positions 0 to {count - 1}" in said
+        seen_places = f"positions 0 to {count - 1}" if count > 1 else "only itself, at position 0"
+        assert f"“{LABELS[count - 1]}” arrives and may see {seen_places}" in said
         site.button("masking_next").click().run()
     for before, after in zip(seen, seen[1:], strict=False):
         np.testing.assert_array_equal(after[:-1, :-1], before)

@@ -436,7 +436,7 @@ def test_a_real_layer_is_its_record(
         np.testing.assert_array_equal(panel.values, values)
     full = tuple(record.output.shape)
     said = panel.panel["shapeText"]
-    assert said == f"(batch 1, token {full[1]}, column {full[2]}), drawn: (1, 6, 8)"
+    assert said == f"batch of 1 × {full[1]} tokens × {full[2]} columns; drawn: 1 × 6 × 8"
     (window,) = [e.value for e in site.text if e.value.startswith("Drawn:")]
     config = model.core.config
     assert f"tokens 0 to 5 of {len(tokens.ids)}" in window

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from serving.number_text import sizes
 from ui.canvas.component import Canvas, sentence
 from ui.canvas.component import pack as pack_arrays
 
@@ -138,12 +139,11 @@ class Panel:
 
     @property
     def shape_text(self) -> str:
-        """The shape with its axes' names: "(batch 1, head 2, token 3, column 3)"."""
+        """The shape in words: "batch of 1 × 2 heads × 3 tokens × 3 columns"."""
         whole = self.values.shape if self.whole is None else self.whole
-        sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, whole, strict=True))
         part = self.values.shape if self.filled is None else self.filled
-        drawn_part = "" if whole == part else f", drawn: {part}"
-        return f"({sizes}){drawn_part}"
+        drawn_part = "" if whole == part else f"; drawn: {' × '.join(map(str, part))}"
+        return sizes(self.axes, whole) + drawn_part
 
 
 def tensors(
