@@ -53,11 +53,11 @@ def of_name(name: str) -> Answer:
         place = (
             f"There is no {name} in the models folder"
             if root is not None
-            else "The variable ATTENTION_LAB_MODELS names no folder for models"
+            else f"{name} is not here: the variable ATTENTION_LAB_MODELS names no models folder"
         )
         raise ValueError(
-            f"{place}, and none in the local cache of the hub. Paste the text of its config.json "
-            "instead."
+            f"{place}, and the local cache of the hub does not hold it. Paste the text of its "
+            "config.json instead."
         )
     try:
         file = folders[0] / checkpoint.CONFIG_FILE
@@ -82,7 +82,7 @@ def of_config(config: Mapping[str, Any]) -> Answer:
     try:
         built = transformer_config(config)
     except ValueError as error:
-        return Answer((f"{str(error)[:1].upper()}{str(error)[1:]}.",))
+        return Answer((f"In this config.json, {error}.",))
     from attention_core import Transformer
     from attention_core.costs.parameters import on_paper
 

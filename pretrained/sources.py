@@ -55,7 +55,8 @@ def check_name(name: str) -> str:
     if "/" in name:
         return check_hub_id(name)
     if not _NAME.fullmatch(name) or ".." in name:
-        raise ValueError(f"{name!r} is no model name; letters, digits, '.', '_' and '-' only.")
+        shown = repr(name if len(name) <= 60 else f"{name[:60]}…")
+        raise ValueError(f"{shown} is no model name; letters, digits, '.', '_' and '-' only.")
     return name
 
 

@@ -81,8 +81,8 @@ def _novels(
         context_length=context_length,
         note=(
             "Trained for this site with its own core, on ninety English novels, with GPT-2's "
-            "tokenizer cut to 8,192 tokens. The other one of the pair has the same layers, heads, "
-            "width, books and tokens."
+            "tokenizer cut to 8,192 tokens. GPT-2 on novels and BERT on novels are a pair with the "
+            "same layers, heads, width, books and tokens."
         ),
     )
 

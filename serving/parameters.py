@@ -6,7 +6,7 @@ A list is one parameter an element, and an empty parameter when it is empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +14,21 @@ from typing import Any
 def address(folder: str) -> str:
     """The address of the page in a folder of `pages/`: "learn/two_networks" has "two-networks"."""
     return folder.rpartition("/")[2].replace("_", "-")
+
+
+def page_url(url: str, addresses: Iterable[str]) -> str:
+    """The whole address of a page without its parameters, from what Streamlit says it is.
+
+    Streamlit cuts off the first page's address with which a whole address ends, and puts the right
+    one behind what is left: of "generated-tokens" it cuts off "tokens", and of
+    "https://lab.example.org/generated-/generated-tokens" only the last part is right.
+    addresses: of all pages.
+    """
+    before, _, page = url.partition("?")[0].rpartition("/")
+    left_over = before.rpartition("/")[2]
+    if left_over and any(left_over + address == page for address in addresses):
+        before = before.rpartition("/")[0]
+    return f"{before}/{page}" if before else page
 
 
 def say(texts: Sequence[str], value: object) -> bool:

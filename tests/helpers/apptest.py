@@ -1,6 +1,7 @@
 """Open pages under Streamlit's AppTest and read what they show."""
 
 import html
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,8 @@ def _table(body: str) -> pd.DataFrame:
 def _value(is_number: bool, text: str) -> str | float:
     if not is_number:
         return text
+    if text == "–":
+        return math.nan
     number = float(text.replace(",", "").replace("−", "-"))
     return int(number) if number.is_integer() and "." not in text else number
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from serving import chart_files, qr
+from serving import chart_files, parameters, qr
 from serving.limits import OverLimit
 from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
+from ui.frame import sections
 from ui.widgets import code_block, messages
 from ui.widgets.folded import folded
 from ui.widgets.linked import address
@@ -72,9 +73,7 @@ def _drawn(charts: Callable[[], Charts], facts: Mapping[str, str]) -> bytes:
     }
     ranges = {name: st.get_option(f"theme.{option}") for name, option in _RANGES.items()}
     looks = {"background": paper, "font": "sans-serif", "range": ranges}
-    said = [
-        f"{what.capitalize()}: {facts[what]}" for what in ("model", "sentence") if what in facts
-    ]
+    said = [f"{of.capitalize()}: {facts[of]}" for of in ("model", "sentence") if of in facts]
     below = [line for text in said for line in textwrap.wrap(text, 90)]
     files = {}
     for name, chart in described.items():
@@ -151,5 +150,5 @@ def url(prefix: str) -> str:
     From the controls themselves: the address that the browser shows follows a preset or a click on
     a picture only after the run that it causes.
     """
-    base = (st.context.url or "").partition("?")[0]
-    return f"{base}?{urllib.parse.urlencode(address(prefix), errors='replace')}"
+    page = parameters.page_url(st.context.url or "", map(parameters.address, sections.TITLES))
+    return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}"

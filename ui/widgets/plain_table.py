@@ -37,7 +37,7 @@ def _cells(heading: str, column: pd.Series, form: str | None) -> list[str]:
     kind, written = "", (str(value) for value in column)
     if pd.api.types.is_numeric_dtype(column):
         form = form or ("{:,}" if pd.api.types.is_integer_dtype(column) else "{:.4f}")
-        numbers = (form.format(number) for number in column.tolist())
+        numbers = map(form.format, column.tolist())
         written = (number.replace("-", "−").replace("nan", "–") for number in numbers)
         kind = ' class="number"'
     cells = (f"<td{kind}>{escape(text)}</td>" for text in written)

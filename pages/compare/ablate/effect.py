@@ -13,6 +13,7 @@ from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
 from pretrained.tokenization.tokens import printable
 from serving import models
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
@@ -78,7 +79,8 @@ def _predictions(question: Question, changed: Effect) -> None:
     with right:
         cells = st.columns(2)
         cells[0].metric("Divergence (nats)", f"{changed.size:.3f}")
-        cells[1].metric("Change of top logit", f"{changed.second:+.2f}".replace("-", "−"))
+        change = round(changed.second, 2) + 0.0  # and no −0.00
+        cells[1].metric("Change of top logit", written(change, "+.2f"))
         # metrics read their text as Markdown: tokens go into plain text
         st.text(
             f"Likeliest with all heads on: “{isolated(first['token'])}”, {first['before']:.3f}; "
@@ -129,6 +131,9 @@ def _states(question: Question, changed: Effect) -> None:
 
 def honest(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Two measured warnings: effects do not add up, and the way of switching off matters."""
+    if not heads:
+        st.text("No head is off: choose one above, or click one in the grid below.")
+        return
     unit = "nats" if question.position is not None else "in mean 1 − cosine"
     other_kind = runs.KINDS[1 - runs.KINDS.index(kind)]
     lines = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from serving.heads import HeadChoice
 from serving.number_text import written
 from serving.runs import Run
 from serving.token_text import isolated
-from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap
+from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
 from ui.export import tables
 from ui.widgets import controls, head_pairs
 
@@ -207,11 +207,16 @@ def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
 
 
 def draw(
-    side: Side, colours: ColourScale, framed: tuple[int, int] | None = None, *, key: str
+    side: Side,
+    colours: ColourScale,
+    framed: tuple[int, int] | None = None,
+    *,
+    key: str,
+    take: Callable[[tuple[int, int] | None], None] | None = None,
 ) -> None:
     """The map of one side; pointing at a cell frames the aligned cells of the other maps.
 
-    framed: the cell that stays framed.
+    framed: the cell that stays framed. take: what a click on a cell calls with it.
     """
     weights = Map(
         side.values,
@@ -222,7 +227,7 @@ def draw(
         link=Linked("side", side.units, side.units),
         chosen=framed,
     )
-    heatmap(weights, key=key)
+    heatmap(weights, key=key, on_cell=None if take is None else lambda: take(picked(key)))
 
 
 def draw_difference(comparison: Comparison, *, key: str) -> None:

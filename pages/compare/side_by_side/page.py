@@ -1,5 +1,7 @@
 """Side by side: any two of model, layer, head and sentence, aligned, and their difference."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.compare.side_by_side import comparison as side_by_side
@@ -102,7 +104,8 @@ if len(opened) == 2:
         about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
         with place:
             framed = cell if view == side_by_side.TOKENS else None
-            side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map")
+            take = partial(same_pair.take, which, both_runs) if framed is not None else None
+            side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map", take=take)
             links = TokenPair(run.tokens, *cell) if cell is not None else None
             head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
 else:

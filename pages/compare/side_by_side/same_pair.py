@@ -26,6 +26,18 @@ def on_the_right(runs: Sequence[Run], pair: Cell) -> Cell | None:
     return None if query is None or key is None else (query, key)
 
 
+def on_the_left(runs: Sequence[Run], pair: Cell) -> Cell | None:
+    """The left tokens that hold the characters of the right pair, of several the first; or None."""
+    return on_the_right((runs[1], runs[0]), pair)
+
+
+def take(which: str, runs: Sequence[Run], cell: Cell | None) -> None:
+    """Choose the pair of a cell that was clicked on one side, if the left text has that pair."""
+    pair = cell if cell is None or which == "a" else on_the_left(runs, cell)
+    if pair is not None and max(pair) < len(runs[0].tokens):
+        st.session_state["side_by_side_query"], st.session_state["side_by_side_key"] = pair
+
+
 def strongest_head(run: Run, pair: Cell) -> HeadId:
     """The head of a model that gives a pair the largest weight."""
     weights = run.weights[:, :, pair[0], pair[1]]

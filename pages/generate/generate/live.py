@@ -43,20 +43,29 @@ def start(queue: JobQueue, request: Request) -> None:
         messages.problem(error)
 
 
-def show(prompt: str, n_steps: int) -> None:
-    """The visitor's job, repainted four times a second while it runs; before it, empty lanes."""
+def show(request: Request) -> None:
+    """The visitor's job, repainted four times a second while it runs; before it, empty lanes.
+
+    request: what the settings ask for; a job for another one says so.
+    """
     job: Job | None = st.session_state.get(_JOB)
     if job is None:
         race(
             (Lane(style.CACHED, "", (), (), ()), Lane(style.UNCACHED, "", (), (), ())),
             run="",
-            prompt=prompt,
-            n_steps=n_steps,
+            prompt=request.prompt,
+            n_steps=request.max_new_tokens,
             over=False,
             verdict="",
             key="generate_race_empty",
         )
     else:
+        if job.request != request:
+            st.info(
+                "The run below belongs to other settings than those above. Press Generate for a "
+                "run of these.",
+                icon=":material/history:",
+            )
         job_view.follow(job, _view, live=job.live, every=0.25)
 
 

@@ -77,22 +77,19 @@ with right, settings():
         help="Draw from the fewest likeliest tokens whose probabilities reach p. 1 keeps all.",
     )
 
+request = Request(
+    model=model.spec.name,
+    prompt=prompt,
+    max_new_tokens=n_new,
+    temperature=temperature,
+    top_k=top_k or None,
+    top_p=top_p if top_p < 1 else None,
+    seed=seed,
+    weights=weights,
+)
 if right.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
-    live.start(
-        GENERATIONS,
-        Request(
-            model=model.spec.name,
-            prompt=prompt,
-            max_new_tokens=n_new,
-            temperature=temperature,
-            top_k=top_k or None,
-            top_p=top_p if top_p < 1 else None,
-            seed=seed,
-            weights=weights,
-        ),
-    )
-
-live.show(prompt, n_new)
+    live.start(GENERATIONS, request)
+live.show(request)
 if weights != "float32":
     price.show(model.spec.name, weights)
 

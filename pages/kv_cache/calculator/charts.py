@@ -56,12 +56,12 @@ def context_chart(
     )
 
 
-def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
+def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevelMixin:
     """One row a model: its cache, and where plain multi-head attention would put it.
 
     Points, not bars: a logarithmic axis has no zero for bars to stand on.
     sizes: as `numbers.sizes_of_models`. chosen: the name of the model that stands out: one of the
-    site's own names, as it becomes a part of an expression.
+    site's own names, as it becomes a part of an expression. setting: what all have in common.
     """
     order = list(sizes["model"].unique())
     rows = alt.Axis(
@@ -103,7 +103,9 @@ def models_chart(sizes: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
             ],
         )
     )
-    return alt.layer(lines, points, height=ROW * len(order))
+    empty = "An empty circle: longer than the context that this model was published with."
+    title = alt.Title(setting, subtitle=empty, anchor="start", fontSize=14, subtitleFontSize=13)
+    return alt.layer(lines, points, height=ROW * len(order), title=title)
 
 
 def family_chart(sizes: pd.DataFrame) -> alt.Chart:

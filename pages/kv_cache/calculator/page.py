@@ -94,6 +94,7 @@ if MODELS in shown:
         charts.models_chart,
         numbers.sizes_of_models(everything),
         chosen.model.name,
+        chosen.in_words,
         key="calculator_models_chart",
     )
     with st.expander("The shapes, the bytes, and where each shape is published"):

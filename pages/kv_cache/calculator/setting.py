@@ -35,6 +35,12 @@ class Setting:
     memory: int
 
     @property
+    def in_words(self) -> str:
+        """What is served, whatever the model: "8 sequences of 32,768 tokens"."""
+        sequences = "1 sequence" if self.batch == 1 else f"{self.batch:,} sequences"
+        return f"{sequences} of {self.n_tokens:,} tokens, {self.cache_bits} bits a cached number"
+
+    @property
     def bytes_per_value(self) -> int:
         """The bytes of one cached number."""
         return self.cache_bits // 8

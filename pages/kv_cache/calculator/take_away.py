@@ -31,7 +31,10 @@ def drawn(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> 
             numbers.chosen_point(chosen),
         ),
         "all_models": partial(
-            charts.models_chart, numbers.sizes_of_models(everything), chosen.model.name
+            charts.models_chart,
+            numbers.sizes_of_models(everything),
+            chosen.model.name,
+            chosen.in_words,
         ),
         "gpt3_family": partial(charts.family_chart, numbers.sizes_of_family(family)),
     }

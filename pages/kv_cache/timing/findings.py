@@ -81,7 +81,10 @@ def _from(pays: int | None, n_new: int) -> str:
     if pays is None:
         return f"By each step's median it is not ahead at {n_new} tokens."
     if pays == 1:
-        return "By each step's median it is ahead from the first token on."
+        return (
+            "By each step's median it is ahead at every length. (The first token is the same work "
+            "for both, and a lead there is chance.)"
+        )
     return f"By each step's median it stays ahead from {pays} tokens on."
 
 

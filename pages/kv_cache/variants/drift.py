@@ -174,7 +174,6 @@ def pooling_sentence(pooling: Pooled) -> str:
 
 def show_averaged(name: str, text: str) -> Pooled:
     """The drift of one model: a sentence, the chart, the table, every token, the code."""
-    st.header(AVERAGED)
     st.markdown(
         "A grouped model can begin as a multi-head one: average the key and value matrices of each "
         "group. The GQA paper then trains on, for 5% of the steps. **Here nothing is trained**: "

@@ -79,13 +79,15 @@ if drift.AVERAGED in shown or TRAINED in shown:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         messages.end_page()
+    st.header(drift.AVERAGED if drift.AVERAGED in shown else TRAINED)
     entry = controls.model(drift.MODEL, None, prefer="encoder")
     try:
         if drift.AVERAGED in shown:
             pooled = drift.show_averaged(entry.spec.name, text)
         grouped = drift.grouped_entry(entry)
         if TRAINED in shown and grouped is not None:
-            st.header(TRAINED)
+            if drift.AVERAGED in shown:
+                st.header(TRAINED)
             drift.show_group(grouped, text)
     except models.LOAD_ERRORS as error:
         messages.problem(error)

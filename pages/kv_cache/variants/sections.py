@@ -45,7 +45,7 @@ def form_sentence(ladder: Ladder, form: Form) -> str:
             f"All {ladder.n_heads} query heads share one latent and one rotary key: "
             f"{' + '.join(str(part.values.shape[1]) for part in form.parts)} = "
             f"{form.numbers_per_token} numbers a token and layer, {smaller:.2f} times less than "
-            f"MHA, as {groups:.2f} groups."
+            f"MHA: as much as GQA with {groups:.2f} groups would keep."
         )
     share = ladder.n_heads // len(form.parts)
     return (

@@ -19,7 +19,7 @@ def table() -> None:
             "layers": entry.spec.n_layers,
             "heads": entry.spec.n_heads,
             "key/value heads": entry.spec.n_kv_heads,
-            "GB in float32": round(models.n_bytes(entry) / 1e9, 2),
+            "GB": round(models.n_bytes(entry) / 1e9, 2),
         }
         for entry in ready
     ]
@@ -30,6 +30,7 @@ def table() -> None:
             if problem := models.no_room(entry.spec.title, models.n_bytes(entry)):
                 messages.problem(problem, icon=":material/memory:")
         st.text(
+            "GB: in memory, with its numbers in float32. "
             f"All loaded models together may take {models.ROOM_BYTES / 1e9:.2f} GB of this site's "
             "memory. What was not used for longest makes room for the next."
         )

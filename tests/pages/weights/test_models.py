@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
     [message] = messages(site)
     assert message.startswith("large takes 2.00 GB of memory in float32, and all models together")
     assert "may take 1.22 GB here" in message
-    sizes = site.dataframe[0].value.set_index("name")["GB in float32"]
+    sizes = site.dataframe[0].value.set_index("name")["GB"]
     assert dict(sizes) == {
         "gpt2-novels": 0.03,
         "smollm2-135m-instruct": 0.54,

@@ -76,10 +76,11 @@ const STEPS = [
 ];
 
 /**
- * `room`: how high the picture shall be, where that is given; on a desk only.
- * @type {(map: PassData, width: number, room?: number) => Size}
+ * `room`: how high the picture shall be, where that is given; on a desk only. `most`: how high it may
+ * be, as long as no row becomes too low for that.
+ * @type {(map: PassData, width: number, room?: number, most?: number) => Size}
  */
-function sizeOf(map, width, room = 0) {
+function sizeOf(map, width, room = 0, most = Infinity) {
   const tokens = map.labels.length;
   if (width < PHONE_BELOW) {
     const layers = Math.min(Math.max(map.layers * 13, 200), 420),
@@ -92,7 +93,8 @@ function sizeOf(map, width, room = 0) {
     const height = TOP + rows + BELOW;
     return { width, height, phone: false, pitch: rows / tokens, first: TOP, along: width };
   }
-  const pitch = Math.min(Math.max(ROWS_HEIGHT / tokens, LOWEST_ROW), HIGHEST_ROW);
+  const all = Math.min(ROWS_HEIGHT, most - TOP - BELOW);
+  const pitch = Math.min(Math.max(all / tokens, LOWEST_ROW), HIGHEST_ROW);
   const rows = Math.max(pitch * tokens, 180);
   return { width, height: TOP + rows + BELOW, phone: false, pitch, first: TOP, along: width };
 }

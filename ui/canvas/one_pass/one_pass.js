@@ -322,6 +322,7 @@ export default function (component) {
 
   /** @param {Record<string, string | number>} view what the page of this picture is opened with */
   function openPage(view) {
+    window.attentionLabWalksIn = true;
     const address = new URL("one-pass", location.href);
     for (const name in view) address.searchParams.set(`one_pass_${name}`, String(view[name]));
     history.pushState(null, "", address);
@@ -514,7 +515,7 @@ export default function (component) {
 
   function measure(animated = flow < 1) {
     stage = presented.stage();
-    size = sizeOf(map, stage.width, stage.room);
+    size = sizeOf(map, stage.width, stage.room, stage.most);
     if (before && !items.size) items = before.items; // the walk goes on from there
     walk(animated);
   }
@@ -584,6 +585,10 @@ export default function (component) {
     measure(!!before);
     if (early) onMove(early);
     canvas.dataset.painted = "true";
+    if (window.attentionLabWalksIn && !map.away) {
+      delete window.attentionLabWalksIn;
+      canvas.focus({ preventScroll: true }); // whoever walked in on another page goes on by keyboard
+    }
     retell();
     hasItsHeight(parentElement);
   });

@@ -2,15 +2,17 @@
 // The picture of one pass presented: over the whole screen, or the whole window where a browser gives
 // no screen, with larger type.
 
-const LARGEST_TYPE = 1.5, // times as large as on the page
+const STORY = 118, // how high the story is with a caption of two lines, before it is there
+  LARGEST_TYPE = 1.5, // times as large as on the page
   WIDE_ENOUGH = 640, // CSS pixels; a smaller window shows the picture as the page does, below the bar
   HIGH_ENOUGH = 480;
 
 /**
  * Where the picture is painted on its canvas. `zoom`: CSS pixels for a unit of the layout. `top`: CSS
  * pixels above the picture, for the bar. `width`, `room`: what the layout has, in its units; no room
- * is as much as it wants. `high`: how high the canvas is in CSS pixels; 0: as high as the picture.
- * @typedef {{ zoom: number, top: number, width: number, room: number, high: number }} Stage
+ * is as much as it wants, up to `most`. `high`: how high the canvas is in CSS pixels; 0: as high as
+ * the picture.
+ * @typedef {{ zoom: number, top: number, width: number, room: number, most: number, high: number }} Stage
  */
 
 /**
@@ -32,12 +34,23 @@ function presenter(figure, listen, out, changed) {
   /** @returns {Stage} */
   function stage() {
     const width = Math.max(holder.clientWidth, 300);
-    if (figure.dataset.presenting !== "wide") return { zoom: 1, top: 0, width, room: 0, high: 0 };
+    if (figure.dataset.presenting !== "wide")
+      return { zoom: 1, top: 0, width, room: 0, most: aboveStory(), high: 0 };
     const zoom = zoomNow(),
       high = figure.clientHeight,
       top = bar.offsetTop + bar.offsetHeight;
     const ends = below.filter((part) => part.offsetHeight).map((part) => part.offsetTop);
-    return { zoom, top, width: width / zoom, room: (Math.min(...ends) - top) / zoom, high };
+    const room = (Math.min(...ends) - top) / zoom;
+    return { zoom, top, width: width / zoom, room, most: Infinity, high };
+  }
+
+  /** How high the picture may be in a low window, so that the story lies below it, not over it. */
+  function aboveStory() {
+    if (Number(figure.dataset.told ?? -1) < 0) return Infinity;
+    const scrolled = document.querySelector(".stMain")?.scrollTop ?? scrollY,
+      begins = holder.getBoundingClientRect().top + scrolled,
+      story = element(figure, ".story").offsetHeight || STORY;
+    return Math.max(innerHeight - begins - story, 0);
   }
 
   const zoomNow = () => Math.min(innerWidth / WIDE_ENOUGH, innerHeight / HIGH_ENOUGH, LARGEST_TYPE);
@@ -89,6 +102,7 @@ function presenter(figure, listen, out, changed) {
     event.preventDefault();
     if (!out()) end();
   });
+  listen(window, "resize", fit);
   const observer = new ResizeObserver(fit);
   for (const part of [figure, bar, ...below]) observer.observe(part);
   fit();

@@ -171,8 +171,15 @@ export default function (component) {
     context.moveTo(x, floor);
     context.lineTo(x, top + HEAD);
     context.stroke();
-    context.textAlign = x > width / 2 ? "right" : "left";
-    context.fillText(`⚑ ${seconds(end)}`, x + (x > width / 2 ? -4 : 4), top + HEAD + 8);
+    const isRight = x > width / 2,
+      text = `⚑ ${seconds(end)}`,
+      long = context.measureText(text).width + 6;
+    const paper = getComputedStyle(canvas).getPropertyValue("--st-background-color");
+    context.fillStyle = paper.trim() || "Canvas"; // the bars behind it would make it hard to read
+    context.fillRect(isRight ? x - 1 - long : x + 1, top + HEAD, long, 17);
+    context.fillStyle = ink;
+    context.textAlign = isRight ? "right" : "left";
+    context.fillText(text, x + (isRight ? -4 : 4), top + HEAD + 8);
   }
 
   function draw() {

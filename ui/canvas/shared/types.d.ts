@@ -74,6 +74,8 @@ interface Window {
     attentionLabArrangements?: Map<string, object>;
     /** What is opened in pictures of one pass, by their names. */
     attentionLabOpened?: Map<string, any>;
+    /** The visitor has just walked into a picture of one pass that another page shows. */
+    attentionLabWalksIn?: boolean;
 }
 
 /** What may be set on an SvgContext, as on a canvas's own context; a setter keeps each. */

@@ -1,0 +1,29 @@
+"""A link to a page is that page's address, whatever Streamlit makes of addresses that end alike."""
+
+from types import SimpleNamespace
+
+import pytest
+from streamlit.runtime.context_util import maybe_add_page_path, maybe_trim_page_path
+
+from serving import parameters
+from ui.frame import sections
+
+ADDRESSES = [parameters.address(folder) for folder in sections.TITLES]
+
+
+@pytest.mark.parametrize("base", ["http://127.0.0.1:8501", "https://lab.example.org/a/generated-"])
+@pytest.mark.parametrize("page", ADDRESSES)
+def test_the_address_of_a_page_is_whole_after_streamlit_has_taken_it_apart(base: str, page: str):
+    manager = SimpleNamespace(
+        current_page_script_hash=page,
+        get_pages=lambda: {name: {"url_pathname": name} for name in ADDRESSES},
+    )
+    asked = f"{base}/{page}"
+    said = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
+    assert parameters.page_url(f"{said}?a=b/c", ADDRESSES) == asked
+
+
+def test_home_has_no_address_of_its_own():
+    said = "http://127.0.0.1:8501/?a=1"
+    assert parameters.page_url(said, ADDRESSES) == "http://127.0.0.1:8501/"
+    assert parameters.page_url("", ADDRESSES) == ""  # where Streamlit does not know it
