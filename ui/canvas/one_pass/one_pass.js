@@ -329,6 +329,17 @@ export default function (component) {
     dispatchEvent(new PopStateEvent("popstate")); // Streamlit opens the page that the address names
   }
 
+  /** Whoever has walked in on another page goes on by keyboard, as soon as the picture is shown. */
+  function goOnByKeyboard() {
+    if (!window.attentionLabWalksIn || map.away || !canvas.isConnected) return;
+    if (!canvas.checkVisibility({ visibilityProperty: true })) {
+      requestAnimationFrame(goOnByKeyboard);
+      return;
+    }
+    delete window.attentionLabWalksIn;
+    canvas.focus({ preventScroll: true });
+  }
+
   const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
   const deeper = () => go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
   const outwards = () => go({ level: LEVELS[Math.max(LEVELS.indexOf(place.level) - 1, 0)] });
@@ -585,10 +596,7 @@ export default function (component) {
     measure(!!before);
     if (early) onMove(early);
     canvas.dataset.painted = "true";
-    if (window.attentionLabWalksIn && !map.away) {
-      delete window.attentionLabWalksIn;
-      canvas.focus({ preventScroll: true }); // whoever walked in on another page goes on by keyboard
-    }
+    goOnByKeyboard();
     retell();
     hasItsHeight(parentElement);
   });

@@ -194,6 +194,7 @@ function paintSlab(context, scene, item) {
   context.globalAlpha = alpha;
   if (!size.phone && (w > 15 || layer % 5 === 0))
     heading(context, scene, String(layer), x + w / 2, y - 26, 40);
+  if (!size.phone && layer === 0) heading(context, scene, "layer", x + w / 2, y - 42, 60);
   if (layer === place.layer && alpha > 0.5) {
     context.strokeStyle = ink;
     context.lineWidth = 1;
