@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, WebSocket, expect
 
 from benchmarks.browser import Site
 from serving.one_pass import one_pass
-from tests.helpers.browser import open_page, press
+from tests.helpers.browser import PROJECTOR, open_page, press
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.visitors import settled
 
@@ -47,6 +47,18 @@ def test_a_token_is_followed_from_stop_to_stop_and_through_a_lesson(page: Page, 
     press(figure.locator("canvas"), "Enter", "Enter")  # into a head: nothing can be switched there
     expect(figure.locator("canvas")).to_have_attribute("data-place", re.compile("^head "))
     expect(figure.get_by_role("button", name="off")).to_have_count(0)
+
+
+def test_in_a_low_window_the_story_lies_below_the_picture(page: Page, site: Site):
+    page.set_viewport_size(PROJECTOR)
+    figure = open_journey(page, site, DECODER)
+    canvas, story = figure.locator("canvas"), figure.locator(".story")
+    for _ in range(5):  # the whole model, a layer, a head
+        above, below = canvas.bounding_box(), story.bounding_box()
+        assert above["y"] + above["height"] <= below["y"] + 1
+        assert below["y"] + below["height"] <= PROJECTOR["height"]
+        press(figure.get_by_role("button", name="Next"), "Enter")
+        settled(page)
 
 
 def test_who_reads_a_caption_leaves_the_server_in_peace(own_page: Page, site: Site):

@@ -350,6 +350,9 @@ def test_from_home_into_a_layer_and_back(page: Page, site: Site):
     press(picture, "ArrowRight", "Enter")
     expect(page.get_by_role("heading", name="One pass", level=1)).to_be_visible()
     assert at(page.locator("figure.one-pass canvas"), "layer")[1] == "16"
+    settled(page)
+    page.keyboard.press("Escape")  # whoever walked in by keyboard goes on by keyboard
+    assert at(page.locator("figure.one-pass canvas"), "whole")[1] == "16"
     expect(page.get_by_label("Text", exact=True)).to_have_value(TEXT)
     page.go_back()
     expect(page.get_by_role("heading", name="Attention Lab", level=1)).to_be_visible()

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
+    click_where_the_pointer_is,
     heatmap,
     last_number,
     open_page,
@@ -20,6 +21,7 @@ from tests.helpers.browser import (
     readout,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
+from tests.helpers.visitors import settled
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = (
@@ -37,6 +39,18 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
     for figure in (left, right, difference):
         expect(figure).to_be_visible()
     return left, right, difference
+
+
+def test_a_click_on_either_side_chooses_the_pair(page: Page, site: Site):
+    open_page(page, site, LINK, "Side by side")
+    left, right, _ = maps(page)
+    read_cell(left, 6, 2)
+    click_where_the_pointer_is(page)
+    expect(page.get_by_text(re.compile("Framed: .{2}sleep.* gives .*keeper"))).to_be_visible()
+    settled(page)
+    read_cell(right, 2, 1)  # didn -> keeper
+    click_where_the_pointer_is(page)
+    expect(page.get_by_text(re.compile("Framed: .{2}didn.* gives .*keeper"))).to_be_visible()
 
 
 def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):

@@ -65,6 +65,13 @@ def test_a_link_after_presets_and_controls_restores_the_view(page: Page, site: S
     assert other.request.get(download.value.url).ok
 
 
+def test_the_link_of_a_page_whose_address_ends_like_that_of_another(page: Page, site: Site):
+    link_of_view = "/generated-tokens?generated_tokens_new=3"
+    open_page(page, site, link_of_view, "Generated tokens")
+    take_away(page)
+    assert link(page, "generated_tokens_new=3") == site.url + link_of_view
+
+
 def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, other: Page):
     open_whole_page(
         page,
