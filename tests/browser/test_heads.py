@@ -164,6 +164,22 @@ def test_without_a_mouse(page: Page, site: Site):
     expect(page).to_have_url(re.compile(f"heads_key={len(tokens.ids) - 1}"))
 
 
+def test_a_text_that_is_too_long_for_its_box_is_not_left_out_in_silence(page: Page, site: Site):
+    visit(page, site)
+    box = page.get_by_label("Sentence", exact=True)
+    press(box, "Control+a")
+    page.keyboard.insert_text("word " * 1100)
+    expect(box).to_have_value(SENTENCE)
+    expect(box).to_have_js_property(
+        "validationMessage",
+        "This box takes no more: the 5,500 characters that you gave it were left out. Shorten the "
+        "text.",
+    )
+    press(box, "End", "s")
+    expect(box).to_have_value(f"{SENTENCE}s")
+    expect(box).to_have_js_property("validationMessage", "")
+
+
 def test_sorted_by_a_statistic(page: Page, site: Site):
     figure = visit(page, site, heads_count="6")
     assert [number for number, *_ in tiles(figure)] == list(range(72))

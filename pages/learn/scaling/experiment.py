@@ -66,6 +66,23 @@ def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
     )
 
 
+def most_reaches(seed: int, d_k: int) -> str:
+    """Sentences: with which divisor most of the gradient reaches q·k, here and in a large head."""
+
+    def best(size: int) -> str:
+        reaching = {name: measured(scores, REACHES) for name, scores in at(seed, size).items()}
+        return max(reaching, key=lambda name: reaching[name])
+
+    here, in_a_large_head = best(d_k), best(D_KS[-1])
+    sentence = f"At d_k {d_k} the median row lets most gradient through if divided by **{here}**"
+    if here == in_a_large_head:
+        return f"{sentence}."
+    return (
+        f"{sentence}, at d_k {D_KS[-1]:,} if divided by **{in_a_large_head}**: in larger heads "
+        "more rows are saturated. Move the slider to see it."
+    )
+
+
 def variances(seed: int) -> pd.DataFrame:
     """The rows of the chart of variances: `measured`, its spread from `low` to `high`, `theory`."""
     return pd.DataFrame(

@@ -62,6 +62,10 @@ else:
     with left:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
+        st.markdown(
+            ":small[Gradient: how much the weights change when the scores do. 1 is that of a row "
+            "of equal scores.]"
+        )
 
 shown = parts("scaling_part", (SIZE, REAL_HEAD))
 if SIZE in shown:
@@ -80,14 +84,17 @@ if SIZE in shown:
         values = experiment.values(seed, measure)
         show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
     with st.expander("The numbers, the course's experiment, the code"):
-        st.dataframe(experiment.numbers(experiment.at(seed, d_k)), hide_index=True)
+        results = experiment.at(seed, d_k)
+        st.dataframe(experiment.numbers(results), hide_index=True)
+        st.markdown(experiment.most_reaches(seed, d_k))
         st.markdown(
             f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with "
             f"{experiment.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
             "over the draws; spread: its standard deviation from draw to draw, the bars in the "
             "chart. Gradient: all derivatives of the weights by the scores (the Jacobian of the "
             "softmax), squared and summed, and the root of the sum (its Frobenius norm), divided "
-            "by that of a row of equal scores.]"
+            "by that of a row of equal scores. Reaching q·k: the median gradient divided once more "
+            "by the divisor, as the chain rule does on the way back to q·k.]"
         )
         left, right = st.columns(2, gap="large")
         with left:

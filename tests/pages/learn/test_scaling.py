@@ -264,3 +264,11 @@ def test_an_axis_of_decades_holds_its_values(values: list[float]):
     assert low <= min(values) <= max(values) <= high
     assert 2 <= len(axis["axis"]["values"]) <= 8
     assert all(low <= mark <= high for mark in axis["axis"]["values"])
+
+
+@pytest.mark.parametrize(("d_k", "best"), [(64, "nothing"), (1024, "√d_k")])
+def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
+    """Without a divisor the median row of a small head is not saturated yet."""
+    said = experiment.most_reaches(0, d_k)
+    assert f"At d_k {d_k} the median row lets most gradient through if divided by **{best}" in said
+    assert ("at d_k 1,024 if divided by **√d_k**" in said) == (d_k == 64)
