@@ -100,8 +100,9 @@ with rows:
         ),
         key="attention_without_the_matrix_o",
     )
-for sentence in walked.sentences(walk, number):
-    st.text(sentence)
+with st.container(key="attention_without_the_matrix_said"):  # of every tile as high as of any
+    for sentence in walked.sentences(walk, number):
+        st.text(sentence)
 with st.expander("Every row, the code"):
     table = walked.rows_at(walk, step)
     plain_table(table, "What is kept of every row", most=250)

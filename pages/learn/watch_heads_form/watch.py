@@ -99,7 +99,8 @@ def _picture(
     with right:
         show_live(live_chart.losses(recording), key="watch_heads_form_losses")
         show_live(live_chart.scores(recording), key="watch_heads_form_scores")
-        _note(mine, settings)
+        with st.container(key="watch_heads_form_note"):  # all notes are as high as the longest
+            _note(mine, settings)
     with st.container(key="watch_heads_form_found"):  # as high from the start as it gets
         st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
 
