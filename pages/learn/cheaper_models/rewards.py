@@ -178,8 +178,8 @@ def notice(token: str, probability: float, advantage: float) -> str:
     moved = advantage * (1 - probability)
     return (
         f"“{isolated(token)}” had a probability of {probability:.3f}. A step of rate 1 moves its "
-        f"logit by {written(advantage, '.2f')} × (1 − {probability:.3f}) = "
-        f"{written(moved, '+.3f')}, and each other one by {written(-advantage, '.2f')} × its own "
+        f"logit by {written(advantage, '.3f')} × (1 − {probability:.3f}) = "
+        f"{written(moved, '+.3f')}, and each other one by {written(-advantage, '.3f')} × its own "
         "probability."
     )
 

@@ -159,7 +159,7 @@ def test_a_draft_by_all_layers_is_kept(site: AppTest):
 def test_the_notice_leaves_a_token_as_it_is():
     said = rewards.notice("co-op", 0.25, -0.5)
     assert "co-op" in said  # only numbers have a minus sign
-    assert "logit by −0.50 × (1 − 0.250) = −0.375, and each other one by 0.50 ×" in said
+    assert "logit by −0.500 × (1 − 0.250) = −0.375, and each other one by 0.500 ×" in said
 
 
 def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
