@@ -129,6 +129,7 @@ def pictures() -> None:
     if LINES in shown:
         open_head.show_lines(run, choice, reading)
     if NUMBERS in shown:
+        heading(NUMBERS, shown)
         numbers.show(table, f"{entry.spec.name}_statistics.csv")
     if history.TITLE in shown:
         heading(history.TITLE, shown)
