@@ -1,6 +1,6 @@
 """The site: `streamlit run app.py`. The frame, `ui/frame/frame.py`, and what goes out around it.
 
-Every answer has security headers, and every document that a browser opens has our style sheet.
+Every page and file has security headers, every document that a browser opens has our style sheet.
 Whoever runs the site asks /healthz, /readyz and /metrics (`serving/status.py`).
 
 The frame is a script of its own, in a folder without `pages/`: beside the main script Streamlit

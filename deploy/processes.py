@@ -83,6 +83,7 @@ class Processes:
                 process.wait(END_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
 
 def site_command(port: int, address: str) -> list[str]:
@@ -106,4 +107,6 @@ def until_a_signal() -> Iterator[Processes]:
     except KeyboardInterrupt:
         pass
     finally:
+        for ends in (signal.SIGINT, signal.SIGTERM):  # a second one would leave programs behind
+            signal.signal(ends, signal.SIG_IGN)
         programs.stop()

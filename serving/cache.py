@@ -20,7 +20,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -150,14 +150,28 @@ class Kept(Generic[P, Value]):
         self.__wrapped__ = make
         self._cache, self._key, self._changed = cache, key, cache.total.changed
         self._slow = slow
+        self._made_now: set[Hashable] = set()  # keys of values that a thread makes just now
         self._call = cached(cache, key=key, condition=self._changed)(make)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
-        """The value for these arguments, made now if it is not kept."""
-        if self._slow and not self.is_kept(*args, **kwargs):
-            with page_runs.outside():  # whether this thread makes it or waits for another one
+        """The value for these arguments, made now if it is not kept.
+
+        Who waits for another thread to make it lets another page run meanwhile.
+        """
+        key = self._key(*args, **kwargs)
+        with self._changed:
+            is_kept, is_made_now = key in self._cache, key in self._made_now
+            makes = not (is_kept or is_made_now)
+            if makes:
+                self._made_now.add(key)
+        waits = is_made_now or (makes and self._slow)
+        try:
+            with page_runs.outside() if waits else nullcontext():
                 return self._call(*args, **kwargs)
-        return self._call(*args, **kwargs)
+        finally:
+            if makes:
+                with self._changed:
+                    self._made_now.discard(key)
 
     def is_kept(self, *args: Any, **kwargs: Any) -> bool:
         """Whether the value for these arguments of `key` is there; nothing is computed."""

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from typing import Literal
 
 from serving import metrics, models
@@ -46,6 +47,7 @@ class Work:
         self.state: State = "waiting"
         self.error = ""
         self.finished = threading.Event()
+        self._changing = threading.Lock()  # of the state, which the worker and the page may set
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
@@ -79,8 +81,13 @@ class Work:
         """
         self._stopped = min(self._stopped, time.monotonic())
         self._stop.set()
-        if self.state in ("waiting", "running"):
-            self.state = "stopped"
+        self._become("stopped")
+
+    def _become(self, state: State, error: str = "") -> None:
+        """Take another state; what is over, or was stopped, stays so."""
+        with self._changing:
+            if self.state in ("waiting", "running"):
+                self.error, self.state = error, state
 
     @property
     def abandoned(self) -> bool:
@@ -104,23 +111,20 @@ class Work:
         """Do the work, on the worker's thread. Never raises: the outcome is in `state`."""
         try:
             self.check_stop()
-            self.state = "running"
+            self._become("running")
             self.work()
-            self.state = "done"
+            self._become("done")
         except Stopped:
-            self.state = "stopped"
+            self._become("stopped")
         except OverLimit as error:  # what was asked for is too much: no error of the site
-            self.error, self.state = str(error), "failed"
+            self._become("failed", str(error))
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")
-            self.error, self.state = str(error), "failed"
+            self._become("failed", str(error))
         except Exception as error:  # the visitor sees that it failed, the log why; others go on
             logging.getLogger(__name__).exception("a job failed")
             metrics.error(error, "job")
-            self.error, self.state = (
-                "The model failed on this text; see the server log.",
-                "failed",
-            )
+            self._become("failed", "The model failed on this text; see the server log.")
 
 
 class JobQueue:
@@ -180,7 +184,7 @@ class JobQueue:
                 self._drop_abandoned()
             job.queued = time.monotonic()
             self._waiting.insert(self._place_of(job), job)
-            if self._worker is None:
+            if self._worker is None or not self._worker.is_alive():
                 self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
                 self._worker.start()
             self._changed.notify()
@@ -217,7 +221,7 @@ class JobQueue:
     def _drop_abandoned(self) -> None:
         for job in [job for job in self._waiting if job.abandoned]:
             self._waiting.remove(job)
-            job.stop()  # even if somebody looks again just now
+            job.stop()  # so that it stays over, even if its visitor asks for it just now
             self._run(job)  # ends at once, as stopped
 
     @property
@@ -267,4 +271,5 @@ def _let_pages_go_first() -> None:
     if sys.platform == "linux":
         thread = threading.get_native_id()
         now = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, max(now, NICENESS))
+        with suppress(OSError):  # where a sandbox refuses it, jobs have the rank of pages
+            os.setpriority(os.PRIO_PROCESS, thread, max(now, NICENESS))

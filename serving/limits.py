@@ -22,7 +22,9 @@ MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or 
 
 # A dragged slider sends some twenty messages a second for a moment; a storm sends thousands.
 MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # of one open page
+MESSAGES_A_SECOND_OF_AN_ADDRESS, BURST_OF_AN_ADDRESS = 300, 3_000  # of all its pages, new ones too
 FILES_A_SECOND, BURST_OF_FILES = 0.5, 6  # made on a click on one open page; some take seconds
+FILES_A_SECOND_OF_AN_ADDRESS, BURST_OF_FILES_OF_AN_ADDRESS = 5, 60
 MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
 # A message holds the address, with texts of up to five thousand characters, which in some scripts
 # take 45 kB each there, all controls of the page and the names of what the browser keeps.

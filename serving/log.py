@@ -50,6 +50,9 @@ def start(stream: TextIO | None = None) -> None:
     threading.excepthook = lambda failure: _uncaught(
         failure.exc_type, failure.exc_value, failure.exc_traceback
     )
+    sys.unraisablehook = lambda failure: _uncaught(
+        failure.exc_type, failure.exc_value, failure.exc_traceback
+    )
 
 
 def event(name: str, level: str = "info", **facts: str | float) -> None:

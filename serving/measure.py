@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
-from serving import turns, warmup
+from serving import page_runs, turns, warmup
 from serving.cache import kept as kept_in_memory
 
 Value = TypeVar("Value")
@@ -62,7 +62,8 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
 def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background
-        loading.join(WARM_UP_SECONDS)
+        with page_runs.outside():
+            loading.join(WARM_UP_SECONDS)
     with turns.turn(alone=True):
         return Measured(make(), datetime.now(UTC))
 

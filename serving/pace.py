@@ -11,13 +11,21 @@ import ipaddress
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.limits import BURST_OF_MESSAGES, MAX_SESSIONS_OF_AN_ADDRESS, MESSAGES_A_SECOND
+from serving.limits import (
+    BURST_OF_AN_ADDRESS,
+    BURST_OF_MESSAGES,
+    MAX_SESSIONS_OF_AN_ADDRESS,
+    MESSAGES_A_SECOND,
+    MESSAGES_A_SECOND_OF_AN_ADDRESS,
+)
 
 _TRY_AGAIN_LATER = 1013  # the code of a closed WebSocket
+_FEW_ADDRESSES = 1_000
 
 
 def network(address: str) -> str:
@@ -55,9 +63,44 @@ class Allowance:
         self._last = now
         return max(0.0, -self._left / self._a_second)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the burst is missing: a new one would be the same."""
+        return self._left + (self._clock() - self._last) * self._a_second >= self._burst
+
+
+class OfAddresses:
+    """An `Allowance` for each address: whoever connects again and again has no more than before."""
+
+    def __init__(
+        self, a_second: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._new = partial(Allowance, a_second, burst, clock)
+        self._allowances: dict[str, Allowance] = {}
+        self._look_at = _FEW_ADDRESSES  # so many, and those that are whole again are forgotten
+
+    def take(self, address: str) -> float:
+        """Take one message of an address; for how many seconds it has to wait."""
+        if len(self._allowances) >= self._look_at:
+            spent = {key: left for key, left in self._allowances.items() if not left.is_whole}
+            self._allowances, self._look_at = spent, 2 * len(spent) + _FEW_ADDRESSES
+        if address not in self._allowances:
+            self._allowances[address] = self._new()
+        return self._allowances[address].take()
+
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._allowances)
+
+
+def address_of(scope: Scope) -> str:
+    """The address of whoever asks, as `network` counts it; empty where nobody knows it."""
+    client = HTTPConnection(scope).client
+    return network(client.host) if client else ""
+
 
 class Paced:
-    """Holds each WebSocket to its pace, and each address to a number of them.
+    """Holds each WebSocket to its pace, and each address to another, and to a number of them.
 
     Behind a proxy that does not tell who asks, all visitors have the address of the proxy.
     """
@@ -69,8 +112,12 @@ class Paced:
         burst: int = BURST_OF_MESSAGES,
         sessions: int = MAX_SESSIONS_OF_AN_ADDRESS,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        of_addresses: OfAddresses | None = None,
     ) -> None:
         self._app, self._wait = app, wait
+        if of_addresses is None:
+            of_addresses = OfAddresses(MESSAGES_A_SECOND_OF_AN_ADDRESS, BURST_OF_AN_ADDRESS)
+        self._of_addresses = of_addresses
         self._a_second, self._burst, self._sessions = a_second, burst, sessions
         self._open: Counter[str] = Counter()
 
@@ -78,8 +125,7 @@ class Paced:
         """Pass the connection on, its messages at their pace."""
         if scope["type"] != "websocket":
             return await self._app(scope, receive, send)
-        client = HTTPConnection(scope).client
-        address = network(client.host) if client else ""
+        address = address_of(scope)
         if self._open[address] >= self._sessions:
             await receive()  # the handshake
             return await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER})
@@ -87,9 +133,10 @@ class Paced:
 
         async def paced() -> Message:
             message = await receive()
-            seconds = allowance.take() if message["type"] == "websocket.receive" else 0.0
-            if seconds:
-                await self._wait(seconds)
+            if message["type"] == "websocket.receive":
+                seconds = max(allowance.take(), self._of_addresses.take(address))
+                if seconds:
+                    await self._wait(seconds)
             return message
 
         self._open[address] += 1

@@ -15,8 +15,14 @@ from google.protobuf.message import Message as Form
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.limits import BURST_OF_FILES, FILES_A_SECOND, MAX_MESSAGE_BYTES
-from serving.pace import Allowance
+from serving.limits import (
+    BURST_OF_FILES,
+    BURST_OF_FILES_OF_AN_ADDRESS,
+    FILES_A_SECOND,
+    FILES_A_SECOND_OF_AN_ADDRESS,
+    MAX_MESSAGE_BYTES,
+)
+from serving.pace import Allowance, OfAddresses, address_of
 
 FILE = "backend_operation_request"  # what is made on a click
 KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", FILE})
@@ -28,7 +34,8 @@ class Needed:
     """Passes on what pages need. Other messages are left out, and files are turned away.
 
     Whoever asks for many files waits between them: they are made one after the other for all.
-    Whoever does not read what was sent is not listened to: answers would pile up here.
+    While a message to a browser cannot be sent, none of its own is taken: their answers would pile
+    up in memory.
     form: Streamlit's class of a browser's messages. A message of more than `max_bytes` ends the
     connection: no browser has so much to say here.
     """
@@ -39,8 +46,12 @@ class Needed:
         form: type[Form],
         max_bytes: int = MAX_MESSAGE_BYTES,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        of_addresses: OfAddresses | None = None,
     ) -> None:
         self._app, self._form, self._max_bytes, self._wait = app, form, max_bytes, wait
+        if of_addresses is None:
+            of_addresses = OfAddresses(FILES_A_SECOND_OF_AN_ADDRESS, BURST_OF_FILES_OF_AN_ADDRESS)
+        self._of_addresses = of_addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request or the connection on, without what is not needed."""
@@ -49,7 +60,7 @@ class Needed:
             return await answer(scope, receive, send)
         if scope["type"] != "websocket":
             return await self._app(scope, receive, send)
-        is_closed = False
+        is_closed, address = False, address_of(scope)
         files = Allowance(FILES_A_SECOND, BURST_OF_FILES)
         is_sent = asyncio.Event()
         is_sent.set()
@@ -67,8 +78,10 @@ class Needed:
                     is_closed = True
                     return {"type": "websocket.disconnect", "code": _TOO_BIG}
                 kind = self._kind(content)
-                if kind == FILE and (seconds := files.take()):
-                    await self._wait(seconds)
+                if kind == FILE:
+                    seconds = max(files.take(), self._of_addresses.take(address))
+                    if seconds:
+                        await self._wait(seconds)
                 if kind in KINDS:
                     return message
 

@@ -76,7 +76,7 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
     with page_runs.outside():
         mine.begins.wait()
         metrics.waited("turns", time.monotonic() - asked)
-        # it counts for this thread, and for those that use torch later, which set it for themselves
+        # torch keeps this number for each thread; every turn sets its own before anything runs
         torch.set_num_threads(n_threads if mine.whole and not one_core else 1)
         try:
             yield

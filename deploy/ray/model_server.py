@@ -44,11 +44,20 @@ def replicas(text: str) -> tuple[int, int]:
 class ModelServer:
     """One replica."""
 
+    def __init__(self) -> None:
+        self._loading: set[asyncio.Future[str]] = set()
+
     async def __call__(self, request: Request) -> Response:
-        """Load the model that the question names, then answer as `serving.backend.service`."""
+        """Answer as `serving.backend.service`, which says at once that somebody is there.
+
+        Beside it Ray's own task loads the model that the question names, so that Ray knows it is
+        here; the answer waits for the same model.
+        """
         name = serve.get_multiplexed_model_id()
         if name:
-            await self.model(name)
+            task = asyncio.ensure_future(self.model(name))
+            self._loading.add(task)  # nobody else holds it
+            task.add_done_callback(self._loading.discard)
         if request.url.path == "/healthz":
             return await service.alive(request)
         return await service.answer(request)

@@ -1,7 +1,7 @@
 """What can be asked of a model server, and how questions and answers travel as frames.
 
-Every ask is a class with the name of its address; the server calls `answer`, the site `question`
-and `read`.
+Each ask has a function that answers it (`ANSWERS`, by the name of its address), and one with which
+the site reads the frames of the answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A recorded pass, a race, a measurement: from the model server, if there is one, or from here.
 
 ATTENTION_LAB_SERVE_URL names the server. Where it does not answer, this process does the work and
-says so (`trouble`); the server is asked again a little later.
+says so (`trouble`); the server is asked again a little later. What a busy server has no room for is
+done here as well, and the next question is asked of it again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pretrained import Pretrained
 from serving import page_runs, recording
 from serving import race as races
-from serving.backend.remote import ModelServer, Told, Unavailable
+from serving.backend.remote import Busy, ModelServer, Told, Unavailable
 from serving.race import Event, Request
 from serving.recording import Recording
 from serving.timing import measurement
@@ -61,6 +62,8 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
         try:
             with page_runs.outside():
                 return server.record(model.spec.name, tuple(token_ids))
+        except Busy:
+            pass
         except Unavailable:
             _was_silent()
     return recording.record(model, token_ids)
@@ -73,6 +76,8 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         try:
             yield from server.race(request, check_stop, told)
             return
+        except Busy:
+            pass
         except Unavailable:
             _was_silent()
     yield from told.rest(races.race(request, check_stop))
@@ -85,6 +90,8 @@ def measure(question: Question, check_stop: Callable[[int], None]) -> Iterator[m
         try:
             yield from server.measure(question, check_stop)
             return
+        except Busy:
+            pass
         except Unavailable:
             _was_silent()
     yield from measurement.measure(question, check_stop)

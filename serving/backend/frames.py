@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ALIVE, END, ERROR = "alive", "end", "error"  # nothing new yet; all was sent; it failed
+BUSY = "too many questions at once"  # what a server answers, with 503, that takes no further one
 
 
 class Broken(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from serving.backend import asks
-from serving.backend.frames import ALIVE, ERROR, Broken, Frame, unpacked
+from serving.backend.frames import ALIVE, BUSY, ERROR, Broken, Frame, unpacked
 from serving.race import Ended, Event, RaceStep, Request
 from serving.recording import Recording
 from serving.timing import measurement
@@ -30,8 +30,15 @@ class Unavailable(Exception):
     """No server answered to the end."""
 
 
+class Busy(Exception):
+    """The server is there, and has as many questions as it takes."""
+
+
 class ModelServer:
-    """The server, or servers, behind an address such as "http://models:8600"."""
+    """The server, or servers, behind an address such as "http://models:8600".
+
+    All its questions raise `Busy` where it takes no further one now.
+    """
 
     def __init__(self, url: str, client: httpx2.Client | None = None) -> None:
         timeout = httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
@@ -94,6 +101,8 @@ class ModelServer:
             "POST", f"{self._url}/{ask}", json=dict(question), headers={MODEL_HEADER: model}
         ) as response:
             if response.status_code != httpx2.codes.OK:
+                if response.read().decode(errors="replace") == BUSY:
+                    raise Busy
                 raise Broken(f"answered with {response.status_code}")
             for frame in unpacked(response.iter_bytes()):
                 check_stop(0)

@@ -2,10 +2,10 @@
 
     uvicorn serving.backend.service:app --port 8600
 
-POST /record and /race answer with a stream of frames (`serving.backend.frames`); /healthz says that
-the process lives. While a model loads or others have their turn a frame a second says that somebody
-is still there. Whoever goes away stops their work before its next layer. It is made for a network
-in which only sites can reach it: it asks nobody who they are.
+POST /record, /race and /measure answer with a stream of frames (`serving.backend.frames`); /healthz
+says that the process lives. While a model loads or others have their turn a frame a second says
+that somebody is still there. Whoever goes away stops their work before its next layer. It is made for
+a network in which only sites can reach it: it asks nobody who they are.
 """
 
 from __future__ import annotations
@@ -14,21 +14,26 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
+from concurrent.futures import wait
+from contextlib import closing
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from serving import log, metrics, models
 from serving.backend import asks
-from serving.backend.frames import ALIVE, END, Frame, packed
+from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
 from serving.jobs import Stopped
 from serving.limits import MAX_OPEN_ANSWERS, MAX_QUESTION_BYTES
 
 ALIVE_SECONDS = 1.0
+UNREAD_SECONDS = 60.0
+FRAMES_AHEAD = 4  # of an answer, that wait for who asked to read them
 _open = threading.BoundedSemaphore(MAX_OPEN_ANSWERS)
 
 
@@ -49,28 +54,64 @@ async def answer(request: Request) -> Response:
     if not isinstance(question, dict):
         return PlainTextResponse("the question must be a JSON object", 400)
     if not _open.acquire(blocking=False):
-        return PlainTextResponse("too many questions at once", 503)
-    return StreamingResponse(_stream(ask, question), media_type="application/octet-stream")
+        return PlainTextResponse(BUSY, 503)
+    return _Answer(ask, question)
 
 
-async def _stream(ask: asks.Answer, question: dict[str, Any]) -> AsyncIterator[bytes]:
-    """The frames of an answer that a thread of its own works on."""
-    loop, frames = asyncio.get_running_loop(), asyncio.Queue[Frame]()
-    gone = threading.Event()
+class _Answer(StreamingResponse):
+    """The frames of an answer, on which a thread of its own works.
 
-    def check_stop(_: int = 0) -> None:
-        if gone.is_set():
-            raise Stopped
+    It ends when all is sent, when whoever asked is gone, or when he has read nothing for
+    `UNREAD_SECONDS`. Its place among the open ones is free when the thread has ended too.
+    """
 
-    def work() -> None:
+    def __init__(self, ask: asks.Answer, question: dict[str, Any]) -> None:
+        self._gone, self._has_thread = threading.Event(), False
+        # free again when the thread has ended and nobody reads any more
+        self._ended = _called_twice(_open.release)
+        super().__init__(self._frames(ask, question), media_type="application/octet-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the frames; afterwards nothing goes on."""
+
+        async def in_time(message: Message) -> None:
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await send(message)
+
         try:
-            for frame in _answered(ask, question, check_stop):
-                loop.call_soon_threadsafe(frames.put_nowait, frame)
+            await super().__call__(scope, receive, in_time)
         finally:
-            _open.release()
+            self._gone.set()
+            self._ended()
+            if not self._has_thread:
+                self._ended()
 
-    threading.Thread(target=work, name="answer", daemon=True).start()
-    try:
+    async def _frames(self, ask: asks.Answer, question: dict[str, Any]) -> AsyncIterator[bytes]:
+        loop, frames = asyncio.get_running_loop(), asyncio.Queue[Frame](FRAMES_AHEAD)
+
+        def check_stop(_: int = 0) -> None:
+            if self._gone.is_set():
+                raise Stopped
+
+        def put(frame: Frame) -> None:
+            """Hand a frame over as soon as there is room: who does not read gets no more."""
+            handed = asyncio.run_coroutine_threadsafe(frames.put(frame), loop)
+            while not handed.done():
+                check_stop()
+                wait([handed], ALIVE_SECONDS)
+
+        def work() -> None:
+            try:
+                with closing(_answered(ask, question, check_stop)) as answered:
+                    for frame in answered:
+                        put(frame)
+            except Stopped:
+                pass
+            finally:
+                self._ended()
+
+        threading.Thread(target=work, name="answer", daemon=True).start()
+        self._has_thread = True
         frame = Frame(ALIVE)
         while frame.kind != END:
             try:
@@ -78,13 +119,22 @@ async def _stream(ask: asks.Answer, question: dict[str, Any]) -> AsyncIterator[b
             except TimeoutError:
                 frame = Frame(ALIVE)
             yield packed(frame)
-    finally:
-        gone.set()
+
+
+def _called_twice(then: Callable[[], None]) -> Callable[[], None]:
+    """A function whose second call calls `then`."""
+    first = threading.Lock()
+
+    def call() -> None:
+        if not first.acquire(blocking=False):
+            then()
+
+    return call
 
 
 def _answered(
     ask: asks.Answer, question: dict[str, Any], check_stop: asks.CheckStop
-) -> Iterator[Frame]:
+) -> Generator[Frame, None, None]:
     try:
         yield from ask(question, check_stop)
     except Stopped:

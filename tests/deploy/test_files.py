@@ -1,5 +1,6 @@
 """What is deployed is read by the tools that read it later: Docker's, GitHub's, Kubernetes'."""
 
+import ipaddress
 import os
 import re
 import subprocess
@@ -121,10 +122,17 @@ def test_the_proxy_starts_before_its_sites_have_an_address():
     assert result.returncode == 0, result.stderr
 
 
-def test_the_addresses_of_docker_s_networks_are_those_of_a_proxy():
+def test_only_the_proxy_of_the_composition_is_believed_who_asks():
+    """Neither a visitor of the same private network nor Docker's gateway, which may hide many."""
     told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     trusted = _TrustedHosts(told["FORWARDED_ALLOW_IPS"])
-    assert all(address in trusted for address in ("127.0.0.1", "172.19.0.7", "192.168.16.3"))
+    composition = yaml.safe_load(read("compose.yaml"))
+    proxy = composition["services"]["proxy"]["networks"]["default"]["ipv4_address"]
+    [network] = composition["networks"]["default"]["ipam"]["config"]
+    inside = ipaddress.ip_network(network["subnet"])
+    assert ipaddress.ip_address(proxy) in inside
+    assert "127.0.0.1" in trusted
+    assert [str(address) for address in inside if str(address) in trusted] == [proxy]
     assert "203.0.113.9" not in trusted
 
 

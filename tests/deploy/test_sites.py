@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -155,6 +156,43 @@ def test_who_comes_back_finds_the_same_site(program):
         until(lambda: httpx2.get(address).cookies[COOKIE] != first)
     for _ in range(5):
         assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies  # no other one
+
+
+def test_whoever_sends_a_body_a_byte_now_and_then_is_told_that_it_is_over(program):
+    address, _ = program
+    host, _, port = address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as slow:
+        slow.sendall(b"POST /_stcore/health HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n")
+        slow.setblocking(False)
+        answer = b""
+
+        def is_over() -> bool:
+            nonlocal answer
+            with contextlib.suppress(BlockingIOError):
+                answer = slow.recv(1000)
+            if not answer:
+                with contextlib.suppress(OSError):
+                    slow.send(b"x")
+            return bool(answer)
+
+        until(is_over, seconds=40, every=0.5)  # the proxy gives up after ten
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "status"),
+    [
+        ("Content-Length: 100000", b"x" * 20_000, b"413"),
+        ("Transfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n", b"411"),
+    ],
+)
+def test_a_large_body_is_refused_before_it_comes(program, header: str, body: bytes, status: bytes):
+    address, _ = program
+    host, _, port = address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as visitor:
+        head = f"POST /_stcore/health HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n"
+        visitor.sendall(head.encode() + body)
+        assert visitor.recv(1000).startswith(b"HTTP/1.1 " + status)
 
 
 def test_in_a_frame_of_another_site_the_cookie_is_sent_too(program):

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import torch
 
-from serving import cache, limits
+from serving import cache, limits, page_runs
 from serving.cache import Kept, Total, kept, size_of
+from tests.helpers.until import until
 
 
 def keeper(
@@ -140,6 +141,36 @@ def test_eight_threads_make_a_value_once_and_others_do_not_wait_for_it():
         go_on.set()
         assert list(answers) == [b"x"] * 8
     assert sorted(made) == ["quick", "slow"]
+
+
+def test_a_page_makes_room_while_another_makes_what_it_needs(monkeypatch: pytest.MonkeyPatch):
+    """And the one that makes it keeps its own."""
+    room, left = page_runs.Room(2), list[bool]()
+    leave = room.leave
+    monkeypatch.setattr(page_runs, "_room", room)
+    monkeypatch.setattr(room, "leave", lambda: (leave(), left.append(True)))
+    inside, go_on = threading.Event(), threading.Event()
+
+    @kept(10, key=lambda: "the same", size=len, total=Total(100))
+    def value() -> bytes:
+        inside.set()
+        assert go_on.wait(60)
+        return b"x"
+
+    def page() -> bytes:
+        with page_runs.room():
+            return value()
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(page)
+        assert inside.wait(60)
+        assert room._free == 1
+        second = pool.submit(page)
+        until(lambda: left, seconds=60)
+        assert room._free == 1
+        go_on.set()
+        assert first.result(60) == second.result(60) == b"x"
+    assert room._free == 2
 
 
 def test_threads_in_several_caches_keep_to_the_total():

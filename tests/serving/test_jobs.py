@@ -146,3 +146,38 @@ def test_pages_go_before_jobs():
     finish(job)
     assert ranks == [max(mine, NICENESS)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
+def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    done = list[str]()
+    queue, job = JobQueue(), Named("job", done)
+    queue.put(job)
+    finish(job)
+    assert done == ["job"]
+
+
+def test_a_worker_that_has_died_is_replaced():
+    done = list[str]()
+    queue, job = JobQueue(), Named("job", done)
+    queue._worker = threading.Thread(target=lambda: None)  # over, and never told
+    queue.put(job)
+    finish(job)
+    assert done == ["job"]
+
+
+@pytest.mark.parametrize("ends_with", [None, ValueError("too long")])
+def test_what_was_stopped_stays_so_whatever_its_work_ends_with(ends_with: Exception | None):
+    class Deaf(Work):
+        def work(self) -> None:
+            self.stop()
+            if ends_with is not None:
+                raise ends_with
+
+    job = Deaf()
+    job.run()
+    assert (job.state, job.error) == ("stopped", "")

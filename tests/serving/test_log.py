@@ -40,6 +40,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     for place, name in (
         (logging.Logger, "callHandlers"),
         (sys, "excepthook"),
+        (sys, "unraisablehook"),
         (threading, "excepthook"),
     ):
         monkeypatch.setattr(place, name, getattr(place, name))

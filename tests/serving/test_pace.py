@@ -91,3 +91,38 @@ def test_an_address_has_so_many_open_pages():
         with school.websocket_connect("/stream") as socket:  # there is room again
             socket.send_text("hello")
             assert socket.receive_text() == "hello"
+
+
+def test_whoever_connects_again_and_again_has_no_more_than_before():
+    clock = Clock()
+    of_addresses = pace.OfAddresses(5, 30, clock)
+    paced = Middleware(pace.Paced, wait=clock.wait, of_addresses=of_addresses)
+    site = Starlette(routes=[WebSocketRoute("/stream", echo)], middleware=[paced])
+    storm, other = (TestClient(site, client=(address, 5)) for address in ("192.0.2.1", "192.0.2.2"))
+    for _ in range(20):
+        with storm.websocket_connect("/stream") as socket:
+            for number in range(4):
+                socket.send_text(str(number))
+                socket.receive_text()
+    assert clock.now == pytest.approx((80 - 30) / 5)
+    before = clock.now
+    with other.websocket_connect("/stream") as socket:
+        socket.send_text("hello")
+        socket.receive_text()
+    assert clock.now == before
+
+
+def test_addresses_that_have_been_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pace, "_FEW_ADDRESSES", 3)
+    clock = Clock()
+    of_addresses = pace.OfAddresses(1, 2, clock)
+    for number in range(3):
+        of_addresses.take(f"192.0.2.{number}")
+    clock.now = 0.5
+    assert [of_addresses.take("192.0.2.7") for _ in range(3)] == [0, 0, 1]
+    assert len(of_addresses) == 4  # a message of each is still missing
+    clock.now = 60
+    for number in range(10, 30):
+        of_addresses.take(f"192.0.2.{number}")
+        clock.now += 2
+    assert len(of_addresses) <= 9

@@ -4,10 +4,13 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from streamlit.runtime.scriptrunner_utils.exceptions import RerunException
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 
 from pretrained.load import Pretrained
 from serving import metrics, models, page_runs, turns
 from serving.backend import choice
+from tests.helpers.until import until
 
 PATIENCE = 60  # seconds, of a test that would otherwise hang
 
@@ -87,13 +90,46 @@ def test_whoever_has_waited_long_goes_on_and_leaves_no_room_of_others(
 
 def _is_free() -> bool:
     """Whether one more page could run now."""
-    ran = threading.Event()
-    page = _third(ran)
-    free = ran.wait(0.2)
-    page_runs._room.leave()  # so that the page can end
-    page.join(PATIENCE)
-    page_runs._room.come_back()
-    return free
+    place = page_runs._room.ask()
+    if page_runs._room.give_up(place):
+        return False
+    page_runs._room.leave()
+    return True
+
+
+def test_whoever_asked_first_is_next_however_long_he_has_waited():
+    """Also whoever has been told to wait meanwhile; and nobody comes in between."""
+    order, threads = list[str](), list[threading.Thread]()
+
+    def page(name: str, told: threading.Event) -> None:
+        with page_runs.room(told.set):
+            order.append(name)
+            until(lambda: len(page_runs._room._line) == 4 - len(order), seconds=PATIENCE)
+
+    with page_runs.room():
+        with page_runs.room():
+            for name in "abcd":
+                told = threading.Event()
+                threads.append(threading.Thread(target=page, args=(name, told)))
+                threads[-1].start()
+                assert told.wait(PATIENCE)  # so that the order of asking is known
+        # one room, from one to the next
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert order == list("abcd")
+
+
+def test_a_visitor_who_goes_on_while_he_waits_leaves_no_place_behind():
+    def goes_on() -> None:
+        raise RerunException(RerunData())
+
+    with page_runs.room(), page_runs.room():
+        place = page_runs.room(goes_on)
+        with pytest.raises(RerunException):
+            place.__enter__()
+    with page_runs.room():
+        assert _is_free()
+    assert _is_free()
 
 
 def test_a_page_that_waits_makes_room_for_one_and_goes_on_at_once():
@@ -111,7 +147,7 @@ def test_a_page_that_waits_makes_room_for_one_and_goes_on_at_once():
 def test_who_comes_back_where_there_is_no_room_counts_all_the_same():
     with page_runs.room(), page_runs.room():
         with page_runs.outside():
-            page_runs._room.enter(0)
+            assert page_runs._room.ask().is_set()
         page_runs._room.leave()  # two are still inside
         assert not _is_free()
 

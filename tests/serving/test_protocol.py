@@ -15,6 +15,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from serving import protocol
 from serving.limits import BURST_OF_FILES, FILES_A_SECOND
+from serving.pace import OfAddresses
 from tests.helpers.coroutines import done
 
 MAX_BYTES = 200
@@ -108,6 +109,23 @@ def test_whoever_asks_for_many_files_waits_between_them():
             visitor.receive_bytes()
     # the clock runs meanwhile, by less than a second
     assert waited == pytest.approx([1 / FILES_A_SECOND, 2 / FILES_A_SECOND], abs=1)
+
+
+def test_files_of_an_address_are_counted_over_its_connections():
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    of_addresses = OfAddresses(4, 3, clock=lambda: 0.0)
+    needed = Middleware(protocol.Needed, BackMsg, wait=wait, of_addresses=of_addresses)
+    routes = [WebSocketRoute("/_stcore/stream", echo)]
+    client = TestClient(Starlette(routes=routes, middleware=[needed]))
+    for _ in range(5):
+        with client.websocket_connect("/_stcore/stream") as visitor:
+            visitor.send_bytes(message(protocol.FILE))
+            visitor.receive_bytes()
+    assert waited == [0.25, 0.5]
 
 
 def test_whoever_does_not_read_is_not_listened_to():
