@@ -4,8 +4,8 @@
 
 POST /record, /race and /measure answer with a stream of frames (`serving.backend.frames`); /healthz
 says that the process lives. While a model loads or others have their turn a frame a second says
-that somebody is still there. Whoever goes away stops their work before its next layer. It is made for
-a network in which only sites can reach it: it asks nobody who they are.
+that somebody is still there. Whoever goes away stops their work before its next layer. It is made
+for a network in which only sites can reach it: it asks nobody who they are.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def sheet(model: str, sentence: str, kinds: Collection[str], variant: int) -> Sh
     if len(run.tokens) < LEAST_TOKENS:
         raise ValueError(
             f"The sentence has {len(run.tokens)} of the {LEAST_TOKENS} tokens that a sheet needs: "
-            "type a word more."
+            "type a longer sentence."
         )
     made = tuple(make(run, variant) for kind, make in KINDS.items() if kind in kinds)
     return Sheet(run.tokens.text, run.title, variant, made)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
+from serving import number_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,7 +127,8 @@ def cache(variant: int) -> Exercise:
         3,
         (
             *(
-                f"{form}: 2 (keys, values) · {layers} layers · {kv_heads} heads · {size} numbers "
+                f"{form}: 2 (keys, values) · {layers} layers · "
+                f"{number_text.sizes(('head',), (kv_heads,))} · {size} numbers "
                 f"· {tokens:,} tokens · {width} bytes = {n_bytes[form]:,} bytes"
                 for form, kv_heads in forms.items()
             ),

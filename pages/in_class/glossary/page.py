@@ -1,4 +1,4 @@
-"""Glossary: every term of the site in one sentence, with a picture and the page that teaches it."""
+"""Glossary: every term of the site, said in a sentence or two, with a picture and its lesson."""
 
 import streamlit as st
 
@@ -22,8 +22,8 @@ if opened and st.session_state.get(OPENED) != (current().openings, wanted):
 
 st.title("Glossary")
 st.markdown(
-    f"The {len(words.terms)} words of these pages, each in one sentence. On the other pages they "
-    "are underlined with dots: point at one, or tap it. :small[In a picture of a matrix a darker "
+    f"The {len(words.terms)} words of these pages, each in a sentence or two. On other pages they "
+    "are underlined with dots: point at one, or tap it. :small[In a picture of a matrix a stronger "
     "cell is a larger number, and a hollow one is below 0.]"
 )
 text = linked(

@@ -110,7 +110,8 @@ def notice(setting: Setting) -> str:
         f"Tiles move {whole.n_moved / tiled.n_moved:,.1f} times fewer bytes. In the time in which "
         f"an NVIDIA A100 moves a byte it can do {possible:.0f} operations. The whole matrix gives "
         f"it {_each(setting, whole):.0f} a byte, so it {_is(setting, whole)}; tiles give it "
-        f"{_each(setting, tiled):.0f}, and the more queries a tile has, the more. A tile needs "
+        f"{_each(setting, tiled):.0f}, so it {_is(setting, tiled)}{_still(setting)}. The more "
+        "queries a tile has, the more operations a byte. A tile needs "
         f"{size(setting.fast_bytes)} at once, which {fits} the {size(FAST_BYTES)} of fast memory "
         "of each of its processors."
     )
@@ -124,6 +125,12 @@ def _each(setting: Setting, traffic: Traffic) -> float:
 def _is(setting: Setting, traffic: Traffic) -> str:
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
     return "waits for memory" if _each(setting, traffic) < possible else "is busy"
+
+
+def _still(setting: Setting) -> str:
+    """What is to be added where both ways wait: it is not the same wait."""
+    whole, tiled = (_is(setting, traffic) for traffic in setting.both.values())
+    return " too, for a shorter time" if whole == tiled == "waits for memory" else ""
 
 
 def size(n_bytes: float) -> str:

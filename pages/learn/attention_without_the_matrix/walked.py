@@ -188,6 +188,8 @@ def sentences(walked: Walk, number: int) -> list[str]:
     skipped = (
         f"{n_skipped} of {walked.n_tiles} tiles are skipped: the causal mask forbids all of their "
         "pairs."
+        if walked.run.causal and n_skipped
+        else "No tile is skipped."
         if walked.run.causal
         else "An encoder has no causal mask: no tile is skipped."
     )
@@ -213,7 +215,7 @@ def _rescaling(walked: Walk, step: Step) -> str:
         f"{step.keys.stop - 1}."
     )
     if old.isinf().all():
-        return f"{place} It is the first tile of its rows: m becomes its largest score."
+        return f"{place} It is the first tile of its rows: the m of each becomes its largest score."
     if not raised.any():
         return f"{place} No row meets a larger score: nothing is rescaled, l and o only grow."
     row = int(step.factor.masked_fill(~raised, np.inf).argmin())

@@ -33,7 +33,8 @@ READ = {
     "- So does attention, until a **mask** or **positions** tell tokens where they stand. Without "
     "either, a sentence is a bag of words.\n"
     "- Of a model, the parts are those of its first layer.",
-    COUNTS: "- In each layer most numbers sit in the **feed-forward** network, not in attention.\n"
+    COUNTS: "- In a layer with one attention most numbers sit in the **feed-forward** network. A "
+    "decoder layer of 2017 has two attentions, which together have slightly more.\n"
     "- Heads split a width: more heads cost nothing. Fewer key/value heads (Llama) do save.\n"
     "- A **tied** output matrix is the embedding again: one tensor, counted once. Sinusoidal and "
     "rotary positions learn nothing.",

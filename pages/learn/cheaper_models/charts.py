@@ -23,7 +23,9 @@ def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLev
                 "units:N",
                 title="units sorted",
                 scale=alt.Scale(domain=list(ways), range=[style.GREY, style.FEED_FORWARD]),
-                legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3),
+                legend=alt.Legend(
+                    orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=3
+                ),
             ),
             tooltip=[
                 alt.Tooltip("kept:O"),

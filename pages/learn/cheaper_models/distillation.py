@@ -27,8 +27,8 @@ SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
-def curve(run: Run) -> pd.DataFrame:
+@kept(SMALL_CACHE_BYTES, key=lambda run, temperature: (*run.key, temperature))
+def curve(run: Run, temperature: float) -> pd.DataFrame:
     """The mean divergence of students of several depths: columns `layers`, `divergence`."""
     import torch
 
@@ -47,7 +47,8 @@ def curve(run: Run) -> pd.DataFrame:
         for some in torch.split(states, max(1, N_ROWS // len(run.tokens))):
             with turns.turn():
                 students = logit_lens(core, some).float()
-                divergences += divergence_bits(teacher, students).mean(dim=1).tolist()
+                bits = divergence_bits(teacher, students, temperature)
+                divergences += bits.mean(dim=1).tolist()
     return pd.DataFrame({"layers": depths, "divergence": divergences})
 
 
@@ -84,7 +85,8 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
             for depth in (core.config.n_layers, n_layers)
         )
         right = torch.tensor(run.tokens.ids[1:], device=of_student.device)
-        soft = distillation.soft_gradient(of_teacher, of_student, temperature)
+        # what a step pushes is compared without a temperature, which the right token does not know
+        soft = distillation.soft_gradient(of_teacher, of_student)
         hard = distillation.hard_gradient(right, of_student)
         bits = distillation.divergence_bits(of_teacher, of_student, temperature)
         table = pd.DataFrame(
@@ -92,7 +94,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
                 "position": range(len(labels) - 1),
                 "reads up to": labels[:-1],
                 "right token": labels[1:],
-                ENTROPY: distillation.entropy_bits(of_teacher).tolist(),
+                ENTROPY: distillation.entropy_bits(of_teacher / temperature).tolist(),
                 DIVERGENCE: bits.tolist(),
                 SOFT: distillation.n_pushed(soft).tolist(),
                 HARD: distillation.n_pushed(hard).tolist(),
@@ -122,12 +124,15 @@ def costs(run: Run, n_layers: int) -> pd.DataFrame:
 def notice(of_student: Student, n_layers: int) -> str:
     """What to see, computed, as plain text."""
     table = of_student.table
+    if not table[DIVERGENCE].max() > 0:
+        return f"With all {n_layers} layers the student is the teacher: every divergence is 0."
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
         f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
         f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
-        f"{farthest[DIVERGENCE]:.1f} bits. There the teacher pushes {farthest[SOFT]:,} logits by "
-        f"more than 0.001; the right token alone, {farthest[HARD]:,}."
+        f"{farthest[DIVERGENCE]:.2g} bits. There (temperature 1) the teacher pushes "
+        f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone {farthest[HARD]:,}, "
+        "all others down."
     )
 
 
@@ -159,13 +164,13 @@ def draw(run: Run) -> None:
         )
     of_student = student(run, n_layers, temperature)
     with left:
-        show(charts.curve_chart, curve(run), n_layers, key="cheaper_models_curve")
+        show(charts.curve_chart, curve(run, temperature), n_layers, key="cheaper_models_curve")
     with right:
         plain_table(costs(run, n_layers), "What a student saves")
         st.text(notice(of_student, n_layers))
     st.markdown(
         "This student is the same model, cut, and never learned to stand alone. A step pushes "
-        "each logit by p of the teacher − p of the student."
+        "each logit by p of the teacher − p of the student, divided by the temperature."
     )
     show(
         charts.tokens_chart,

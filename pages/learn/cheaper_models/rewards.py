@@ -175,6 +175,8 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
 def notice(token: str, probability: float, advantage: float) -> str:
     """What the push does to the sampled token, as plain text."""
+    # as they are shown, so that the product is right for whoever computes it anew
+    advantage, probability = round(advantage, 3), round(probability, 3)
     moved = advantage * (1 - probability)
     return (
         f"“{isolated(token)}” had a probability of {probability:.3f}. A step of rate 1 moves its "

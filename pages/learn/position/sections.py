@@ -9,6 +9,7 @@ from pretrained import CatalogEntry
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
 from serving.number_text import written
+from serving.token_text import isolated
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
 from ui.export import source, tables
@@ -134,7 +135,7 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
         return None
     spec = entry.spec
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.markdown(f"A query and a key of **{spec.title}** on this text:")
+        said = st.container()
         with settings():
             choice = controls.head_of(entry, "position", layer=16, head=0)
             of_pair = st.container()
@@ -143,6 +144,8 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
             run = runs.run(spec.name, text, MAX_LESSON_TOKENS, "this page")
         with of_pair:
             query, key = choose_pair(run, choice, "position", ("Query token", "Key token"))
+        of_query, of_key = (isolated(run.tokens.labels[place]) for place in (query, key))
+        said.text(f"The query of “{of_query}” and the key of “{of_key}” in {choice.title}:")
         return turned.vectors(run, choice.layer, choice.head, query, key)
     except models.LOAD_ERRORS as error:
         messages.problem(error)

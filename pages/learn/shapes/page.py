@@ -119,10 +119,10 @@ with st.expander("How to read this"):
     st.markdown(
         "- **Point at a number** that was computed: the numbers it was computed from are framed, "
         "and the sum stands below in digits.\n"
-        "- Steps 5, 6 and 10 compute nothing: they change only which number stands where. Point at "
-        "a number there, and it lights up wherever it is.\n"
-        "- **Colours**: the hue is a number's token, the shade its column. Scores and weights have "
-        "the hue of the token that asks."
+        "- Steps 5, 6 and 10 only change which number stands where (with rotary positions step 6 "
+        "then turns queries and keys). Point at a number there, and it lights up wherever it is.\n"
+        "- **Colours**: the hue is a number's token, the shade its column. Scores and weights are "
+        "coloured by their value, as the bars below the picture say."
     )
 
 quiz("shapes", questions)

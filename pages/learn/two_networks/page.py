@@ -71,9 +71,12 @@ st.markdown(
     )
 )
 sections.looking_back(translation, layer, head, symbol)
-st.markdown(
-    "**To notice**: the year is written first and stands last in the text, so the first four rows "
+of_a_date = (
+    "the year is written first and mostly stands last in the text, so most of the first four rows "
     "look at its end. The month of the answer is a number; its rows look at the month's letters. "
+)
+st.markdown(
+    f"**To notice**: {of_a_date if translation.expected is not None else ''}"
     "Languages, too, put their words in different orders. A translation cannot go word by word, so "
     "one network reads the whole text before the other writes."
 )

@@ -137,7 +137,7 @@ def what_is_left() -> None:
         pd.DataFrame(
             {
                 "model": [
-                    "Transformer (2017), T5, Whisper",
+                    "Transformer (2017), T5",
                     "GPT-2, Llama, SmolLM2",
                     "BERT, MiniLM",
                 ],

@@ -202,13 +202,13 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
     strongest = float(scores[query, key])
     labels = passed.tokens.labels
     what_follows = (
-        "A larger score would raise the loss, so the step makes it smaller."
+        "A larger score would raise the loss."
         if strongest > 0
-        else "A larger score would lower the loss, so the step makes it larger."
+        else "A larger score would lower the loss."
     )
     sentence = (
         f"Strongest: the score of “{isolated(labels[query])}” with “{isolated(labels[key])}”, "
-        f"{written(strongest, '+.2g')}. {what_follows}"
+        f"{written(strongest, '+.2g')}. {what_follows} A step moves all matrices."
     )
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 

@@ -64,7 +64,7 @@ with left:
             kept=run.run.is_kept(chosen),
             total=n_steps + 1,
             unit="passes",
-            done=lambda result: f"Steps: {n_steps}, in {result.seconds:.2f} s.",
+            done=lambda result: f"Steps: {n_steps}, rate {rate:g}, in {result.seconds:.2f} s.",
             verb=TRAIN,
         )
     except models.LOAD_ERRORS as error:

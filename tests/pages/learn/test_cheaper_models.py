@@ -260,11 +260,13 @@ def test_teacher_and_student(site: AppTest):
     curve, tokens = drawn_charts(site)
     layers = curve.layers[0]
     shown = dict(zip(layers["layers"], layers["divergence"], strict=True))
-    assert shown[4] == pytest.approx(float(divergence(1.0).mean()), rel=1e-3)
+    assert shown[4] == pytest.approx(float(divergence(temperature).mean()), rel=1e-3)
     assert shown[6] == pytest.approx(0, abs=1e-5)
     bits = tokens.rows[tokens.rows["kind"] == distillation.DIVERGENCE]["bits"]
     np.testing.assert_allclose(bits, divergence(temperature)[:-1].numpy(), rtol=1e-3, atol=1e-3)
-    entropy = torch.distributions.Categorical(logits=teacher[:-1]).entropy() / math.log(2)
+    entropy = torch.distributions.Categorical(
+        logits=teacher[:-1] / temperature
+    ).entropy() / math.log(2)
     shown_bits = tokens.rows[tokens.rows["kind"] == distillation.ENTROPY]["bits"]
     np.testing.assert_allclose(shown_bits, entropy.numpy(), rtol=1e-3, atol=1e-3)
     costs, table = plain_tables(site)[:2]
@@ -273,8 +275,7 @@ def test_teacher_and_student(site: AppTest):
     assert costs["parameters"].tolist() == [
         f"{count / 1e6:,.1f} million" for count in (n_all, n_all - n_less)
     ]
-    softened = [(logits[:-1] / temperature).softmax(-1) for logits in (student, teacher)]
-    soft = (softened[0] - softened[1]) / temperature
+    soft = student[:-1].softmax(-1) - teacher[:-1].softmax(-1)
     hard = student[:-1].softmax(-1)
     hard[torch.arange(len(hard)), ids[1:]] -= 1
     for column, gradient in ((distillation.SOFT, soft), (distillation.HARD, hard)):
@@ -298,7 +299,7 @@ def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
             for of in logs
         ]
     monkeypatch.setattr(distillation, "N_ROWS", n_depths * len(run.tokens))
-    curve = distillation.curve.__wrapped__(run)
+    curve = distillation.curve.__wrapped__(run, 1.0)
     assert curve["layers"].tolist() == [6, 5, 4, 3, 2, 1]
     in_nats = curve["divergence"].to_numpy() * math.log(2)
     np.testing.assert_allclose(in_nats, expected, rtol=1e-4, atol=1e-5)

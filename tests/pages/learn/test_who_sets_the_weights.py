@@ -218,7 +218,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     sentence = said(site, "Strongest: the score of")
     assert expected.labels[query] in sentence
     assert expected.labels[key] in sentence
-    assert ("makes it smaller" in sentence) == (scores[query, key] > 0)
+    assert ("would raise the loss" in sentence) == (scores[query, key] > 0)
     by_head = chart(site, "label", "value").rows
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, :WIDTH]
     of_heads = qkv.unflatten(1, (N_HEADS, HEAD_SIZE)).norm(dim=(0, 2))
