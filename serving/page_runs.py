@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -25,48 +24,34 @@ CROWDED = "Many people are on this site now. Your page comes in some seconds."
 
 
 class Room:
-    """Room for so many pages, in the order in which they ask.
+    """Room for so many pages.
 
     A page that comes back from waiting never waits again, so there may be more pages inside than
-    `n_pages`. New ones then wait until the number is below it.
+    `n_pages`. New ones then wait until the number is below it. The order of asking is not kept:
+    whoever asks just when there is room comes in before those who have to wake up first.
     """
 
     def __init__(self, n_pages: int) -> None:
         self._free = n_pages
-        self._line: deque[threading.Event] = deque()  # a place of each page that waits
-        self._changing = threading.Lock()
+        self._changed = threading.Condition()
 
-    def ask(self) -> threading.Event:
-        """A place in the line; it is set once this page is inside, which may be at once."""
-        place = threading.Event()
-        with self._changing:
-            self._line.append(place)
-            self._let_in()
-        return place
-
-    def give_up(self, place: threading.Event) -> bool:
-        """Leave the line; False for a page that is inside already."""
-        with self._changing:
-            if place.is_set():
-                return False
-            self._line.remove(place)
-            return True
+    def enter(self, seconds: float) -> bool:
+        """Come in as soon as there is room; False where there was none for so many seconds."""
+        with self._changed:
+            has_room = self._changed.wait_for(lambda: self._free > 0, seconds)
+            self._free -= has_room
+            return has_room
 
     def come_back(self) -> None:
         """Come in again, at once."""
-        with self._changing:
+        with self._changed:
             self._free -= 1
 
     def leave(self) -> None:
         """Make room for somebody else."""
-        with self._changing:
+        with self._changed:
             self._free += 1
-            self._let_in()
-
-    def _let_in(self) -> None:
-        while self._line and self._free > 0:
-            self._free -= 1
-            self._line.popleft().set()
+            self._changed.notify()
 
 
 _room = Room(PAGES_PER_CORE * cores())
@@ -82,16 +67,10 @@ def room(say: Callable[[], object] = lambda: None) -> Iterator[None]:
     themselves be waiting, for something of which nothing is known here.
     """
     room, asked = _room, time.monotonic()
-    place = room.ask()
-    try:
-        if not place.wait(SILENT_WAIT_SECONDS):
-            say()
-            place.wait(LONGEST_WAIT_SECONDS - SILENT_WAIT_SECONDS)
-    except BaseException:  # Streamlit ends a run in what `say` does, when its visitor goes on
-        if not room.give_up(place):
-            room.leave()
-        raise
-    has_room = not room.give_up(place)
+    has_room = room.enter(SILENT_WAIT_SECONDS)
+    if not has_room:
+        say()
+        has_room = room.enter(LONGEST_WAIT_SECONDS - SILENT_WAIT_SECONDS)
     metrics.waited("pages", time.monotonic() - asked)
     _inside.room = room if has_room else None
     try:

@@ -10,7 +10,6 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from pretrained.load import Pretrained
 from serving import metrics, models, page_runs, turns
 from serving.backend import choice
-from tests.helpers.until import until
 
 PATIENCE = 60  # seconds, of a test that would otherwise hang
 
@@ -90,33 +89,10 @@ def test_whoever_has_waited_long_goes_on_and_leaves_no_room_of_others(
 
 def _is_free() -> bool:
     """Whether one more page could run now."""
-    place = page_runs._room.ask()
-    if page_runs._room.give_up(place):
-        return False
-    page_runs._room.leave()
-    return True
-
-
-def test_whoever_asked_first_is_next_however_long_he_has_waited():
-    """Also whoever has been told to wait meanwhile; and nobody comes in between."""
-    order, threads = list[str](), list[threading.Thread]()
-
-    def page(name: str, told: threading.Event) -> None:
-        with page_runs.room(told.set):
-            order.append(name)
-            until(lambda: len(page_runs._room._line) == 4 - len(order), seconds=PATIENCE)
-
-    with page_runs.room():
-        with page_runs.room():
-            for name in "abcd":
-                told = threading.Event()
-                threads.append(threading.Thread(target=page, args=(name, told)))
-                threads[-1].start()
-                assert told.wait(PATIENCE)  # so that the order of asking is known
-        # one room, from one to the next
-        for thread in threads:
-            thread.join(PATIENCE)
-    assert order == list("abcd")
+    is_free = page_runs._room.enter(0)
+    if is_free:
+        page_runs._room.leave()
+    return is_free
 
 
 def test_a_visitor_who_goes_on_while_he_waits_leaves_no_place_behind():
@@ -147,7 +123,7 @@ def test_a_page_that_waits_makes_room_for_one_and_goes_on_at_once():
 def test_who_comes_back_where_there_is_no_room_counts_all_the_same():
     with page_runs.room(), page_runs.room():
         with page_runs.outside():
-            assert page_runs._room.ask().is_set()
+            assert page_runs._room.enter(0)
         page_runs._room.leave()  # two are still inside
         assert not _is_free()
 

@@ -13,7 +13,7 @@ def test_a_visitor_of_a_crowded_site_is_told_so_and_gets_the_page(monkeypatch: p
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     room = page_runs.Room(1)
     monkeypatch.setattr(page_runs, "_room", room)
-    room.ask()
+    room.enter(0)
     monkeypatch.setattr(page_runs, "SILENT_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(page_runs, "LONGEST_WAIT_SECONDS", 0.02)
     site = open_page(AppTest.from_file(FRAME, default_timeout=60), PAGE)
