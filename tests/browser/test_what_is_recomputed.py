@@ -32,7 +32,8 @@ def picture(page: Page, which: int) -> Locator:
 
 
 def panel(page: Page, name: str) -> Locator:
-    return picture(page, 0).locator("figure.panel").filter(has_text=name)
+    called = page.get_by_text(name, exact=True)
+    return picture(page, 0).locator("figure.panel").filter(has=called)
 
 
 def test_three_matrices_stand_side_by_side_and_the_buttons_on_a_line(page: Page, site: Site):
@@ -60,7 +61,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(page.get_by_text(f"Step 2 of 4: without a cache it runs {n - 1} tokens")).to_be_visible()
     expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
     canvas = panel(page, "keys").locator("canvas")
-    expect(panel(page, "keys").locator(".shape")).to_contain_text(f"token {n - 1}, column 32")
+    expect(panel(page, "keys").locator(".shape")).to_contain_text(f"{n - 1} tokens × 32 columns")
     settled(page)
     height = picture(page, 0).evaluate(HEIGHT)
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read

@@ -26,8 +26,8 @@ CORE, CACHE = (
 
 st.title("Inside the cache")
 st.markdown(
-    "A KV cache is memory with one row a token. The prompt fills a row for each of its tokens. "
-    "Every later step **writes** one row and **reads** all of them, its own too."
+    "A KV cache is memory with one row a token. Each step **writes** its rows and **reads** all of "
+    "them."
 )
 
 if not models.ready("decoder"):

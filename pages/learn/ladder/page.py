@@ -87,7 +87,7 @@ if rung is not None and sentence is not None and place is not None:
             "values they hand over:"
         )
         matches = stages.search(rung, head, i, sentence.labels)
-        st.dataframe(matches, hide_index=True, height=tables.height(matches, 250))
+        st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
         mixed = written(matches["weight × first number"].sum(), ".4f")
         st.text(
             f"The column “weight × first number” of all {len(matches)} rows adds up to {mixed}, "

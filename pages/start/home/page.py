@@ -50,11 +50,6 @@ if picture is not None:
     away = None if choice is None else {"text": text, "model": choice.entry.spec.name}
     header = {"picture": "home_picture", "away": away, "place": start}
     canvas.one_pass(picture, header, key="home_picture")
-    st.markdown(
-        ":small[A row is a token, a column a **layer**. Blue is what attention adds to the token, "
-        "orange what the feed-forward network adds; a ribbon is wider where the token's vector is "
-        "longer. Under a layer stands what the model would say if it ended there.]"
-    )
 if choice is not None:
     st.markdown(f"Layer {choice.layer}, head {choice.head} of this text on other pages:")
     head_links(choice, text, here="start/home")
