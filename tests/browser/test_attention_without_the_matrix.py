@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    expect_next_page,
     expect_parameter,
     heatmap,
     last_number,
@@ -33,4 +34,4 @@ def test_the_main_path(page: Page, site: Site):
     set_slider(page, "Tokens T", 0, 1)  # 8,192 -> 16,384
     expect_parameter(page, f"{PREFIX}_tokens", "16384")
     expect(page.get_by_role("cell", name="1.07 GB")).to_be_visible()
-    expect(page.get_by_role("link", name="Next: Block")).to_be_visible()
+    expect_next_page(page, "Block")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
+    expect_next_page,
     expect_parameter,
     heatmap,
     open_page,
@@ -32,4 +33,4 @@ def test_the_main_path(page: Page, site: Site):
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile("^All rewards are equal"))).to_be_visible()
     expect_parameter(page, "cheaper_models_word", "<b>zebra</b>")
-    expect(page.get_by_role("link", name="Next: Heads")).to_be_visible()
+    expect_next_page(page, "Heads")

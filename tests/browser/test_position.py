@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    expect_next_page,
     expect_parameter,
     heatmap,
     last_number,
@@ -48,4 +49,4 @@ def test_the_main_path(page: Page, site: Site):
     expect_parameter(page, "position_distance", "4")
     expect(page.get_by_text(SCORE)).to_contain_text("at 204.")
     assert abs(score(page, 200) - before) > 1
-    expect(page.get_by_role("link", name="Next: Attention without the matrix")).to_be_visible()
+    expect_next_page(page, "Attention without the matrix")

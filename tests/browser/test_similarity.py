@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    expect_next_page,
     expect_parameter,
     heatmap,
     last_number,
@@ -51,7 +52,7 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     press(figure.locator(".scroll canvas"), "Home")
     said = read_by_keyboard(figure, "query 0 “The” → key 0 “The”")
     assert last_number(said) == pytest.approx(share_of_the_first_token(), abs=1e-5)
-    expect(page.get_by_role("link", name="Next: Ladder")).to_be_visible()
+    expect_next_page(page, "Ladder")
 
     other.goto(page.url)
     expect(heatmap(other, QUERIES)).to_be_visible()

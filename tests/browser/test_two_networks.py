@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import (
     click,
+    expect_next_page,
     expect_parameter,
     heatmap,
     open_page,
@@ -29,7 +30,7 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     expect(page.get_by_text(re.compile("^To write symbol 2 of its answer, “2”"))).to_be_visible()
     click(page.get_by_role("radio", name="All through one vector"))
     expect(page.get_by_text("With one vector", exact=True)).to_be_visible()
-    expect(page.get_by_role("link", name="Next: Who sets the weights")).to_be_visible()
+    expect_next_page(page, "Who sets the weights")
 
     other.goto(page.url)
     expect(other.get_by_text("With one vector", exact=True)).to_be_visible()

@@ -8,7 +8,13 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from pages.learn.watch_heads_form import sections
-from tests.helpers.browser import click, open_page, press, unmarked
+from tests.helpers.browser import (
+    click,
+    expect_next_page,
+    open_page,
+    press,
+    unmarked,
+)
 from tests.helpers.visitors import PAINT_SECONDS, settled
 
 FORMING_MS = 3 * PAINT_SECONDS * 1000  # until both heads have formed, beside other tests
@@ -49,4 +55,4 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     last = list(lines)[-1]
     assert float(last["previous token, L0H0"]) > 0.5
     assert float(last["induction, L1H0"]) > 0.5  # at distances never trained on
-    expect(page.get_by_role("link", name="Next: Cheaper models")).to_be_visible()
+    expect_next_page(page, "Cheaper models")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    expect_next_page,
     expect_parameter,
     heatmap,
     last_number,
@@ -41,4 +42,4 @@ def test_the_main_path(page: Page, site: Site):
     paragraph = page.get_by_text("The last two factors, multiplied here")
     product, found = re.findall(r"\d\.\d+", paragraph.text_content() or "")
     assert written(product) == pytest.approx(written(found), rel=1e-3)
-    expect(page.get_by_role("link", name="Next: Watch heads form")).to_be_visible()
+    expect_next_page(page, "Watch heads form")

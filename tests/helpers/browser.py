@@ -143,6 +143,14 @@ def _move(moved: Locator, steps: int) -> None:
         expect(moved).not_to_have_value(before)
 
 
+def expect_next_page(page: Page, title: str) -> None:
+    """Wait until the page ends with the link to the next one.
+
+    While a page is drawn anew and becomes longer or shorter, the link stands at two places.
+    """
+    expect(page.get_by_role("link", name=f"Next: {title}")).to_have_count(1)
+
+
 def expect_parameter(page: Page, name: str, *values: str) -> None:
     """Wait until the address gives a parameter these values, in this order."""
     page.wait_for_url(
