@@ -2,8 +2,8 @@
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
 other's times. There are several queues (`serving.queues`); between them single passes take turns
-(`serving.turns`). Where pages and jobs want the same core, the pages of all visitors come first. A
-job that nobody watches any more stops by itself. Nothing here touches Streamlit.
+(`serving.turns`). Where pages and jobs want the same core, or both a turn, the pages of all visitors
+come first. A job that nobody watches any more stops by itself. Nothing here touches Streamlit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import Counter, deque
 from contextlib import suppress
 from typing import Literal
 
-from serving import metrics, models
+from serving import metrics, models, turns
 from serving.limits import (
     MAX_WAITING_JOBS,
     MAX_WAITING_OF_A_VISITOR,
@@ -267,7 +267,8 @@ class JobQueue:
 
 
 def _let_pages_go_first() -> None:
-    """Give this thread what others leave of the cores, where a thread can have a rank: on Linux."""
+    """Give this thread the turns that pages leave, and on Linux what others leave of the cores."""
+    turns.let_pages_go_first()
     if sys.platform == "linux":
         thread = threading.get_native_id()
         now = os.getpriority(os.PRIO_PROCESS, thread)

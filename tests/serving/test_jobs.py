@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from serving import turns
 from serving.jobs import NICENESS, JobQueue, Work
 from serving.limits import MAX_WAITING_OF_A_VISITOR, MAX_WAITING_OF_AN_ADDRESS, OverLimit
 from tests.helpers.jobs import finish
+from tests.helpers.until import until
 
 
 class Named(Work):
@@ -159,6 +161,29 @@ def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.Monke
     queue.put(job)
     finish(job)
     assert done == ["job"]
+
+
+def test_a_page_has_its_turn_before_a_job_that_asked_earlier():
+    had = list[str]()
+
+    def take_a_turn(name: str) -> None:
+        with turns.turn(alone=True):
+            had.append(name)
+
+    class Pass(Work):
+        def work(self) -> None:
+            take_a_turn("job")
+
+    queue, job = JobQueue(), Pass()
+    page = threading.Thread(target=take_a_turn, args=("page",))
+    with turns.turn():
+        queue.put(job)
+        until(lambda: turns.in_line() == 2, seconds=10, every=0.01)
+        page.start()
+        until(lambda: turns.in_line() == 3, seconds=10, every=0.01)
+    finish(job)
+    page.join(10)
+    assert had == ["page", "job"]
 
 
 def test_a_worker_that_has_died_is_replaced():

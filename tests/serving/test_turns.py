@@ -1,4 +1,4 @@
-"""Forward passes run in the order in which they were asked for, as many at once as have room."""
+"""Forward passes run in their order, pages before jobs, as many at once as have room."""
 
 import threading
 from collections.abc import Iterator
@@ -45,6 +45,37 @@ def test_whoever_asked_first_is_next():
     for thread in threads:
         thread.join(10)
     assert had == [0, 1, 2, 3, 4]
+
+
+@on_one_core_and_on_several
+def test_pages_go_before_jobs_unless_these_have_waited_for_long(monkeypatch: pytest.MonkeyPatch):
+    now, had = [0.0], list[str]()
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def ask(name: str) -> None:
+        if "job" in name:
+            turns.let_pages_go_first()
+        with turns.turn(alone=True):
+            had.append(name)
+
+    asked = {  # and when
+        "first job": 0.0,
+        "second job": 0.0,
+        "first page": 0.0,
+        "second page": turns.PATIENCE_SECONDS - 0.1,
+        "third job": turns.PATIENCE_SECONDS - 0.1,
+        "third page": turns.PATIENCE_SECONDS,
+    }
+    threads = [threading.Thread(target=ask, args=(name,)) for name in asked]
+    with turns.turn():
+        for number, (thread, seconds) in enumerate(zip(threads, asked.values(), strict=True)):
+            now[0] = seconds
+            thread.start()
+            _until_in_line(number + 2)
+    for thread in threads:
+        thread.join(10)
+    assert " ".join(had[:4]) == "first page second page first job second job"
+    assert had[4:] == ["third page", "third job"]
 
 
 @on_one_core_and_on_several
