@@ -2,8 +2,8 @@
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
 other's times. There are several queues (`serving.queues`); between them single passes take turns
-(`serving.turns`). Where pages and jobs want the same core, or both a turn, the pages of all visitors
-come first. A job that nobody watches any more stops by itself. Nothing here touches Streamlit.
+(`serving.turns`). Where pages and jobs want the same core, or both a turn, the pages of all
+visitors come first. A job that nobody watches stops by itself. Nothing here touches Streamlit.
 """
 
 from __future__ import annotations

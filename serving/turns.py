@@ -6,10 +6,10 @@ a second thread, so that two of them side by side take half the time of one afte
 timed is always alone, or its time would say nothing. Long work takes a turn for each of its steps,
 or for a tenth of a second of short ones, so that a page never waits for long; a plain lock would
 let that work take it again and again while others wait. Among the pages, and among the jobs, those
-who asked first are first; a job that has waited for `PATIENCE_SECONDS` is overtaken no more. Under a
-hundred visitors, pages wait for their turns half as long as they would in one line with the jobs,
-and as many texts are generated. A page that waits for its turn, or has it, does not count among
-those that run (`serving.page_runs`).
+who asked first are first; a job that has waited for `PATIENCE_SECONDS` is overtaken no more. With a
+hundred visitors, pages wait for their turns half as long as in one line with the jobs, and as many
+texts are written. A page that waits for its turn, or has it, does not count among those that run
+(`serving.page_runs`).
 """
 
 from __future__ import annotations
