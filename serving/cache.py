@@ -151,7 +151,16 @@ class Kept(Generic[P, Value]):
         self._cache, self._key, self._changed = cache, key, cache.total.changed
         self._slow = slow
         self._made_now: set[Hashable] = set()  # keys of values that a thread makes just now
-        self._call = cached(cache, key=key, condition=self._changed)(make)
+        self._call = self._kept_in(cache)
+
+    def _kept_in(self, cache: _Cache) -> Callable[[Hashable, Callable[[], Value]], Value]:
+        """The value of a key in this cache, made by the given function if it is not there."""
+
+        @cached(cache, key=lambda key, make: key, condition=self._changed)
+        def value(key: Hashable, make: Callable[[], Value]) -> Value:
+            return make()
+
+        return value
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
         """The value for these arguments, made now if it is not kept.
@@ -167,7 +176,7 @@ class Kept(Generic[P, Value]):
         waits = is_made_now or (makes and self._slow)
         try:
             with page_runs.outside() if waits else nullcontext():
-                return self._call(*args, **kwargs)
+                return self._call(key, lambda: self.__wrapped__(*args, **kwargs))
         finally:
             if makes:
                 with self._changed:
@@ -210,8 +219,7 @@ class Kept(Generic[P, Value]):
         """Inside, every call computes anew; afterwards the earlier values are back (for tests)."""
         nothing = _Cache(0, lambda _: 1, self._cache.total, last_to_go=False)
         before = self._cache, self._call
-        self._cache = nothing
-        self._call = cached(nothing, key=self._key, condition=self._changed)(self.__wrapped__)
+        self._cache, self._call = nothing, self._kept_in(nothing)
         try:
             yield
         finally:

@@ -41,6 +41,21 @@ def test_the_least_recently_used_goes_first():
     assert not value.is_kept("a", 4)
 
 
+def test_a_call_looks_for_its_key_once():
+    asked: list[int] = []
+
+    def key(n: int) -> int:
+        asked.append(n)
+        return n
+
+    @kept(100, key=key, size=lambda _: 1, total=Total(100))
+    def double(n: int) -> int:
+        return 2 * n
+
+    assert [double(4), double(4), double(7)] == [8, 8, 14]
+    assert asked == [4, 4, 7]
+
+
 def test_a_look_counts_as_a_use_and_computes_nothing():
     value, made = keeper(10, Total(100))
     assert value.peek("a", 4) is None
