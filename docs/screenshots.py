@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import chromium, site
-from benchmarks.repaint import wait_until_idle, watch
+from benchmarks.painting import wait_until_idle, watch
 
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH, MOST_HEIGHT = 1280, 2000

@@ -13,7 +13,9 @@ from transformers import GPT2Config
 
 from attention_core.graphs.decoder import Decoder
 from benchmarks import busy_threads, decode, decode_gpu, kv_cache, one_row, reading, repaint
-from benchmarks.repaint import Control, Move, Row
+from benchmarks.controls import Control, Move, controls, moves_of
+from benchmarks.painting import wait_until_idle, watch
+from benchmarks.repaint import Row
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
@@ -326,7 +328,7 @@ document.addEventListener("keydown", () => { window.pressed = performance.now();
 def watched(browser: Browser) -> Iterator[Page]:
     page = browser.new_page(viewport={"width": 800, "height": 600})
     page.add_init_script(PRESSES)  # before the watch: a press is noted no later than there
-    repaint.watch(page)
+    watch(page)
     page.route(
         "http://page.invalid/**", lambda route: route.fulfill(body=PAGE, content_type="text/html")
     )
@@ -353,12 +355,12 @@ def test_repaint_measures_the_last_change_and_the_jump(watched: Page):
 
 @pytest.mark.browser
 def test_repaint_finds_controls_that_can_be_moved(watched: Page):
-    repaint.wait_until_idle(watched)
-    found = {(c.kind, c.key, c.label) for c in repaint.controls(watched)}
+    wait_until_idle(watched)
+    found = {(c.kind, c.key, c.label) for c in controls(watched)}
     assert found == {
         ("slider", "st-key-page_size", "Size"),
         ("slider", "st-key-page_fixed", "Fixed"),
         ("checkbox", "st-key-page_wide", "Wide"),
     }
     gone = Control("slider", "st-key-page_none", "", "input", 0)
-    assert repaint.moves_of(watched, gone, 3) == ()
+    assert moves_of(watched, gone, 3) == ()

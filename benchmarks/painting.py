@@ -1,0 +1,95 @@
+"""When a page was last painted after a key or a click, seen from inside the page.
+
+watch(page)  # before anything is opened in it
+page.goto(url)
+wait_until_idle(page)
+page.keyboard.press("ArrowRight")
+wait_until_idle(page)
+milliseconds(page)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PATIENCE_MS = 60_000  # until a page is idle: not measured
+
+# What runs in the page before its own scripts. A change counts if it is in the main area; the
+# status widget, menus and toasts are outside. Shadow roots and canvases are watched where they are
+# made. A move that starts no run is over after the time in which Streamlit would have sent it.
+_WATCH = """
+(() => {
+  const QUIET = 300, NO_RUN = 1200;
+  const state = { press: 0, last: 0, ran: 0, drawn: 0 };
+  const main = (node) => {
+    for (let at = node; at; at = at.parentNode || at.host) {
+      if (at.nodeName === "CANVAS" && at !== node) return false;
+      if (["stMain", "stPopoverBody"].includes(at.dataset?.testid)) return true;
+    }
+    return false;
+  };
+  const running = () => {
+    const app = document.querySelector("[data-testid=stApp]");
+    return !app || app.dataset.testScriptState !== "notRunning";
+  };
+  const observer = new MutationObserver((records) => {
+    const now = performance.now();
+    for (const record of records) {
+      if (record.attributeName === "data-test-script-state") state.ran = now;
+      // children of a canvas (a table read aloud) are never painted
+      else if (record.target.nodeName !== "CANVAS" && main(record.target)) state.last = now;
+    }
+  });
+  const watch = (root) => observer.observe(root, {
+    subtree: true, childList: true, attributes: true, characterData: true,
+  });
+  watch(document);
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    watch(root);
+    return root;
+  };
+  for (const name of ["fillRect", "clearRect", "strokeRect", "fillText", "fill", "stroke",
+                      "drawImage", "putImageData"]) {
+    const draw = CanvasRenderingContext2D.prototype[name];
+    CanvasRenderingContext2D.prototype[name] = function (...values) {
+      if (main(this.canvas)) state.last = performance.now();
+      return draw.apply(this, values);
+    };
+  }
+  const press = () => { state.press = performance.now(); };
+  for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
+  window.__repaint = {
+    idle: () => {
+      const now = performance.now();
+      const spinning = document.querySelector(
+        "[data-testid=stMain] :is([data-testid=stSpinner], [data-testid=stSkeleton])"
+      );
+      const begun = state.ran > state.press || now - state.press > NO_RUN;
+      return !running() && !spinning && begun && now - state.last > QUIET;
+    },
+    milliseconds: () => Math.max(0, state.last - state.press),
+  };
+})();
+"""
+
+
+def watch(page: Page) -> None:
+    """Have every document that `page` opens from now on watched."""
+    page.add_init_script(_WATCH)
+
+
+def wait_until_idle(page: Page) -> None:
+    """Return when the script is not running and nothing has changed for a while."""
+    page.wait_for_function(
+        "() => window.__repaint && window.__repaint.idle()", polling=50, timeout=PATIENCE_MS
+    )
+
+
+def milliseconds(page: Page) -> float:
+    """From the last key press or click to the last change after it."""
+    return float(page.evaluate("window.__repaint.milliseconds()"))
