@@ -23,7 +23,9 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     type_text(page, "A date in English", "december 24, 2026")
     expect(page.get_by_text("The decoder wrote 2026-12-24, and that is right.")).to_be_visible()
     cross = heatmap(page, "cross-attention")
-    press(cross.locator(".scroll canvas"), *["ArrowDown"] * 3, "ArrowRight")
+    press(cross.locator(".scroll canvas"), "ArrowUp")  # shows where the reading begins
+    read_by_keyboard(cross, "written symbol 6 “")  # the row that is framed
+    press(cross.locator(".scroll canvas"), *["ArrowUp"] * 4, "ArrowRight")
     read_by_keyboard(cross, "written symbol 2 “2” → read symbol 1 “e”")
     page.keyboard.press("Enter")
     expect_parameter(page, "two_networks_symbol", "2")

@@ -12,6 +12,7 @@ from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED,
 from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
 HEIGHT = 420
+_OPACITY = 0.4  # of the tiles: their numbers stand in them
 MAX_NAMED = 16  # keys: up to so many all have their name, of more some give way
 # What fills each kind of tile; the numbers of this tile are drawn over it.
 _FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
@@ -48,7 +49,7 @@ def tiles_chart(
     place = [x, y, alt.X2("right"), alt.Y2("bottom")]
     whole = (
         alt.Chart(tiles)
-        .mark_rect(stroke=GREY, strokeWidth=1, fillOpacity=0.4)
+        .mark_rect(stroke=GREY, strokeWidth=1, fillOpacity=_OPACITY)
         .encode(
             *place,
             alt.Color(
@@ -59,6 +60,7 @@ def tiles_chart(
                     orient="top",
                     values=[USED, LATER, SKIPPED],
                     symbolType="square",
+                    symbolOpacity=_OPACITY,
                     symbolStrokeColor=GREY,
                     symbolStrokeWidth=1,
                 ),

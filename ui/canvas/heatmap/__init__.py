@@ -76,8 +76,8 @@ class Map:
     chosen: a (row, column) that stays framed. captions: lines below the title of a saved picture,
     for what the page says around it. axes: what a row and a column are called. row_height: of every
     row in pixels, whatever the width of a cell, so that each row has room for its label; None
-    draws squares. framed_rows: neighbours that stay framed from end to end.
-    room_for: row labels that come later and keep the rows where they are (with `row_height`).
+    draws squares. framed_rows: neighbours that stay framed from end to end; the arrow keys begin
+    there. room_for: row labels that come later and keep the rows in place (with `row_height`).
     Raises: ValueError when units or row labels are more or fewer than the rows or columns, or for
     a causal map whose cells are not square.
     """

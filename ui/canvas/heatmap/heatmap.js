@@ -591,7 +591,7 @@ export default function (component) {
     const clamp = (value, size) => Math.min(Math.max(value, 0), size - 1);
     // the first key press only shows where the reading begins
     const [down, right] = pointed ? move : [0, 0];
-    const from = pointed || pinned || single(0, 0);
+    const from = pointed || pinned || single(map.framedRows[0] ?? 0, 0);
     point(
       single(clamp(from.rows[0] + down, map.rows), clamp(from.columns[0] + right, map.columns)),
     );
