@@ -126,10 +126,10 @@ class KVCache:
                 f"no room for {k.shape[-2]} more"
             )
         for name, new, buffer in (("keys", k, keys), ("values", v, values)):
-            if new.shape[:2] != buffer.shape[:2] or new.shape[-1] != buffer.shape[-1]:
+            if new.shape != (*buffer.shape[:2], k.shape[-2], buffer.shape[-1]):
                 raise ValueError(
-                    f"{name} of shape {tuple(new.shape)} do not fit a cache of shape "
-                    f"{tuple(buffer.shape)} (batch, heads, tokens, size)"
+                    f"{name} of shape {tuple(new.shape)} do not fit {k.shape[-2]} new tokens in a "
+                    f"cache of shape {tuple(buffer.shape)} (batch, heads, tokens, size)"
                 )
             if new.dtype != buffer.dtype:
                 raise ValueError(f"{name} of {new.dtype} do not fit a cache of {buffer.dtype}")

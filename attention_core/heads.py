@@ -15,7 +15,7 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     Raises: ValueError for a width that does not divide among the heads.
     """
     batch_size, n_tokens, width = x.shape
-    if width % n_heads:
+    if n_heads < 1 or width % n_heads:
         raise ValueError(f"a width of {width} does not divide among {n_heads} heads")
     x = x.view(batch_size, n_tokens, n_heads, width // n_heads)  # (B, T, C) -> (B, T, H, D)
     return x.transpose(1, 2)  # (B, T, H, D) -> (B, H, T, D)

@@ -1,7 +1,7 @@
 """The ladder of the lectures: from plain dot products to multi-head attention by weight splits.
 
-Every class maps (B, T, d_in) to (B, T, d_out); a batch dimension may be left out on the first
-three rungs. `record(x)` of a class returns the same computation with every intermediate kept.
+Every class maps (B, T, d_in) to (B, T, d_out), the wrapper to (B, T, H * d_out); B may be left out
+on the first three rungs. `record(x)` of a class, and of each head of the wrapper, keeps all steps.
 Dimension letters: B batch, T tokens, H heads, D head size.
 """
 

@@ -166,7 +166,9 @@ def _loading(name: str, event: str) -> Iterator[None]:
             raise OverLimit(_GPU_IS_FULL.format(name)) from error
         raise
     log.event(event, milliseconds=metrics.milliseconds(time.perf_counter() - begin))
-    # what was just loaded stays: the garbage collector need not walk it again and again
+    # What was just loaded stays: the garbage collector need not walk it again and again. What was
+    # kept from it before and is of no more use is let go first.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
@@ -211,7 +213,9 @@ def load_preferred() -> list[str]:
     Returns the names of those that are here and could not be loaded.
     Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
     """
-    downloads.prefetch()
+    for download in downloads.prefetch():
+        if download.state == "failed":  # one that fails later says so on the page Models
+            logging.getLogger(__name__).error("ATTENTION_LAB_PREFETCH: %s", download.error)
     failed = []
     for name in dict.fromkeys(map(preferred, _PREFERRED)):
         if name is None:

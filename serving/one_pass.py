@@ -16,6 +16,7 @@ import numpy as np
 from pretrained.tokenization.tokens import Tokens
 from serving import models, token_text, turns
 from serving.cache import kept
+from serving.heads import HeadId
 from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
 from serving.recording import recorded
 from serving.runs import Run, forward, run
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from attention_core.model.block import LayerRecord
     from attention_core.model.transformer import Transformer
 
-_HEAD, _FEED_FORWARD = re.compile(r"L(\d{1,3})H(\d{1,3})"), re.compile(r"F(\d{1,3})")
+_FEED_FORWARD = re.compile(r"F([0-9]{1,4})")
 N_STRIP = 16  # numbers of a vector that are drawn
 N_NEXT = 50  # likeliest next tokens, of which a temperature and a top-k choose
 N_NEURONS = 8  # of a token, in the feed-forward network of a layer
@@ -195,29 +196,34 @@ def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
     stand between them.
     Raises: ValueError for a part that is none, or that a model of these sizes does not have.
     """
-    parts = tuple(sorted(set(text.split())))
+    parts = tuple(sorted({_named(part) for part in text.split()}))
     _switched(parts).check(n_layers, n_heads)
     return parts
 
 
+def _named(part: str) -> str:
+    """A part by the only name that it has from here on: L03H1 is L3H1. Raises: ValueError."""
+    if part in ("mask", "scale"):
+        return part
+    if feed_forward := _FEED_FORWARD.fullmatch(part):
+        return f"F{int(feed_forward[1])}"
+    try:
+        return str(HeadId.parse(part))
+    except ValueError:
+        raise ValueError(
+            f"nothing is called {part[:20]!r}; a part is a head such as L3H1, a feed-forward "
+            "network such as F3, mask or scale"
+        ) from None
+
+
 def _switched(parts: tuple[str, ...]) -> Switched:
-    """The same for the core."""
+    """The parts for the core, by their names."""
     from attention_core.experiments.start.one_pass import Switched
 
-    heads, feed_forwards = set(), set()
-    for part in parts:
-        if head := _HEAD.fullmatch(part):
-            heads.add((int(head[1]), int(head[2])))
-        elif feed_forward := _FEED_FORWARD.fullmatch(part):
-            feed_forwards.add(int(feed_forward[1]))
-        elif part not in ("mask", "scale"):
-            raise ValueError(
-                f"nothing is called {part[:20]!r}; a part is a head such as L3H1, a feed-forward "
-                "network such as F3, mask or scale"
-            )
+    heads = [HeadId.parse(part) for part in parts if part.startswith("L")]
     return Switched(
-        heads=frozenset(heads),
-        feed_forwards=frozenset(feed_forwards),
+        heads=frozenset((head.layer, head.head) for head in heads),
+        feed_forwards=frozenset(int(part[1:]) for part in parts if part.startswith("F")),
         mask="mask" not in parts,
         scale="scale" not in parts,
     )

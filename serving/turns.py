@@ -81,9 +81,9 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
     import torch
 
     of_a_job = getattr(_thread, "lets_pages_go_first", False)
-    n_threads, _ = _threads(), _seats()
     mine = _Turn(alone, one_core, of_a_job, asked=time.monotonic())
     with _changing:
+        n_threads = _threads()  # first read here, before any turn has set another number
         _waiting.insert(_place_of(mine), mine)
         _begin()
     with page_runs.outside():

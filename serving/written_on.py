@@ -1,6 +1,7 @@
 """New tokens behind a text, for the picture of one pass: written with a KV cache and without it.
 
-Both ways choose the same tokens, and every pass of both is timed. Dimension letters as in
+Both ways choose the same tokens, unless two are so alike to the model that rounding decides; what
+is kept are as many passes as both made. Every pass is timed. Dimension letters as in
 `serving.one_pass`.
 """
 
@@ -97,13 +98,16 @@ def _written(
 
     steps(None, 1)  # the first pass of a while is slower than the others
     uncached, cached = steps(None), steps(core.new_cache(1, len(prompt) + n_new))
-    ids = [step.token_id for step in cached][:n_new]
+    n_passes = min(len(cached), len(uncached))
+    passes = [[StepTime.of(step) for step in taken[:n_passes]] for taken in (cached, uncached)]
+    for step in (*passes[0], *passes[1]):
+        step.count()
     return WrittenOn(
         n_prompt=len(prompt),
-        ids=tuple(ids[:-1] if ids[-1] in ends else ids),
-        cached=tuple(map(StepTime.of, cached)),
-        uncached=tuple(map(StepTime.of, uncached)),
-        choices=tuple(_choices(step, model.tokenizer, sampling) for step in cached),
+        ids=tuple(step.token_id for step in passes[0][:-1]),  # what is chosen last is not run
+        cached=tuple(passes[0]),
+        uncached=tuple(passes[1]),
+        choices=tuple(_choices(step, model.tokenizer, sampling) for step in cached[:n_passes]),
     )
 
 

@@ -5,6 +5,7 @@ Source: course notes, "KV cache size" (layers x batch x heads x head size x toke
 
 from __future__ import annotations
 
+from attention_core.checks import require_int
 from attention_core.model.config import LatentConfig, TransformerConfig
 
 
@@ -143,5 +144,4 @@ def _latent_products(
 
 def _check(**sizes: int) -> None:
     for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
+        require_int(name, size)

@@ -66,9 +66,15 @@ class PublicModel:
                 f"{self.n_global_layers} of {self.n_layers} layers cannot be without a window"
             )
         if (self.latent_size is None) != (self.rope_size is None):
-            raise ValueError("latent_size and rope_size go together: give both or none")
+            raise ValueError(
+                "latent_size and rope_size go together, both or none: "
+                f"got {self.latent_size} and {self.rope_size}"
+            )
         if self.latent_size is not None and self.window is not None:
-            raise ValueError("a window with latent attention is not among the forms counted here")
+            raise ValueError(
+                "a window with latent attention is not among the forms counted here: "
+                f"got a window of {self.window} and a latent_size of {self.latent_size}"
+            )
 
     @property
     def form(self) -> str:

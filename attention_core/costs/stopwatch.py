@@ -57,6 +57,8 @@ def interleave(
     """
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
+    if not runs:
+        raise ValueError("there must be at least 1 run, got 0")
     names = list(runs)
     results: dict[str, list[Result]] = {name: [] for name in names}
     for round_ in range(-warmups, repeats):

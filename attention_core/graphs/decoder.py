@@ -102,9 +102,7 @@ class Decoder:
         vocabulary, for tokens that have no room in the cache, or for a hook that edits heads; later
         where the largest logit is no finite number.
         """
-        ids = prompt_ids(token_ids, self.model.config.vocab_size)
-        self.cache.reset()
-        check_room(self.model.config, len(ids), max_new_tokens, self.cache)
+        ids = self._checked(token_ids, max_new_tokens)
         if hooks.edit_heads is not None:
             raise ValueError("the heads of a recorded step cannot be edited")
         return self._steps(ids, max_new_tokens, frozenset(stop_ids), hooks)
@@ -120,9 +118,7 @@ class Decoder:
 
         Raises: ValueError as of `stream`.
         """
-        ids = prompt_ids(token_ids, self.model.config.vocab_size)
-        self.cache.reset()
-        check_room(self.model.config, len(ids), max_new_tokens, self.cache)
+        ids = self._checked(token_ids, max_new_tokens)
         with torch.inference_mode():
             self._prefill(ids, NO_HOOKS)
             new = [int(self._token)]
@@ -131,6 +127,18 @@ class Decoder:
                 new.append(int(self._token))
             self._check_logits()
         return new
+
+    def _checked(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
+        """The ids of a prompt that has room in the cache, which nothing is done to."""
+        ids = prompt_ids(token_ids, self.model.config.vocab_size)
+        check_room(self.model.config, len(ids), max_new_tokens)
+        needed = len(ids) + max_new_tokens - 1
+        if needed > self.cache.max_length:
+            raise ValueError(
+                f"{len(ids)} prompt + {max_new_tokens} new tokens need {needed} positions, but the "
+                f"cache holds {self.cache.max_length}"
+            )
+        return ids
 
     def _steps(
         self, ids: list[int], max_new_tokens: int, stop_ids: frozenset[int], hooks: Hooks

@@ -24,7 +24,7 @@ class Transformer(nn.Module):
     """Embeddings, a stack of blocks, and the output matrix if there is one.
 
     Weights are random until loaded. Everything moves with `.to(device, dtype)`; a forward pass
-    waits for the device only to check the ids of a first one (`check_inputs`).
+    without cached tokens waits for the device, to check the ids (`check_inputs`).
     """
 
     def __init__(self, config: TransformerConfig) -> None:

@@ -1,8 +1,8 @@
 """A recorded pass, a race, a measurement: from the model server, if there is one, or from here.
 
 ATTENTION_LAB_SERVE_URL names the server. Where it does not answer, this process does the work and
-says so (`trouble`); the server is asked again a little later. What a busy server has no room for is
-done here as well, and the next question is asked of it again.
+says so (`trouble`); the server is asked again a little later. What a busy server has no room for,
+or one without the weights, is done here as well, and the next question is asked of it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pretrained import Pretrained
 from serving import page_runs, recording
 from serving import race as races
-from serving.backend.remote import Busy, ModelServer, Told, Unavailable
+from serving.backend.remote import Busy, Lacking, ModelServer, Told, Unavailable
 from serving.race import Event, Request
 from serving.recording import Recording
 from serving.timing import measurement
@@ -49,10 +49,11 @@ def trouble() -> str:
     )
 
 
-def _was_silent() -> None:
+def _was_silent(error: Unavailable) -> None:
     global _silent_until
     _silent_until = time.monotonic() + ASK_AGAIN_SECONDS
-    logging.getLogger(__name__).warning("the model server does not answer")
+    logger = logging.getLogger(__name__)
+    logger.warning("the model server does not answer: %r", error.__cause__)
 
 
 def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
@@ -62,10 +63,10 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
         try:
             with page_runs.outside():
                 return server.record(model.spec.name, tuple(token_ids))
-        except Busy:
+        except (Busy, Lacking):
             pass
-        except Unavailable:
-            _was_silent()
+        except Unavailable as error:
+            _was_silent(error)
     return recording.record(model, token_ids)
 
 
@@ -76,10 +77,10 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         try:
             yield from server.race(request, check_stop, told)
             return
-        except Busy:
+        except (Busy, Lacking):
             pass
-        except Unavailable:
-            _was_silent()
+        except Unavailable as error:
+            _was_silent(error)
     yield from told.rest(races.race(request, check_stop))
 
 
@@ -90,8 +91,8 @@ def measure(question: Question, check_stop: Callable[[int], None]) -> Iterator[m
         try:
             yield from server.measure(question, check_stop)
             return
-        except Busy:
+        except (Busy, Lacking):
             pass
-        except Unavailable:
-            _was_silent()
+        except Unavailable as error:
+            _was_silent(error)
     yield from measurement.measure(question, check_stop)

@@ -44,7 +44,10 @@ def packed(frame: Frame) -> bytes:
 
 
 def contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors as safetensors stores them: each with memory of its own."""
+    """The tensors as safetensors stores them: rows one behind the other, each memory once.
+
+    Two that share memory are refused by safetensors; nothing that is sent here does.
+    """
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 

@@ -34,10 +34,15 @@ class Busy(Exception):
     """The server is there, and has as many questions as it takes."""
 
 
+class Lacking(Exception):
+    """The server is there, and the weights of the model are not."""
+
+
 class ModelServer:
     """The server, or servers, behind an address such as "http://models:8600".
 
-    All its questions raise `Busy` where it takes no further one now.
+    All its questions raise `Busy` where it takes no further one now, and `Lacking` where it has no
+    such model.
     """
 
     def __init__(self, url: str, client: httpx2.Client | None = None) -> None:
@@ -47,18 +52,20 @@ class ModelServer:
     def record(self, model: str, token_ids: tuple[int, ...]) -> Recording:
         """A recorded pass; Unavailable where no server answers, errors as of `asks`."""
         question = {"model": model, "token_ids": list(token_ids)}
+        cause: Exception | None = None
         for _ in range(TRIES):
             try:
                 for frame in self._frames("record", model, question, _never):
                     return asks.read_recording(frame)
-            except _NO_ANSWER:
-                continue
-        raise Unavailable
+            except _NO_ANSWER as error:
+                cause = error
+        raise Unavailable from cause
 
     def race(
         self, request: Request, check_stop: Callable[[int], None], told: Told
     ) -> Iterator[Event]:
         """The events of a race that were not told; Unavailable where it is not told to its end."""
+        cause: Exception | None = None
         for _ in range(TRIES):
             try:
                 frames = self._frames("race", request.model, asdict(request), check_stop)
@@ -66,9 +73,9 @@ class ModelServer:
                     yield event
                     if isinstance(event, Ended):
                         return
-            except _NO_ANSWER:
-                continue
-        raise Unavailable
+            except _NO_ANSWER as error:
+                cause = error
+        raise Unavailable from cause
 
     def measure(
         self, question: Question, check_stop: Callable[[int], None]
@@ -78,7 +85,7 @@ class ModelServer:
         Raises: Unavailable where no server begins it; ValueError where one broke off. Nobody goes
         on with it: half of the times would be another machine's.
         """
-        begun = False
+        begun, cause = False, None
         try:
             for frame in self._frames("measure", question.model, asdict(question), check_stop):
                 yield asks.read_measured(frame)
@@ -91,7 +98,8 @@ class ModelServer:
                     "The model server broke off in the middle of the measurement. Press Measure "
                     "to begin anew."
                 ) from error
-        raise Unavailable
+            cause = error
+        raise Unavailable from cause
 
     def _frames(
         self, ask: str, model: str, question: Mapping[str, Any], check_stop: Callable[[int], None]
@@ -107,7 +115,8 @@ class ModelServer:
             for frame in unpacked(response.iter_bytes()):
                 check_stop(0)
                 if frame.kind == ERROR:
-                    raise asks.error_of(frame)
+                    error = asks.error_of(frame)
+                    raise Lacking(str(error)) if isinstance(error, LookupError) else error
                 if frame.kind != ALIVE:
                     yield frame
 

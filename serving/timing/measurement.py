@@ -196,12 +196,12 @@ def _steps(
     }
     steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
     comparison = Comparison(question.contenders)
-    for turn in turns.each(steps, alone=True):  # a pass of another page goes in between
-        comparison.add(turn)
+    for timed in turns.each(steps, alone=True):  # a pass of another page goes in between
+        comparison.add(timed)
         yield Timed(
-            turn.repeat,
-            turn.name,
-            StepTime.of(turn.step),
+            timed.repeat,
+            timed.name,
+            StepTime.of(timed.step),
             comparison.largest_difference,
             dict(comparison.parted),
         )

@@ -188,8 +188,12 @@ def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
         decoder(ids[:, :2], cache=KVCache(decoder.config.n_layers, BATCH, 20, **misfits))
     with pytest.raises(ValueError, match="keys of torch.float32 do not fit a cache of torch.bfloa"):
         decoder(ids[:, :2], cache=copy.deepcopy(decoder).bfloat16().new_cache(BATCH, 20))
-    with pytest.raises(ValueError, match="do not fit a cache of shape"):
+    with pytest.raises(ValueError, match="do not fit 2 new tokens in a cache of shape"):
         decoder(ids[:1, :2], cache=decoder.new_cache(BATCH, 20))
+    one_layer = KVCache(1, BATCH, 20, key_shape=(2, 3))
+    k = torch.ones(BATCH, 2, 4, 3)
+    with pytest.raises(ValueError, match=r"values of shape .*, 2, 1, 3\) do not fit 4 new tokens"):
+        one_layer.update(0, k, k[:, :, :1])
     limit = decoder.config.context_length
     with pytest.raises(ValueError, match=f"{limit + 1} tokens exceeds the context length"):
         decoder.new_cache(1, limit + 1)

@@ -70,7 +70,10 @@ def test_the_sites_share_cores_and_memory(monkeypatch):
 
 @pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])
 def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
-    programs, starts = Processes(), deque([time.monotonic() - 61])  # that one counts no more
+    now = time.monotonic()
+    starts = deque([(now - 61, name)])  # which counts no more
+    starts.extend((now, "site 2") for _ in range(sites.MOST_STARTS_A_MINUTE))  # of another one
+    programs = Processes()
     programs.start(name, [sys.executable, "-c", "raise SystemExit(7)"])
     for _ in range(n_starts):
         until(lambda: bool(programs.ended()))

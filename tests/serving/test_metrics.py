@@ -109,7 +109,7 @@ def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():
         (name, cache): counted(name, cache=cache) for name in names for cache in ("with", "without")
     }
     for seconds, length in ((0.25, 11), (0.5, 12), (4.0, 0)):
-        StepTime.of(StepTime("decode", 7, -1.0, seconds, 1, 13, length, 17))
+        StepTime("decode", 7, -1.0, seconds, 1, 13, length, 17).count()
     added = {key: counted(key[0], cache=key[1]) - number for key, number in before.items()}
     assert added == pytest.approx(
         {

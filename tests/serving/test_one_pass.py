@@ -133,11 +133,13 @@ def test_a_text_that_is_too_long_is_refused():
 
 def test_parts_are_read_from_a_text():
     assert switched_off(" L3H1 mask  F2 L3H1 ", 4, 2) == ("F2", "L3H1", "mask")
+    assert switched_off("L3H1 L03H1 F1 F001", 4, 2) == ("F1", "L3H1")
     assert switched_off("", 4, 2) == ()
     for text, message in (
         ("L4H0", r"layers must be 0 to 3, got \[4\]"),
         ("L0H2", r"heads must be 0 to 1, got \[2\]"),
         ("<b>", "nothing is called '<b>'"),
+        ("L٣H1", "nothing is called 'L٣H1'"),  # a digit, but none that names a head
     ):
         with pytest.raises(ValueError, match=message):
             switched_off(text, 4, 2)

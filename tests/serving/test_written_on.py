@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attention_core import Sampling, generate
+from attention_core import KVCache, Sampling, generate, generation
 from attention_core.costs.formulas import forward_flops
 from serving import models
 from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit
@@ -53,6 +53,22 @@ def test_each_pass_says_what_the_whole_text_says():
     before = one_pass(DECODER, TEXT).run.tensors.states
     after = grown.run.tensors.states[:, : written.n_prompt]
     torch.testing.assert_close(after, before, atol=1e-3, rtol=1e-4)  # of lengths up to 1e4
+
+
+def test_where_the_ways_part_both_are_as_long_as_the_shorter(monkeypatch: pytest.MonkeyPatch):
+    whole = generation.stream
+
+    def stream(*of: object, cache: KVCache | None, max_new_tokens: int, **options: object):
+        """Without a cache it ends a token earlier, as if another one had ended the text."""
+        n_tokens = max(1, max_new_tokens - (cache is None))
+        return whole(*of, cache=cache, max_new_tokens=n_tokens, **options)
+
+    expected = write_on(DECODER, TEXT, 4, 0.6, 20)
+    monkeypatch.setattr(generation, "stream", stream)
+    written = write_on(DECODER, TEXT, 4, 0.6, 21)
+    assert len(written.cached) == len(written.uncached) == len(written.choices) == 4
+    assert len(written.ids) == 3
+    assert len(expected.ids) == 4
 
 
 def test_no_more_than_the_picture_has_room_for():

@@ -141,7 +141,8 @@ def honest(question: Question, changed: Effect, heads: Sequence[str], kind: str)
         f"with {kind} {changed.size:.3f}."
     ]
     if changed.alone:
-        sizes = " + ".join(f"{size:.3f}" for size in changed.alone)
+        alone = zip(changed.alone, sorted(heads), strict=True)
+        sizes = " + ".join(f"{size:.3f} ({head})" for size, head in alone)
         lines.append(
             f"Alone, these heads change {sizes} = {sum(changed.alone):.3f} {unit}; together "
             f"{changed.size:.3f}. Effects need not add up."

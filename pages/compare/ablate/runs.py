@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pretrained import ModelSpec, Pretrained, Tokens
-from serving import models, turns
+from serving import models, token_text, turns
 from serving.cache import kept, size_of
 from serving.heads import HeadId, all_heads
 from serving.limits import (
@@ -132,14 +132,10 @@ def _masked_position(model: Pretrained, tokens: Tokens) -> int:
     mask_id = model.tokenizer.mask_id
     if mask_id in tokens.ids:
         return tokens.ids.index(mask_id)
-    words = [
-        i
-        for i, piece in enumerate(tokens.pieces)
-        if not tokens.special[i] and any(character.isalnum() for character in piece)
-    ]
-    if not words:
+    last = token_text.last_word(tokens)
+    if tokens.special[last] or not any(map(str.isalnum, tokens.pieces[last])):
         raise ValueError("There is no word to mask in this text: type one, or [MASK].")
-    return words[-1]
+    return last
 
 
 def _asks(model: Pretrained) -> Asks:
@@ -184,7 +180,7 @@ def measure(question: Question, hidden: Tensor) -> Measure:
     key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind),
 )
 def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
-    """Switch these heads off, all at once.
+    """Switch these heads off, all at once; their order changes nothing.
 
     Raises: ValueError for a head that the model does not have, an unknown kind, or more than
     MAX_HEADS.
@@ -203,7 +199,7 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
     other_kind = KINDS[1 - KINDS.index(kind)]
     rows = [[], _changes(heads, kind), _changes(heads, other_kind)]
     if len(heads) > 1 and len(heads) * len(question.ids) <= MAX_ALONE_TOKENS:
-        rows += [_changes([head], kind) for head in heads]
+        rows += [_changes([head], kind) for head in sorted(heads)]
     with turns.turn(), torch.inference_mode():
         hidden = hidden_with(model.core, torch.tensor(question.ids, device=model.device), rows)
         values = measure(question, hidden[0])(hidden[1:])

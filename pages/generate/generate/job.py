@@ -131,6 +131,7 @@ class Job(Work):
         for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
             run.ends.append(len(self._decoded([*run.token_ids, taken.token_id])))
             run.steps.append(taken)
+            taken.count()
         self.cache_size = step.cache_size
 
 

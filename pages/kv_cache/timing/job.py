@@ -88,6 +88,7 @@ class TimingJob(Work):
                 case Doing():
                     self.doing = event.what
                 case Timed():
+                    event.step.count()
                     self.recorder.add(event)
 
     def _wait(self) -> None:

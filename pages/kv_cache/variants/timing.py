@@ -130,6 +130,7 @@ class TimeJob(Work):
         self.setting, self.round = setting, round_
         self.progress = 0.0
         self.doing = "Starting …"
+        self._threads = 0  # of torch, in the turns that are timed
 
     def work(self) -> None:
         """Measure, and keep the result."""
@@ -170,7 +171,7 @@ class TimeJob(Work):
             cache_bytes={name: cache.nbytes_used for name, cache in caches.items()},
             operations=operations(setting.n_heads, setting.context),
             difference=float((last[ABSORBED] - last[EXPANDED]).abs().max()),
-            threads=torch.get_num_threads(),
+            threads=self._threads,
             at=datetime.now(UTC),
         )
 
@@ -202,6 +203,7 @@ class TimeJob(Work):
                 step = partial(model, prompt[:, place : place + 1], cache=cache, last_only=True)
                 with turns.turn(alone=True), torch.inference_mode():
                     taken += seconds_of(step)
+                    self._threads = torch.get_num_threads()
             cache.crop(context)
             self.progress = min(1.0, self.progress + each)
             return taken / STEPS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 
@@ -59,9 +60,10 @@ def translated(text: str) -> Translated:
     """Translate a text. Raises: ValueError for one that the translator cannot read."""
     from attention_core.translation import dates
 
-    ids = dates.batch([text])
-    written, result = translator().translate(ids)
-    one_vector, _ = translator().translate(ids, one_vector=True)
+    ids, model = dates.batch([text]), translator()
+    with turns.turn():
+        written, result = model.translate(ids)
+        one_vector, _ = model.translate(ids, one_vector=True)
     named = dates.read(text)
     chosen = result.logits.softmax(-1).gather(-1, written[..., None])
     return Translated(
@@ -118,10 +120,11 @@ def judged() -> Judged:
     from attention_core.translation import dates
 
     texts, answers = zip(*dates.pairs(N_JUDGED, 1, held_out=True), strict=True)
-    ids, right = dates.batch(list(texts)), dates.batch(list(answers))
+    ids, right, model = dates.batch(list(texts)), dates.batch(list(answers)), translator()
 
     def share(one_vector: bool) -> tuple[int, float]:
-        written: Tensor = translator().translate(ids, one_vector=one_vector)[0]
+        with turns.turn():
+            written: Tensor = model.translate(ids, one_vector=one_vector)[0]
         same = written == right
         return int(same.all(dim=1).sum()), float(same.double().mean())
 

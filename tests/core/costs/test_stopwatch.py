@@ -29,6 +29,8 @@ def test_runs_take_turns_and_each_goes_first_equally_often():
 def test_at_least_one_repeat():
     with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
         interleave({"a": lambda: 1}, repeats=0)
+    with pytest.raises(ValueError, match="at least 1 run, got 0"):
+        interleave({}, repeats=3)
 
 
 def test_ratios_are_taken_within_a_round():

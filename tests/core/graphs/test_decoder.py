@@ -265,6 +265,11 @@ def test_wrong_arguments():
             run((), max_new_tokens=1)
         with pytest.raises(ValueError, match="token id"):
             run((61,), max_new_tokens=1)
+    steps = decoder.stream(PROMPT, max_new_tokens=3)
+    next(steps)
+    with pytest.raises(ValueError, match="need 11 positions"):
+        decoder.generate(PROMPT, max_new_tokens=7)
+    assert [step.cache_length for step in steps] == [6, 7]  # what is refused touches no cache
     with pytest.raises(ValueError, match="cannot be edited"):
         decoder.stream(PROMPT, max_new_tokens=2, hooks=Hooks(edit_heads=lambda _, record: record))
     with pytest.raises(ValueError, match="31 tokens exceeds the context length of 30"):

@@ -93,9 +93,21 @@ def test_single_effects_and_all_together(site: AppTest):
 
     alone = [divergence([head]) for head in heads]
     line = next(e.value for e in site.text if "Effects need not add up" in e.value)
-    assert " + ".join(f"{size:.3f}" for size in alone) + f" = {sum(alone):.3f}" in line
+    named = sorted(zip(heads, alone, strict=True))
+    sizes = " + ".join(f"{size:.3f} ({head})" for head, size in named)
+    assert f"{sizes} = {sum(alone):.3f}" in line
     assert f"together {divergence(heads):.3f}" in line
     assert divergence(heads) > 2 * sum(alone)
+
+
+def test_the_order_of_the_heads_is_nobody_s():
+    question = runs.question(SMOLLM2, pickers.CAPITAL)
+    heads = ["L3H1", "L0H0", "L23H4"]
+    with runs.effect.nothing_kept():
+        first = runs.effect(question, heads, "zero")
+        second = runs.effect(question, heads[::-1], "zero")
+    assert len(set(first.alone)) == 3
+    assert first.alone == second.alone
 
 
 def test_another_position_and_nothing_off(site: AppTest):

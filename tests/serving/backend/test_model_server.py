@@ -111,6 +111,24 @@ def test_a_recorded_pass_is_the_same(name: str):
 
 
 @pytest.mark.usefixtures("asked")
+def test_a_server_without_the_weights_leaves_the_work_to_the_site(monkeypatch: pytest.MonkeyPatch):
+    def missing(*_: object) -> None:
+        raise LookupError("The weights are not on this machine")
+
+    monkeypatch.setitem(asks.ANSWERS, "record", missing)
+    monkeypatch.setitem(asks.ANSWERS, "race", missing)
+    monkeypatch.setitem(asks.ANSWERS, "measure", missing)
+    model = models.get(ENCODER)
+    ids = model.tokenizer.encode(TEXT).ids
+    theirs, ours = choice.record(model, ids), recording.record(model, ids)
+    assert_close(vars(theirs.tensors), vars(ours.tensors), rtol=0, atol=0)
+    expected = without_times(race.race(REQUEST, never))
+    assert without_times(choice.race(REQUEST, never)) == expected
+    assert any(isinstance(event, Timed) for event in choice.measure(QUESTION, never))
+    assert choice.trouble() == ""  # it does answer
+
+
+@pytest.mark.usefixtures("asked")
 def test_a_page_s_run_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
     model, asked = models.get(ENCODER), []
     record = ModelServer.record

@@ -1,0 +1,34 @@
+"""Whole passes that a page computes once for all visitors wait for their turn, as all passes do."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from pages.compare.heads import statistics
+from pages.learn.two_networks import translated
+from serving import turns
+from serving.cache import Kept
+from tests.helpers.bundled_models import ENCODER
+from tests.helpers.until import until
+
+
+@pytest.mark.usefixtures("bundled_weights")
+@pytest.mark.parametrize(
+    ("kept", "ask"),
+    [
+        (statistics._repeated, lambda: statistics.repeated(ENCODER)),
+        (translated.judged, translated.judged),
+        (translated.translated, lambda: translated.translated("may 3, 1998")),
+    ],
+    ids=["words said twice", "judged dates", "a translated date"],
+)
+def test_a_whole_pass_waits_for_its_turn(kept: Kept, ask: Callable[[], object]):
+    with kept.nothing_kept():
+        page = threading.Thread(target=ask)
+        with turns.turn(alone=True):
+            page.start()
+            until(lambda: turns.in_line() == 2, seconds=60, every=0.01)
+        page.join(60)
+    assert not page.is_alive()
+    assert turns.in_line() == 0
