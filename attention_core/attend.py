@@ -97,7 +97,7 @@ def attend(
     """
     _check(q, k, v, mask, scale, dropout_p)
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
-    scores = unfold_groups(attention_scores(fold_groups(q, k), k), q)  # (B, H, T, S)
+    scores = unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # q @ k^T, (B, H, T, S)
     masked = scores if mask is None else mask_scores(scores, mask)
     scaled = masked * scale
     attention = attention_weights(scaled, mask)

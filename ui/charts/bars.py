@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import BLUE, GREY, axis_of_tokens, label_of_place
+from ui.charts.style import BLUE, GREY, MOST_NAMED, axis_of_tokens, label_of_place
 
 
 def bars(
@@ -29,7 +29,7 @@ def bars(
         labelExpr=label_of_place(labels),
         labelLimit=220,
         labelAngle=0 if horizontal or all(len(label) < 2 for label in labels) else -60,
-        labelOverlap=not horizontal,
+        labelOverlap=not horizontal and len(labels) > MOST_NAMED,
     )
     scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])
     of_values, of_places = (alt.X, alt.Y) if horizontal else (alt.Y, alt.X)

@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 
 CACHED, UNCACHED = "with the cache", "without the cache"
+MOST_NAMED = 20  # tokens of an axis: up to so many all have their names, of more some give way
 
 # Series that are told apart, whatever they are: Okabe and Ito's colours, which colour-blind people
 # can tell apart. Their orange is too pale on white, and darker here.
@@ -45,17 +46,15 @@ def config(ink: str, paper: str) -> dict[str, Any]:
 
 
 def label_of_place(labels: Sequence[str]) -> str:
-    """For `labelExpr`: a Vega expression that turns a place (0, 1, …) into its label.
-
-    The labels are JSON strings in it, so that no text of a visitor is read as an expression.
-    """
+    """For `labelExpr`: turns a place into its label, a JSON string: no text is read as code."""
     return f"{json.dumps(list(labels))}[datum.value]"
 
 
 def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
     """An axis of places with these labels, which stand aslant and give way where they are many."""
+    many = len(labels) > MOST_NAMED
     return alt.Axis(
-        labelExpr=label_of_place(labels), labelAngle=-60, labelLimit=90, labelOverlap=True
+        labelExpr=label_of_place(labels), labelAngle=-60, labelLimit=90, labelOverlap=many
     )
 
 

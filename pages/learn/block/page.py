@@ -33,7 +33,7 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
         layer = sections.layer(text)
     chosen = controls.number("Step", "block_step", len(layer.steps), 0)
     step = layer.steps[chosen]
-    st.markdown(f"**Step {chosen}: {step.name} {step.shape}**")
+    st.markdown(f"**Step {chosen}: {step.name}** ({step.shape})")
     panels, identities = windows.panels(layer, step)
     colour: Literal["value", "identity"] = "identity" if identities else "value"
     tensors(panels, key="block_window", colour=colour, palette=windows.PALETTE, hue="head")
@@ -139,7 +139,7 @@ SECTIONS = {
 st.title("Block")
 st.markdown(
     "A layer lets tokens exchange information (attention), then works on each alone "
-    "(feed-forward). Both only **add** to what runs through."
+    "(feed-forward). Both **add** to what runs through; the layer of 2017 then normalises the sum."
 )
 left, right = controls.row()
 with right:

@@ -131,8 +131,8 @@ def notice(of_student: Student, n_layers: int) -> str:
         f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
         f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
         f"{farthest[DIVERGENCE]:.2g} bits. There (temperature 1) the teacher pushes "
-        f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone {farthest[HARD]:,}, "
-        "all others down."
+        f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone "
+        f"pushes {farthest[HARD]:,}: one up, all others down."
     )
 
 

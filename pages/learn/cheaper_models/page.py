@@ -17,7 +17,6 @@ IDEAS = (experts, drafts, rewards, distillation)
 ELSEWHERE = {
     "kv_cache/variants": "Latent attention: Variants",
     "generate/generate": "Weights in 8 bits: Generate",
-    "learn/position": "Rotary positions: Position",
 }
 SOURCES = pd.DataFrame(
     {
@@ -40,7 +39,7 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "Why are **DeepSeek**'s models cheap? Four answers are here, three more are linked below."
+    "Why are **DeepSeek**'s models cheap? Four answers are here, two more are linked below."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -115,6 +115,16 @@ def _continuation(tokenizer: Tokenizer, tokens: list[tuple[int, float]]) -> Cont
     return Continuation(ids, pieces(tokenizer, ids), text, mean)
 
 
+def twice(continuation: Continuation) -> str:
+    """The first token that stands in a continuation for the second time; a dash if none does."""
+    seen: set[int] = set()
+    for token, piece in zip(continuation.ids, continuation.pieces, strict=True):
+        if token in seen:
+            return isolated(piece)
+        seen.add(token)
+    return "–"
+
+
 def rewarded(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.DataFrame:
     """The continuations with their rewards and advantages."""
     from attention_core.experiments.learn.cheaper_models import rewards
@@ -188,7 +198,11 @@ def notice(token: str, probability: float, advantage: float) -> str:
 
 def draw(run: Run) -> None:
     """The part of the page."""
-    from attention_core.experiments.learn.cheaper_models.rewards import HAS_WORD, RULES
+    from attention_core.experiments.learn.cheaper_models.rewards import (
+        HAS_WORD,
+        NO_TOKEN_TWICE,
+        RULES,
+    )
 
     st.markdown(
         "To learn from texts, somebody must write the right ones. A **rule** needs no writer: the "
@@ -239,6 +253,8 @@ def draw(run: Run) -> None:
     if sampled is None:
         return
     table = rewarded(sampled, rule, word)
+    if rule == NO_TOKEN_TWICE:
+        table.insert(2, "token that comes again", [twice(of) for of in sampled])
     forms = {"reward": "{:.0f}", "advantage": "{:+.2f}", "mean log p": "{:.2f}"}
     plain_table(table, "Continuations and their rewards", forms)
     st.markdown(

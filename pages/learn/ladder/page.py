@@ -16,8 +16,8 @@ from ui.widgets.visit import waits
 
 st.title("Ladder")
 st.markdown(
-    "Multi-head attention is dot products plus six small ideas, each for what the rung before it "
-    "cannot do."
+    "Multi-head attention is dot products plus six small steps: most add what the rung before "
+    "cannot do, some do the same in a better way."
 )
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"
@@ -90,8 +90,8 @@ if rung is not None and sentence is not None and place is not None:
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
         mixed = written(matches["weight × first number"].sum(), ".4f")
         st.text(
-            f"The column “weight × first number” of all {len(matches)} rows adds up to {mixed}, "
-            "the first number of the context vector."
+            f"“weight × first number” of all {len(matches)} rows (the table scrolls) adds up to "
+            f"{mixed}, the first number of the context vector."
         )
     if BY_HAND in shown:
         st.header(BY_HAND)
@@ -105,9 +105,9 @@ if rung is not None and sentence is not None and place is not None:
             there, back = (written(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
-                f"**{back}**. A score is xᵢ M xⱼ with M = W_q W_kᵀ. Without these two matrices "
-                "both ways give the same score. Here M and its mirror image Mᵀ differ by at most "
-                f"**{pair.largest:.4f}**."
+                f"**{back}**. A score is xᵢ M xⱼ with M = {stages.BETWEEN[name]}. Without two "
+                "matrices both ways give the same score. Here M and its mirror image Mᵀ differ by "
+                f"at most **{pair.largest:.4f}**."
             )
             tensors([pair.matrix], key="ladder_between")
     if SOFTMAX in shown:

@@ -50,6 +50,12 @@ CHECKS = {
     "wrapper": "its heads run alone, side by side",
     "splits": "wrapper, weights stacked, out_proj = identity",
 }
+# The matrix between the two inputs of a score; `nn.Linear` stores its matrix transposed.
+BETWEEN = {
+    "simplified": "the identity, as there are no matrices yet",
+    "v1": "W_q W_kᵀ",
+    **dict.fromkeys(("v2", "causal", "dropout", "wrapper", "splits"), "W_qᵀ W_k, as stored"),
+}
 CLASSES = {
     "simplified": "simple_self_attention",
     "v1": "SelfAttentionV1",

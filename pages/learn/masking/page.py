@@ -10,7 +10,7 @@ from ui.widgets.quiz import quiz
 st.title("Masking and dropout")
 st.markdown(
     "A text model learns to guess the next token, so no token may see the ones that come after it. "
-    "Minus infinity hides them completely; any other number leaks."
+    "Minus infinity hides them completely; a number that is not low enough leaks."
 )
 
 

@@ -9,7 +9,7 @@ from pages.learn.masking import charts, numbers
 from serving import models
 from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
 from serving.token_text import isolated
-from ui.canvas.tensors import Panel, tensors
+from ui.canvas.tensors import Panel, Quantity, tensors
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -22,7 +22,7 @@ SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
 ORDERS, LEAK = "Two orders, one result", "What another number lets through"
 DROPOUT = "Dropout"
 FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
-WEIGHTS, MATRIX = "the masked weights", "the article's matrix"
+WEIGHTS, MATRIX = "the masked weights", "random numbers"
 MASKING, ATTEND = (
     "attention_core/experiments/learn/masking/mask_orders.py",
     "attention_core/attend.py",
@@ -118,9 +118,9 @@ def another_number(scores: numbers.Scores) -> None:
     """Show what forbidden keys get where another number than minus infinity is written."""
     st.subheader(LEAK)
     st.markdown(
-        "Only exp(−∞) is zero. With a number instead, every forbidden key gets a share. Of a very "
-        "low number, such as the −10⁹ in much code, the share is so small that float32 rounds it "
-        "to zero."
+        "On paper only exp(−∞) is zero: with a number instead, every forbidden key gets a share. "
+        "Of a very low number, such as the −10⁹ in much code, the share is so small that float32 "
+        "rounds it to zero."
     )
     fill = linked(
         st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
@@ -149,7 +149,7 @@ def another_number(scores: numbers.Scores) -> None:
 
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
-    """Show dropout on the masked weights, or on the article's matrix."""
+    """Show dropout on the masked weights, or on the article's matrix of random numbers."""
     st.subheader(DROPOUT)
     st.markdown(
         "A network in training comes to rely on a few strong weights, as a team relies on its one "
@@ -175,11 +175,12 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     names = labels if matrix == WEIGHTS else None
     keys = [str(key) for key in range(dropped.before.shape[1])]
     axes = ("query", "key") if matrix == WEIGHTS else ("row", "column")
+    quantity: Quantity = "weights" if matrix == WEIGHTS else ""
     tensors(
         [
-            Panel("before", dropped.before.numpy(), axes, names, keys, quantity="weights"),
+            Panel("before", dropped.before.numpy(), axes, names, keys, quantity=quantity),
             Panel("kept (1) or dropped (0)", dropped.kept.numpy(), axes, names, keys),
-            Panel("after", dropped.after.numpy(), axes, names, keys, quantity="weights"),
+            Panel("after", dropped.after.numpy(), axes, names, keys, quantity=quantity),
             Panel("sums of the rows", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
         ],
         key="masking_dropped",

@@ -74,12 +74,15 @@ def most_reaches(seed: int, d_k: int) -> str:
         return max(reaching, key=lambda name: reaching[name])
 
     here, in_a_large_head = best(d_k), best(D_KS[-1])
-    sentence = f"At d_k {d_k} the median row lets most gradient through if divided by **{here}**"
+    sentence = (
+        "Of the four divisors the one that leaves the median row the largest gradient at q·k is, "
+        f"at d_k {d_k}, **{here}**"
+    )
     if here == in_a_large_head:
         return f"{sentence}."
     return (
-        f"{sentence}, at d_k {D_KS[-1]:,} if divided by **{in_a_large_head}**: in larger heads "
-        "more rows are saturated. Move the slider to see it."
+        f"{sentence}, at d_k {D_KS[-1]:,} **{in_a_large_head}**: in larger heads more rows are "
+        "saturated. Move the slider to see it."
     )
 
 

@@ -103,8 +103,8 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
     rows = [
         (
             "One vector does three jobs.",
-            f"By cosine, the x of “{label}” is nearest to that of “{as_x}”: when it asks, when it "
-            "is found, and when it is handed over.",
+            f"By cosine, the x of “{label}” is nearest to that of “{as_x}”, as layer {shown.layer} "
+            "reads them: when it asks, when it is found, and when it is handed over.",
             f"By cosine, “{label}” is nearest to “{as_query}” as a query, to “{as_key}” as a key "
             f"and to “{as_value}” as a value. All three agree for {agree} of {n_tokens} tokens.",
         ),
@@ -153,9 +153,9 @@ def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
     vectors, matrix = taught(shown, word, key)
     x, pair = shown.ways.x, (shown.labels[word], shown.labels[key])
     return (
-        f"The gradient moves {n_moved(x, vectors.moved)} of {len(x)} vectors "
-        f"{_until(vectors, *pair)}. Everything else reads them too: the cosine of two words "
-        f"changes by up to {largest_change_of_cosines(x, vectors.moved):.3f}.",
+        f"An experiment: the gradient moves {n_moved(x, vectors.moved)} of {len(x)} word vectors "
+        f"{_until(vectors, *pair)}. All else that reads these vectors changes with them: the "
+        f"cosine of two words by up to {largest_change_of_cosines(x, vectors.moved):.3f}.",
         f"The gradient moves W_q by {matrix.share:.1%}, and no vector, {_until(matrix, *pair)}. "
         f"{count}",
     )
@@ -167,7 +167,7 @@ def _until(lesson: Lesson, query: str, key: str) -> str:
 
     gives = f"“{isolated(query)}” gives “{isolated(key)}”"
     if lesson.after >= GOAL:
-        return f"until {gives} {GOAL:g} of its weight (now {lesson.before:.2g})"
+        return f"until {gives} {GOAL:g} of its weight ({lesson.before:.2g} before)"
     return f"in {MOST_STEPS} steps, and still {gives} only {lesson.after:.2g} of its weight"
 
 

@@ -57,6 +57,10 @@ def reasons(shown: Head, word: int) -> None:
             ),
             key="similarity_every_head",
         )
+    st.markdown(
+        f":small[{shown.name} is head {shown.number} of layer {shown.layer}, both counted from 0. "
+        f"From here on x is what layer {shown.layer} reads: the same tokens, other vectors.]"
+    )
     plain_table(heads.reasons(shown, word), "Five reasons against x·xᵀ")
     source.step(SCORES, "ways", "plain = attend", "as_it_is = attend")
 

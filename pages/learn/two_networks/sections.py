@@ -73,7 +73,7 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
     pictures = (
         ("encoder", translation.encoder, read, read, False),
         ("decoder", translation.decoder, written, written, True),
-        ("between", translation.cross, answer, read, False),
+        ("between", translation.cross, written, read, False),
     )
     for (name, weights, rows, columns, causal), column in zip(
         pictures, st.columns(3, gap="medium"), strict=True

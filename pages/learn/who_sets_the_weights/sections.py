@@ -43,7 +43,7 @@ def notice(trained: Trained) -> str:
     )
     return (
         f"{outcome} Compared with its length, {most} moved most and {least} least; the embeddings, "
-        f"which belong to no layer, moved by {numbers.percent(embeddings)}. All "
+        f"which belong to no layer, moved by {numbers.percent(embeddings)}. Nearly all "
         f"{trained.n_numbers:,} weights take part."
     )
 

@@ -27,7 +27,8 @@ def again() -> None:
 st.title("Why attention")
 st.markdown(
     "A recurrent encoder reads a sentence word by word and hands over **one state** of fixed size. "
-    "Attention reads **every position directly**. Here both read the same words."
+    "Attention reads **every position directly**. Here a GRU, which is such an encoder, and "
+    "attention read the same words, both **untrained**."
 )
 
 left, right = controls.row()
@@ -135,10 +136,14 @@ if AT_ONCE in shown:
             key="why_attention_measure",
             on_click=again,
         )
-        st.metric(f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio:.1f} ×")
+        st.metric(
+            f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio.median:.1f} times"
+        )
         st.markdown(
-            f":small[Vectors of {timing.TIME_WIDTH} numbers, CPU, {times.threads} threads; "
-            f"{times.repeats} repeats in turns, measured at {measured.at:%H:%M:%S} UTC.]"
+            f":small[As long, in the median of {times.repeats} pairs of runs in turns; the pairs "
+            f"lie between {times.ratio.low:.1f} and {times.ratio.high:.1f} times. Vectors of "
+            f"{timing.TIME_WIDTH} numbers, CPU, {times.threads} threads, measured at "
+            f"{measured.at:%H:%M:%S} UTC.]"
         )
     st.dataframe(times.table, hide_index=True)
 
@@ -149,10 +154,10 @@ with st.expander("How to read this"):
         "first chart falls almost straight.\n"
         "- **Attention**: one weighted sum, one step from any word. Its share follows its weight, "
         "however far away it is. Random weights spread it evenly; training makes it choose.\n"
-        "- Nothing here is **trained**. A trained GRU learns what to hold. *Hold* imitates that: "
-        "it remembers longer, and takes in less. The state does not get larger.\n"
+        "- A trained GRU learns what to **hold**. *Hold* imitates that: it remembers longer, and "
+        "takes in less. The state does not get larger.\n"
         "- A GRU's T **steps** wait for each other. Attention does all positions at once, but "
-        "computes T² scores: the longest sentences show it."
+        "computes T² scores: press *Measure again* to see it in the longest sentences."
     )
 
 quiz("why_attention", questions)

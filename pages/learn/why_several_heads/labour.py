@@ -121,7 +121,10 @@ def who_does_what(table: pd.DataFrame) -> str:
     rows = table.loc[table.groupby("job", sort=False)["share"].idxmax()]
     rows = rows[rows["share"] >= 0.005]  # what no head does has no head that does it most
     parts = [f"H{row.head} {row.share:.0%} to {row.job}" for row in rows.itertuples()]
-    return f"The head that gives most of its attention to each: {', '.join(parts)}."
+    return (
+        f"The head that gives most of its attention to each: {', '.join(parts)}. The rows overlap: "
+        "the percents of a head need not add up to 100."
+    )
 
 
 def how_unlike(distances: np.ndarray, variety: np.ndarray, layer: int) -> str:

@@ -348,6 +348,14 @@ def test_a_gpt2(site: AppTest):
     assert plain_tables(site)[0].iloc[0, 1] == "0.0%"
 
 
+def test_the_token_that_comes_again_is_named():
+    def of(*ids: int) -> rewards.Continuation:
+        return rewards.Continuation(ids, tuple(f"t{n}" for n in ids), "", -1.0)
+
+    assert "t8" in rewards.twice(of(8, 5, 8, 5))
+    assert rewards.twice(of(8, 5)) == "–"
+
+
 def test_the_whole_page_is_short(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception

@@ -152,7 +152,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     assert f"{sum(apart) / len(apart):.0%} of a row's weight" in with_matrices[2]
     config = bundled(name).core.config
     assert f"{3 * config.d_model * config.d_head:,} learned numbers" in with_matrices[3]
-    assert re.search(r"moves \d+ of \d+ vectors until .* 0\.5 of its weight", without[3])
+    assert re.search(r"moves \d+ of \d+ word vectors until .* 0\.5 of its weight", without[3])
     assert re.search(r"moves W_q by [\d.]+%, and no vector, until", with_matrices[3])
     assert without[4].startswith(f"{config.d_model} products")
     assert with_matrices[4].startswith(f"{config.d_head} products")
