@@ -16,8 +16,11 @@ def sizes(axes: Sequence[str], shape: Sequence[int]) -> str:
 
 
 def _counted(axis: str, size: int) -> str:
-    if axis in ("batch", "width"):
-        return f"{axis} of {size:,}"
-    if size == 1:
-        return f"1 {axis}"
-    return f"{size:,} queries" if axis == "query" else f"{size:,} {axis}s"
+    return f"{axis} of {size:,}" if axis in ("batch", "width") else counted(size, axis)
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of a thing: (1, "token") -> "1 token", (6, "query") -> "6 queries"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} queries" if noun == "query" else f"{number:,} {noun}s"

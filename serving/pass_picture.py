@@ -16,6 +16,7 @@ import numpy as np
 from serving.cache import kept
 from serving.codes import Codes, coded
 from serving.limits import PACKED_CACHE_BYTES
+from serving.number_text import counted
 from serving.one_pass import OnePass, one_pass
 
 STORED_MODEL = "smollm2-135m-instruct"
@@ -42,7 +43,7 @@ def picture(passed: OnePass) -> PassPicture:
     run, next_token, weights = passed.run, passed.next_token, codes(passed)
     n_layers, n_heads = run.weights.shape[:2]
     header = {
-        "title": f"{run.title}: one pass over {len(run.tokens)} tokens",
+        "title": f"{run.title}: one pass over {counted(len(run.tokens), 'token')}",
         "model": run.model,
         "labels": list(run.tokens.labels),
         "layers": n_layers,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pretrained import ModelSpec
+from serving.number_text import counted
 from serving.one_pass import OnePass, OpenHead, OpenLayer
 from serving.pass_lessons import Subject, address
 
@@ -77,8 +78,8 @@ def _into_the_model(told: Told) -> list[Caption]:
     return [
         Caption(
             "Your text becomes tokens",
-            f"A model reads no letters. Your text was cut into {n_tokens} tokens, each an entry of "
-            "a fixed vocabulary. Every ribbon of this picture is the way of one of them.",
+            f"A model reads no letters. Your text was cut into {counted(n_tokens, 'token')}, each "
+            "an entry of a fixed vocabulary. Every ribbon of this picture is the way of one.",
             "whole",
             "tokens",
         ),

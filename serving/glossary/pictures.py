@@ -292,9 +292,9 @@ def products(numbers: Sequence[Sequence[float]]) -> str:
         drawn.append(_label(f"{a:.2f}", 26, y, colour="queries"))
         drawn.append(_label("×", 50, y))
         drawn.append(_label(f"{b:.2f}", 74, y, colour="keys"))
-        drawn.append(_label(f"=  {a * b:.2f}", 120, y))
+        drawn.append(_label(f"=  {a * b:.4f}", 120, y))
     drawn.append(_line(98, 63, 146, 63))
-    return "".join([*drawn, _label(f"sum  {total:.2f}", 113, 80)])
+    return "".join([*drawn, _label(f"sum  {total:.4f}", 113, 80)])
 
 
 def _below(labels: Sequence[str], step: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving.heads import HeadChoice, strongest
+from serving.heads import HeadChoice, HeadId, strongest
 from serving.runs import Run
 from serving.token_text import isolated
 
@@ -42,6 +42,7 @@ def strongest_pair(run: Run, choice: HeadChoice) -> None:
     aside = "the first token" if run.causal else "special tokens"
     weight = run.weights[choice.layer, choice.head, query, key]
     st.text(
-        f"The strongest pair of two tokens, with {aside} left out: “{isolated(labels[query])}” "
+        f"{HeadId(choice.layer, choice.head)}: the strongest pair of two tokens, with {aside} left "
+        f"out: “{isolated(labels[query])}” "
         f"gives {weight:.3f} of its attention to “{isolated(labels[key])}”."
     )

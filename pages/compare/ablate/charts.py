@@ -13,7 +13,7 @@ BEFORE, AFTER = "all heads on", "heads off"
 
 
 def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
-    """Two rows a token of `effect.predictions_table`: `token`, `which` run, `probability`.
+    """Two rows a token of `effect.predictions_table`: `token`, `which` run, `probability`, `place`.
 
     Different tokens may print alike: a second one carries its count, such as "the (2)".
     """
@@ -24,7 +24,10 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
         names += 2 * [token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"]
     probabilities = table[["before", "after"]].to_numpy(float).ravel()
     which = [BEFORE, AFTER] * len(table)
-    return pd.DataFrame({"token": names, "which": which, "probability": probabilities})
+    places = range(len(names))
+    return pd.DataFrame(
+        {"token": names, "which": which, "probability": probabilities, "place": places}
+    )
 
 
 def predictions(table: pd.DataFrame) -> alt.Chart:
@@ -35,7 +38,13 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
         alt.Chart(table, height=400)
         .mark_bar()
         .encode(
-            alt.Y("token:N", sort=None, title="next token", axis=every_token),
+            # without an order a chart that is drawn anew keeps that of the tokens before
+            alt.Y(
+                "token:N",
+                sort=alt.EncodingSortField("place", op="min"),
+                title="next token",
+                axis=every_token,
+            ),
             alt.YOffset("which:N", sort=[BEFORE, AFTER]),
             alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
             alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),

@@ -86,7 +86,7 @@ def _predictions(question: Question, changed: Effect) -> None:
             f"Likeliest with all heads on: “{isolated(first['token'])}”, {first['before']:.3f}; "
             f"now {first['after']:.3f}.\n"
             f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
-            f"{last['before']:.3f} before."
+            f"{last['before']:.2g} before."
         )
         plain_table(table, "The likeliest tokens", _FORMATS, most=178)
         name = f"{question.model}_ablation.csv"

@@ -90,7 +90,8 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
     axis = alt.Axis(labelAngle=0, labelOverlap=True, ticks=False, domain=False)
     legend = alt.Legend(
         orient="bottom",
-        title="weight",
+        title="weight (1, 2, 3: the heads with the largest)",
+        titleLimit=320,
         gradientLength=180,
         values=[0, largest / 2, largest],
         format=".3f",

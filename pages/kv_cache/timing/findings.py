@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
+from serving.number_text import written
 from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _short(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     places = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{min(places, 6)}f}"
+    return written(value, f",.{min(places, 6)}f")
 
 
 def seconds(value: float) -> str:

@@ -258,6 +258,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         causal=False,
         value_name="key",
         scale=DivergingScale(float(np.abs(keys).max())),
+        axes=("token", "column"),
     )
     heatmap(shared, key="variants_keys")
     st.text(pooling_sentence(pooled(spec.name, text)))

@@ -21,6 +21,7 @@ from serving.limits import (
     SMALL_CACHE_BYTES,
     check_text,
 )
+from serving.number_text import counted
 
 if TYPE_CHECKING:
     from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig
@@ -225,7 +226,7 @@ def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:
     width = cache.layer(0)[0].element_size()
     everyone = tuple(range(sizes.n_heads))
     if sizes.latent is None:
-        shape = f"2 × {sizes.kv_heads} heads × {sizes.d_head}"
+        shape = f"2 × {counted(sizes.kv_heads, 'head')} × {sizes.d_head}"
         parts = tuple(
             Part(f"KV head {group}", values, heads)
             for group, (values, heads) in enumerate(

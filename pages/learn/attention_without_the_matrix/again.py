@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pages.learn.attention_without_the_matrix.walked import Walk
-from serving.number_text import written
+from serving.number_text import counted, written
 from serving.token_text import isolated
 
 
@@ -35,7 +35,8 @@ def _shape(tensor: object) -> str:
 
     assert isinstance(tensor, Tensor)
     sizes = " × ".join(map(str, tensor.shape))
-    return f"{sizes} numbers" if tensor.dim() == 1 else f"{sizes} = {tensor.numel():,} numbers"
+    numbers = counted(tensor.numel(), "number")
+    return numbers if tensor.dim() == 1 else f"{sizes} = {numbers}"
 
 
 def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
@@ -58,9 +59,10 @@ def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
     )
     rows = walked.rows
     said = (
-        f"Of “{isolated(walked.labels[query])}” are kept m = {float(rows.m[query]):.4f} and l = "
-        f"{float(rows.l[query]):.4f}. They make its {len(recorded)} weights again; the largest "
-        f"difference is {written(float((weights - recorded).abs().max()), '.1e')}."
+        f"Of “{isolated(walked.labels[query])}” are kept m = "
+        f"{written(float(rows.m[query]), '.4f')} and l = {float(rows.l[query]):.4f}. They make "
+        f"{counted(len(recorded), 'weight')} again; the largest difference is "
+        f"{written(float((weights - recorded).abs().max()), '.1e')}."
     )
     return table, said
 
@@ -100,7 +102,8 @@ def gradients(walked: Walk) -> tuple[pd.DataFrame, str]:
     ]
     n_whole = record.scores.numel()
     said = (
-        f"{found.n_weights:,} weights were computed a second time, at most {found.n_at_once:,} at "
-        f"once. With the whole matrix {n_whole:,} wait in memory from the forward pass on."
+        f"Computed a second time: {counted(found.n_weights, 'weight')}, at most "
+        f"{found.n_at_once:,} at once. With the whole matrix {n_whole:,} wait in memory from the "
+        "forward pass on."
     )
     return pd.DataFrame(table), said

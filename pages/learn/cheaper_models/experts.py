@@ -144,8 +144,8 @@ def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
 def draw(run: Run) -> None:
     """The part of the page."""
     st.markdown(
-        "**Every token pays for every weight** of an MLP (a layer's feed-forward network), so "
-        "a larger one costs more. **Experts** are pieces of it, and a token pays for a few."
+        "**Every token pays for every weight** of an MLP, so a larger one costs more. **Experts** "
+        "are pieces of it, and a token pays for a few."
     )
     left, right = st.columns([3, 2], gap="large")
     with right:
@@ -193,9 +193,9 @@ def draw(run: Run) -> None:
         plain_table(costs(run, cut, k), "What is left")
         plain_table(next_tokens(run, cut, k), "The next token")
     st.markdown(
-        f"Only layer {layer} is cut; its experts add up to its MLP. This model was **not trained "
-        "as experts**: here all are computed, and the longest outputs are kept. A trained "
-        "**router** chooses first."
+        f"Only layer {layer} is cut; its experts add up to its MLP, the layer's feed-forward "
+        "network. This model was **not trained as experts**: here all are computed, and the "
+        "longest outputs are kept. A trained **router** chooses first."
     )
     with st.expander("The error for every number of experts, the code"):
         tables = [

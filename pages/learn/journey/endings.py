@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from serving.number_text import counted
 from serving.one_pass import OnePass
 from serving.visit import found
 
@@ -91,8 +92,8 @@ def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
         n_layers, n_heads = run.weights.shape[:2]
         answers = [
             f"{n_layers}, {n_heads}",
-            f"{len(run.tokens)} tokens",
-            f"{one.n_seen} of {len(run.tokens)} tokens",
+            counted(len(run.tokens), "token"),
+            f"{one.n_seen} of {counted(len(run.tokens), 'token')}",
             f"{one.later_share:.1%}",
             _alike(one),
             *_end(one),

@@ -16,8 +16,8 @@ from ui.widgets.visit import waits
 
 st.title("Ladder")
 st.markdown(
-    "Multi-head attention is dot products plus six small steps: most add what the rung before "
-    "cannot do, some do the same in a better way."
+    "Multi-head attention is dot products plus six small steps, each for what the rung before it "
+    "does not do as well."
 )
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"

@@ -126,7 +126,8 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
             f"{d_head} products for a score, once W_q and W_k have made them.",
         ),
     ]
-    return pd.DataFrame(rows, columns=["five reasons against x·xᵀ", "softmax(x·xᵀ)", shown.title])
+    head = f"{shown.title} (layer {shown.layer}, head {shown.number})"
+    return pd.DataFrame(rows, columns=["five reasons against x·xᵀ", "softmax(x·xᵀ)", head])
 
 
 def _behaviour(record: AttentionRecord) -> str:

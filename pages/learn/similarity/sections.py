@@ -31,10 +31,6 @@ def reasons(shown: Head, word: int) -> None:
     """Five reasons against softmax(x·xᵀ): two maps, one row of all heads, and numbers."""
     plain = shown.ways.plain.weights.float().cpu().numpy()
     real = shown.ways.head.weights.float().cpu().numpy()
-    st.markdown(
-        f":small[{shown.name} is head {shown.number} of layer {shown.layer}, both counted from 0. "
-        f"From here on x is what layer {shown.layer} reads: the same tokens, other vectors.]"
-    )
     left, middle, right = st.columns(3, gap="medium")
     causal = shown.run.causal
     for number, (column, title, weights) in enumerate(

@@ -89,8 +89,9 @@ if sections.NUMBERS in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **The text**: 48 tokens, drawn from 32 different ones. A segment of 6 to 22 tokens "
-        "comes twice. The loss counts the repeat only: nobody can guess the rest.\n"
+        "- **The texts**: 48 tokens (fewer in the picture), drawn from 32 different ones. A "
+        "segment of 6 to 22 comes twice. The loss counts the repeat only: nobody can guess the "
+        "rest.\n"
         "- **Never trained on**: distances 9, 13, 17 and 21.\n"
         "- **The model**: two attention layers of 64 numbers a token, rotary positions, and no "
         "feed-forward network.\n"

@@ -64,7 +64,10 @@ function arithmeticOf({ map, opened, place }) {
         `less the largest, ${number(share, 3)} ÷ ${number(total, 3)}`
       );
     },
-    context: () => sumOf(keys.map((key) => [value("weights", row, key), value("v", key, column)])),
+    context: () => {
+      const seen = keys.filter((key) => value("weights", row, key) !== 0); // the mask hides others
+      return sumOf(seen.map((key) => [value("weights", row, key), value("v", key, column)]));
+    },
     added: () =>
       sumOf(numbers.map((d) => [value("context", row, d), value("out_weight", d, column)])),
   };
