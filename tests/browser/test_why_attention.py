@@ -60,9 +60,9 @@ def test_the_main_path(page: Page, site: Site, other: Page):
 def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
     open_whole_page(page, site, "/why-attention", "Why attention")
     measured = page.get_by_text(re.compile(r"measured at \d\d:\d\d:\d\d UTC"))
-    expect(measured).to_contain_text("5 repeats")
+    expect(measured).to_contain_text("5 pairs of runs")
     click(page.get_by_role("button", name="Measure again, up to 2,048 tokens"))
-    expect(measured).to_contain_text("7 repeats")
+    expect(measured).to_contain_text("7 pairs of runs")
 
 
 def test_the_notebook_s_sentence(page: Page, site: Site):

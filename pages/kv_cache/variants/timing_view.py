@@ -12,6 +12,7 @@ from pages.kv_cache.variants import live_chart, timing
 from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
+from serving.number_text import counted
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
@@ -111,7 +112,8 @@ def _status(job: TimeJob | None, times: Times | None) -> None:
         st.text("Stopped. Nothing is kept of an unfinished measurement.")
     elif times is not None:
         st.text(
-            f"Measured at {times.at:%H:%M:%S} UTC, {times.threads} CPU threads: {timing.REPEATS} "
+            f"Measured at {times.at:%H:%M:%S} UTC, {counted(times.threads, 'CPU thread')}: "
+            f"{timing.REPEATS} "
             f"rounds of {timing.STEPS} steps. Circles: median time, bars: the middle half of the "
             "rounds, diamonds: counted operations."
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from serving import measure
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import counted
 from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
 
@@ -173,7 +174,7 @@ class Series:
         """The settings in words."""
         return (
             f"width {self.width}, {self.tokens} tokens, batch 1, causal, no gradients, "
-            f"{self.repeats} repeats, {self.threads} CPU threads"
+            f"{self.repeats} repeats, {counted(self.threads, 'CPU thread')}"
         )
 
     @property

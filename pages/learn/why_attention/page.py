@@ -5,6 +5,7 @@ import streamlit as st
 from pages.learn.why_attention import charts, influence, reading, timing
 from pages.learn.why_attention.questions import questions
 from serving import measure
+from serving.number_text import counted
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -142,7 +143,7 @@ if AT_ONCE in shown:
         st.markdown(
             f":small[As long, in the median of {times.repeats} pairs of runs in turns; the pairs "
             f"lie between {times.ratio.low:.1f} and {times.ratio.high:.1f} times. Vectors of "
-            f"{timing.TIME_WIDTH} numbers, CPU, {times.threads} threads, measured at "
+            f"{timing.TIME_WIDTH} numbers, CPU, {counted(times.threads, 'thread')}, measured at "
             f"{measured.at:%H:%M:%S} UTC.]"
         )
     st.dataframe(times.table, hide_index=True)
