@@ -39,6 +39,7 @@ from urllib.parse import urlencode
 from attention_core.costs.stopwatch import Samples, paired_ratio
 from benchmarks.bertviz_views import WINDOW, BertViz, Peer
 from benchmarks.browser import chromium, site
+from benchmarks.painting import WATCHING
 from benchmarks.timing import machine, table
 from serving.heads import HeadId
 
@@ -67,8 +68,9 @@ water west white wind window winter woman wood word world year young
 
 # Runs in the page before its own scripts. A change is kept by the figure it lies in ("mosaic",
 # "heatmap") and under "page"; two animation frames later it is painted.
-_WATCH = """
-(() => {
+_WATCH = (
+    f"(() => {{{WATCHING}"
+    + """
   const QUIET = 400;
   const state = { press: 0, ran: 0, changed: {}, painted: {}, waiting: false };
   const kinds = (node) => {
@@ -103,32 +105,13 @@ _WATCH = """
     pending.set(node, performance.now());
     if (!state.waiting) frames();
   };
-  const observer = new MutationObserver((records) => {
+  const hear = (records) => {
     for (const { target, attributeName } of records) {
       if (attributeName === "data-test-script-state") state.ran = performance.now();
       else if (target.nodeName !== "CANVAS") change(target);
     }
-  });
-  const watch = (root) => observer.observe(root, {
-    subtree: true, childList: true, attributes: true, characterData: true,
-  });
-  watch(document);
-  const attach = Element.prototype.attachShadow;
-  Element.prototype.attachShadow = function (options) {
-    const root = attach.call(this, options);
-    watch(root);
-    return root;
   };
-  for (const name of ["fillRect", "clearRect", "strokeRect", "fillText", "fill", "stroke",
-                      "drawImage", "putImageData"]) {
-    const draw = CanvasRenderingContext2D.prototype[name];
-    CanvasRenderingContext2D.prototype[name] = function (...values) {
-      change(this.canvas);
-      return draw.apply(this, values);
-    };
-  }
-  const press = () => { state.press = performance.now(); };
-  for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
+  watching(state, hear, change);
   window.__heads = {
     idle: () => {
       const app = document.querySelector("[data-testid=stApp]");
@@ -141,6 +124,7 @@ _WATCH = """
   };
 })();
 """
+)
 
 
 @dataclass

@@ -17,11 +17,41 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 60_000  # until a page is idle: not measured
 
+# What the scripts that watch a page begin with, inside their function: `hear` gets the changes of
+# the document and of all shadow roots, `draws` each canvas that is drawn on; `state.press` is the
+# time of the last key or click. Shadow roots and canvases are watched where they are made.
+WATCHING = """
+  const watching = (state, hear, draws) => {
+    const observer = new MutationObserver(hear);
+    const watch = (root) => observer.observe(root, {
+      subtree: true, childList: true, attributes: true, characterData: true,
+    });
+    watch(document);
+    const attach = Element.prototype.attachShadow;
+    Element.prototype.attachShadow = function (options) {
+      const root = attach.call(this, options);
+      watch(root);
+      return root;
+    };
+    for (const name of ["fillRect", "clearRect", "strokeRect", "fillText", "fill", "stroke",
+                        "drawImage", "putImageData"]) {
+      const draw = CanvasRenderingContext2D.prototype[name];
+      CanvasRenderingContext2D.prototype[name] = function (...values) {
+        draws(this.canvas);
+        return draw.apply(this, values);
+      };
+    }
+    const press = () => { state.press = performance.now(); };
+    for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
+  };
+"""
+
 # What runs in the page before its own scripts. A change counts if it is in the main area; the
-# status widget, menus and toasts are outside. Shadow roots and canvases are watched where they are
-# made. A move that starts no run is over after the time in which Streamlit would have sent it.
-_WATCH = """
-(() => {
+# status widget, menus and toasts are outside. A move that starts no run is over after the time in
+# which Streamlit would have sent it.
+_WATCH = (
+    f"(() => {{{WATCHING}"
+    + """
   const QUIET = 300, NO_RUN = 1200;
   const state = { press: 0, last: 0, ran: 0, drawn: 0 };
   const main = (node) => {
@@ -35,34 +65,15 @@ _WATCH = """
     const app = document.querySelector("[data-testid=stApp]");
     return !app || app.dataset.testScriptState !== "notRunning";
   };
-  const observer = new MutationObserver((records) => {
+  const hear = (records) => {
     const now = performance.now();
     for (const record of records) {
       if (record.attributeName === "data-test-script-state") state.ran = now;
       // children of a canvas (a table read aloud) are never painted
       else if (record.target.nodeName !== "CANVAS" && main(record.target)) state.last = now;
     }
-  });
-  const watch = (root) => observer.observe(root, {
-    subtree: true, childList: true, attributes: true, characterData: true,
-  });
-  watch(document);
-  const attach = Element.prototype.attachShadow;
-  Element.prototype.attachShadow = function (options) {
-    const root = attach.call(this, options);
-    watch(root);
-    return root;
   };
-  for (const name of ["fillRect", "clearRect", "strokeRect", "fillText", "fill", "stroke",
-                      "drawImage", "putImageData"]) {
-    const draw = CanvasRenderingContext2D.prototype[name];
-    CanvasRenderingContext2D.prototype[name] = function (...values) {
-      if (main(this.canvas)) state.last = performance.now();
-      return draw.apply(this, values);
-    };
-  }
-  const press = () => { state.press = performance.now(); };
-  for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
+  watching(state, hear, (canvas) => { if (main(canvas)) state.last = performance.now(); });
   window.__repaint = {
     idle: () => {
       const now = performance.now();
@@ -76,6 +87,7 @@ _WATCH = """
   };
 })();
 """
+)
 
 
 def watch(page: Page) -> None:

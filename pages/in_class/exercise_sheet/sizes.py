@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
-from serving import number_text
+from serving.number_text import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -128,7 +128,7 @@ def cache(variant: int) -> Exercise:
         (
             *(
                 f"{form}: 2 (keys, values) · {layers} layers · "
-                f"{number_text.sizes(('head',), (kv_heads,))} · {size} numbers "
+                f"{counted(kv_heads, 'head')} · {size} numbers "
                 f"· {tokens:,} tokens · {width} bytes = {n_bytes[form]:,} bytes"
                 for form, kv_heads in forms.items()
             ),

@@ -46,10 +46,12 @@ class Learned:
     by_distance: pd.DataFrame
     shape: tuple[int, int]
 
-    def at(self, distance: int) -> float:
-        """The mean cosine of the learned rows at a distance."""
+    @property
+    def means(self) -> list[float]:
+        """The mean cosines of the learned rows at all distances from 0 on."""
         own = self.by_distance[self.by_distance["table"] != SINUSOIDS]
-        return float(own["mean"].iloc[distance])
+        means: list[float] = own["mean"].tolist()
+        return means
 
     @property
     def spread(self) -> float:

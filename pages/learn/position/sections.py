@@ -119,12 +119,12 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         show(charts.cosines_chart, found.by_distance, entry.spec.title, key="position_by_distance")
         far = len(names) // 2
         n_rows, width = found.shape
-        means = [found.at(distance) for distance in range(1, far + 1)]
+        means = found.means[1 : far + 1]
         steady = all(nearer >= farther for nearer, farther in pairwise(means))
         bumps = "" if steady else ", with ups and downs between"
         st.markdown(
-            f"Neighbours have a mean cosine of **{written(found.at(1), '.2f')}** (1: the same "
-            f"direction), positions {far} apart **{written(found.at(far), '.2f')}**{bumps}: "
+            f"Neighbours have a mean cosine of **{written(means[0], '.2f')}** (1: the same "
+            f"direction), positions {far} apart **{written(means[-1], '.2f')}**{bumps}: "
             "the order was learned. But pairs at one distance differ by up to "
             f"{found.spread:.2f} (the band). "
             f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
