@@ -50,6 +50,11 @@ class HeadChoice:
         """How the head is named on screen."""
         return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
+    @property
+    def short_title(self) -> str:
+        """The same without what the model's title says in brackets, for a narrow picture."""
+        return f"{self.entry.spec.title.partition(' (')[0]}, {HeadId(self.layer, self.head)}"
+
 
 def all_heads(n_layers: int, n_heads: int) -> list[str]:
     """The names of all heads, layer by layer."""

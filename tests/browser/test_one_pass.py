@@ -197,6 +197,17 @@ def height_and_zoom(picture: Locator) -> list[float]:
     return shown
 
 
+@pytest.mark.parametrize("path", ["/", "/one-pass"])
+def test_what_is_read_is_in_a_low_window_too(browser: Browser, site: Site, path: str):
+    context = browser.new_context(viewport=PROJECTOR)
+    with visitor(context) as page:
+        page.goto(site.url + path)
+        expect(page.locator("figure.one-pass canvas")).to_have_attribute("data-painted", "true")
+        settled(page)
+        expect(page.locator("figure.one-pass .readout")).to_be_in_viewport(ratio=1)
+    context.close()
+
+
 def test_presented_it_fills_the_screen_in_larger_type_until_the_browser_ends_that(
     page: Page, site: Site
 ):

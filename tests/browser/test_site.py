@@ -38,7 +38,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
-    figure = heatmap(page, "BERT on novels (7M, trained here), L5H7")
+    figure = heatmap(page, "BERT on novels, L5H7")
     expect(figure).to_be_visible()
     expected, tokens = attention(FIRST_BERT, SENTENCE, 5, 7)
     n = len(tokens.ids)
@@ -56,7 +56,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
         f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
         "Side by side",
     )
-    figure = heatmap(page, "GPT-2 on novels (7M, trained here), L3H1")
+    figure = heatmap(page, "GPT-2 on novels, L3H1")
     expect(figure).to_be_visible()
     expected, _ = attention(FIRST_GPT2, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
@@ -114,9 +114,13 @@ def test_generate_with_and_without_a_cache(page: Page, site: Site):
     open_page(page, site, "/generate?generate_tokens=8", "Generate")
     prompt = "The lighthouse keeper"
     type_text(page, "Prompt", prompt)
+    settled(page)
+    top = "element => element.getBoundingClientRect().top"
+    before = page.locator("figure.race").evaluate(top)
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 8 tokens.")).to_be_visible()
     settled(page)
+    assert page.locator("figure.race").evaluate(top) == before  # it stands where it stood empty
     outputs = page.locator("figure.race .text")
     expect(page.locator("figure.race .readout")).to_contain_text("times.")  # the replay is over
     texts = [outputs.nth(i).inner_text() for i in range(2)]
@@ -173,7 +177,7 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     open_page(
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )
-    expect(heatmap(page, "GPT-2 on novels (7M, trained here), L3H2")).to_be_visible()
+    expect(heatmap(page, "GPT-2 on novels, L3H2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
@@ -186,7 +190,7 @@ def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, othe
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))
     page.get_by_role("option", name=ENCODER).click()
-    title = "MiniLM L6 (all-MiniLM-L6-v2), L5H1"
+    title = "MiniLM L6, L5H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
         re.compile(

@@ -257,6 +257,11 @@ def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
     assert link_of(other)["ablate_heads"] == [""]
 
 
+def test_the_link_to_a_view_that_nobody_changed_is_the_page_s_address(site: AppTest):
+    open_page(site, SIDE)
+    assert not [text for text in code(site) if text.endswith("?")]
+
+
 def test_what_was_changed_on_side_by_side_is_in_the_link(site: AppTest):
     open_page(site, SIDE, side_by_side_two="true")
     site.toggle("side_by_side_rows").set_value(True)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from serving.heads import HeadId, all_heads
+from serving import models
+from serving.heads import HeadChoice, HeadId, all_heads
+from tests.helpers.bundled_models import DECODER, FIRST_GPT2
 
 
 def test_a_head_is_written_and_read_in_one_way():
@@ -14,6 +16,15 @@ def test_a_head_is_written_and_read_in_one_way():
         HeadId(2, 5),
         HeadId(10, 0),
     ]
+
+
+def test_a_short_title_leaves_out_what_stands_in_brackets():
+    entries = {entry.spec.name: entry for entry in models.ready()}
+    in_brackets = HeadChoice(entries[FIRST_GPT2], 3, 1)
+    assert in_brackets.title == "GPT-2 on novels (7M, trained here), L3H1"
+    assert in_brackets.short_title == "GPT-2 on novels, L3H1"
+    without = HeadChoice(entries[DECODER], 7, 2)
+    assert without.short_title == without.title == "SmolLM2 135M Instruct, L7H2"
 
 
 @pytest.mark.parametrize(

@@ -151,4 +151,4 @@ def url(prefix: str) -> str:
     a picture only after the run that it causes.
     """
     page = parameters.page_url(st.context.url or "", map(parameters.address, sections.TITLES))
-    return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}"
+    return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}".removesuffix("?")

@@ -61,9 +61,9 @@ left, right = st.columns(2, gap="large")
 with left:
     row = step.row(maps, step_index)
     show(charts.bars, row, maps.largest, key="generated_tokens_bars")
+    st.text(step.sentence(maps, step_index))
 with right:
     step.text(maps, step_index)
-    st.text(step.sentence(maps, step_index))
 shown = parts("generated_tokens_part", (CHOICES, STEPS, SINK))
 if CHOICES in shown:
     st.subheader(CHOICES)

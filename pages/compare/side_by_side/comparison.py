@@ -179,7 +179,7 @@ def _side(
         units = tuple(number.get(group, -1) for group in all_groups)
     given_weights = merge_tokens(weights, own, only).mean(0).tolist() if own and only else []
     return Side(
-        title=head.title,
+        title=head.short_title,
         values=values.numpy(),
         labels=labels,
         units=units,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -29,6 +30,8 @@ _NOTES: dict[rounded.Weights, str] = {
     "places: the two runs may write different texts, although both are right.",
 }
 
+_OTHER_SETTINGS = " The settings above have changed since: press Generate for a run of them."
+
 
 def start(queue: JobQueue, request: Request) -> None:
     """Queue a request for this visitor, in place of the one that may still be running."""
@@ -46,7 +49,7 @@ def start(queue: JobQueue, request: Request) -> None:
 def show(request: Request) -> None:
     """The visitor's job, repainted four times a second while it runs; before it, empty lanes.
 
-    request: what the settings ask for; a job for another one says so.
+    request: what the settings ask for. The status of a job for another one says so.
     """
     job: Job | None = st.session_state.get(_JOB)
     if job is None:
@@ -60,21 +63,16 @@ def show(request: Request) -> None:
             key="generate_race_empty",
         )
     else:
-        if job.request != request:
-            st.info(
-                "The run below belongs to other settings than those above. Press Generate for a "
-                "run of these.",
-                icon=":material/history:",
-            )
-        job_view.follow(job, _view, live=job.live, every=0.25)
+        view = partial(_view, is_as_set=job.request == request)
+        job_view.follow(job, view, live=job.live, every=0.25)
 
 
-def _view(job: Job, was_live: bool) -> None:
+def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
+    _race(job, over=not was_live)  # first, so that it stands where the empty lanes stood
     with st.container(horizontal=True, vertical_alignment="center"):
         job_view.stop_button(job, live=was_live, key="generate_stop")
-        _status(job)
+        _status(job, "" if is_as_set else _OTHER_SETTINGS)
     st.text(job.request.summary)
-    _race(job, over=not was_live)
     if job.cached.steps:
         _numbers(job)
         show_live(_chart(job), key="generate_chart")
@@ -82,21 +80,25 @@ def _view(job: Job, was_live: bool) -> None:
         _data(job)
 
 
-def _status(job: Job) -> None:
+def _status(job: Job, remark: str) -> None:
     ahead = job.ahead
     done, asked = len(job.cached.steps), job.request.max_new_tokens
     if job.state == "waiting":
         others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."
-        st.info(f"Waiting: {others}" if ahead else "Starting …", icon=":material/hourglass_top:")
+        st.info(
+            (f"Waiting: {others}" if ahead else "Starting …") + remark,
+            icon=":material/hourglass_top:",
+        )
     elif job.state == "running":
         warm = f"{done} of {_tokens(asked)}" if done else "warming up"
-        st.info(f"Running: {warm if job.device else 'loading the model'} …", icon=":material/bolt:")
+        doing = warm if job.device else "loading the model"
+        st.info(f"Running: {doing} …{remark}", icon=":material/bolt:")
     elif job.state == "failed":
         messages.problem(job.error)
     elif job.state == "stopped":
-        st.info(f"Stopped after {done} of {_tokens(asked)}.", icon=":material/stop:")
+        st.info(f"Stopped after {done} of {_tokens(asked)}.{remark}", icon=":material/stop:")
     else:
-        st.success(f"Done: {_tokens(done)}. {job.notice}", icon=":material/check:")
+        st.success(f"Done: {_tokens(done)}. {job.notice}{remark}", icon=":material/check:")
 
 
 def _tokens(count: int) -> str:

@@ -41,8 +41,8 @@ def _window(step: Step, labels: tuple[str, ...]) -> Panel:
     if values.ndim == 3:
         values = values[:2]
     quantity = QUANTITIES.get(step.name, "")
-    note = f"of {step.shape}"
-    return Panel(step.name, values, step.axes, rows=tokens, quantity=quantity, note=note)
+    whole = step.values.shape
+    return Panel(step.name, values, step.axes, rows=tokens, quantity=quantity, whole=whole)
 
 
 def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Panel]:
@@ -54,7 +54,7 @@ def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Pane
     columns = [h * layer.head_size + c for h in range(n_heads) for c in range(width)]
     second = merged.values[: len(tokens), columns]
     return (
-        Panel(heads.name, first, heads.axes, rows=tokens, cells=cells, note=f"of {heads.shape}"),
+        Panel(heads.name, first, heads.axes, rows=tokens, cells=cells, whole=heads.values.shape),
         Panel(
             merged.name,
             second,
@@ -62,6 +62,7 @@ def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Pane
             rows=tokens,
             columns=[str(column) for column in columns],
             cells=cells.transpose(1, 0, 2).reshape(second.shape),
-            note=f"of {merged.shape}; the first {width} columns of each head",
+            whole=merged.values.shape,
+            note=f"the first {width} columns of each head",
         ),
     )

@@ -195,7 +195,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     )
     assert not site.exception
     titles = [header["title"] for header, _ in maps(site)[:2]]
-    assert titles[0] == "BERT on novels (7M, trained here), L3H1"
+    assert titles[0] == "BERT on novels, L3H1"
     assert titles[1] == "SmolLM2 135M Instruct, L4H1"
     labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
     assert labels == ["Colours", "Model", "Layer", "Head"]

@@ -109,7 +109,7 @@ def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     (_, queries), (memory, _), (_, heads) = panels(site)
     assert queries.shape == (4, 6)
     assert memory["rows"] == ["Nine", "grey", "geese", "fly", "over", "the"]
-    assert memory["note"] == "of 8 tokens × width of 512"
+    assert memory["shapeText"] == "8 tokens × width of 512; drawn: 6 × 6"
     assert heads.shape == (2, 4, 6)
 
 

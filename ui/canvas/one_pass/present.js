@@ -3,6 +3,7 @@
 // no screen, with larger type.
 
 const STORY = 118, // how high the story is with a caption of two lines, before it is there
+  LEGIBLE = 330, // a picture without a story is made no lower than this, however low the window
   LARGEST_TYPE = 1.5, // times as large as on the page
   WIDE_ENOUGH = 640, // CSS pixels; a smaller window shows the picture as the page does, below the bar
   HIGH_ENOUGH = 480;
@@ -35,7 +36,7 @@ function presenter(figure, listen, out, changed) {
   function stage() {
     const width = Math.max(holder.clientWidth, 300);
     if (figure.dataset.presenting !== "wide")
-      return { zoom: 1, top: 0, width, room: 0, most: aboveStory(), high: 0 };
+      return { zoom: 1, top: 0, width, room: 0, most: above(), high: 0 };
     const zoom = zoomNow(),
       high = figure.clientHeight,
       top = bar.offsetTop + bar.offsetHeight;
@@ -44,13 +45,13 @@ function presenter(figure, listen, out, changed) {
     return { zoom, top, width: width / zoom, room, most: Infinity, high };
   }
 
-  /** How high the picture may be in a low window, so that the story lies below it, not over it. */
-  function aboveStory() {
-    if (Number(figure.dataset.told ?? -1) < 0) return Infinity;
-    const scrolled = document.querySelector(".stMain")?.scrollTop ?? scrollY,
-      begins = holder.getBoundingClientRect().top + scrolled,
-      story = element(figure, ".story").offsetHeight || STORY;
-    return Math.max(innerHeight - begins - story, 0);
+  /** How high the picture may be in a low window, so that what is read lies below it, or the story. */
+  function above() {
+    const told = Number(figure.dataset.told ?? -1) >= 0,
+      part = element(figure, told ? ".story" : ".foot"),
+      scrolled = document.querySelector(".stMain")?.scrollTop ?? scrollY,
+      begins = holder.getBoundingClientRect().top + scrolled;
+    return Math.max(innerHeight - begins - (part.offsetHeight || STORY), told ? 0 : LEGIBLE);
   }
 
   const zoomNow = () => Math.min(innerWidth / WIDE_ENOUGH, innerHeight / HIGH_ENOUGH, LARGEST_TYPE);
