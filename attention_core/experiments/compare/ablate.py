@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, Edit
+from attention_core.experiments.distances import cosine_distance, divergence, relative_distance
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Hooks
 from attention_core.model.layers import project
@@ -130,31 +131,6 @@ def hidden_with(
     entering = model(token_ids[None], record=True, last_only=True).hidden_states[first]
     hooks = Hooks(edit_heads=edit(rows))
     return model.resume(entering.expand(len(rows), -1, -1), first, hooks=hooks)
-
-
-def divergence(before: Tensor, after: Tensor) -> Tensor:
-    """Kullback-Leibler divergence in nats of predictions: logits (V,) and (..., V) -> (...).
-
-    sum_v p_v (log p_v - log q_v) with p before and q after: 0 where nothing changed. In float64,
-    since the differences of small effects are lost in float32.
-    """
-    log_p, log_q = before.double().log_softmax(dim=-1), after.double().log_softmax(dim=-1)
-    return (log_p.exp() * (log_p - log_q)).sum(dim=-1).clamp(min=0.0)
-
-
-def cosine_distance(before: Tensor, after: Tensor) -> Tensor:
-    """1 - cosine of each token's vector with its changed one: (T, C), (..., T, C) -> (..., T).
-
-    From 0 (same direction) to 2 (opposite).
-    """
-    cosine = torch.cosine_similarity(before.double(), after.double(), dim=-1)
-    return (1.0 - cosine).clamp(min=0.0)
-
-
-def relative_distance(before: Tensor, after: Tensor) -> Tensor:
-    """||after - before|| / ||before|| of each token: (T, C), (..., T, C) -> (..., T)."""
-    norm = torch.linalg.vector_norm(before.double(), dim=-1)
-    return torch.linalg.vector_norm(after.double() - before.double(), dim=-1) / norm
 
 
 Measure = Callable[[Tensor], Tensor]  # hidden (B, T, C) of changed runs -> (B, M) numbers

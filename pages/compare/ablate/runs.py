@@ -189,11 +189,8 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
         raise ValueError(f"{len(heads)} heads are chosen; at most {MAX_HEADS} go off at once.")
     import torch
 
-    from attention_core.experiments.compare.ablate import (
-        cosine_distance,
-        hidden_with,
-        relative_distance,
-    )
+    from attention_core.experiments.compare.ablate import hidden_with
+    from attention_core.experiments.distances import cosine_distance, relative_distance
 
     model = models.get(question.model)
     other_kind = KINDS[1 - KINDS.index(kind)]

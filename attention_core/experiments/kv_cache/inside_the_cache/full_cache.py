@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attention_core.costs.formulas import forward_flops
+from attention_core.experiments.distances import divergence
 from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
     Access,
     RecordingCache,
@@ -57,11 +58,10 @@ class Drift:
 
 def drift(logits: Tensor, reference: Tensor) -> Drift:
     """Compare logits (V) with those of the full context (V)."""
-    log_p, log_q = (torch.log_softmax(row.double(), -1) for row in (reference, logits))
     token_id = int(logits.argmax())
     return Drift(
         largest=float((logits - reference).abs().max()),
-        divergence=max(0.0, float((log_p.exp() * (log_p - log_q)).sum())),
+        divergence=float(divergence(reference, logits)),
         token_id=token_id,
         same=token_id == int(reference.argmax()),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.experiments.compare.ablate import cosine_distance, divergence, relative_distance
+from attention_core.experiments.distances import cosine_distance, divergence, relative_distance
 from attention_core.model.transformer import Transformer
 
 

@@ -13,12 +13,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from attention_core.experiments.compare.ablate import (
-    HeadChange,
-    cosine_distance,
-    divergence,
-    edit,
-)
+from attention_core.experiments.compare.ablate import HeadChange, edit
 from attention_core.experiments.compare.heads.statistics import (
     TextAttention,
     on_first,
@@ -27,6 +22,7 @@ from attention_core.experiments.compare.heads.statistics import (
     on_previous,
     on_same_token,
 )
+from attention_core.experiments.distances import cosine_distance, divergence
 from attention_core.model.forward_pass import Hooks
 from attention_core.model.transformer import Transformer
 
