@@ -22,7 +22,10 @@ from benchmarks.browser import free_port
 from deploy import processes, sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
-from serving import cores, gpu, memory
+from pretrained.specs import spec_of
+from serving import cores, gpu, memory, models
+from serving.models import FIRST_MODELS
+from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.until import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +61,10 @@ def test_a_number_that_is_none_is_named(text, monkeypatch):
 
 def test_the_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
-    assert sites.environment(2, 6, 9 * GB) == {
+    monkeypatch.delenv(FIRST_MODELS, raising=False)
+    share = sites.environment(2, 6, 9 * GB)
+    assert share.pop(FIRST_MODELS)
+    assert share == {
         cores.VARIABLE: "3",
         memory.VARIABLE: "4.500",
         sites.HEAPS_VARIABLE: "2",
@@ -66,6 +72,33 @@ def test_the_sites_share_cores_and_memory(monkeypatch):
     assert sites.environment(3, 2, 9 * GB)[cores.VARIABLE] == "1"  # more sites than cores
     monkeypatch.setenv(sites.HEAPS_VARIABLE, "6")
     assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # as it was told
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "with_gpu", "said", "first"),
+    [
+        (2, False, None, sites.SMALL_MODELS),
+        (7, False, "", sites.SMALL_MODELS),  # as compose.yaml passes on what nobody set
+        (8, False, None, ""),
+        (2, True, None, ""),
+        (2, False, "smollm2-135m-instruct", "smollm2-135m-instruct"),
+    ],
+)
+def test_a_small_machine_opens_its_pages_with_small_models(
+    n_cores, with_gpu, said, first, monkeypatch
+):
+    monkeypatch.setattr(gpu, "is_here", lambda: with_gpu)
+    if said is None:
+        monkeypatch.delenv(FIRST_MODELS, raising=False)
+    else:
+        monkeypatch.setenv(FIRST_MODELS, said)
+    assert sites.environment(2, n_cores, 9 * GB)[FIRST_MODELS] == first
+
+
+def test_the_small_models_are_those_of_the_repository_and_what_was_fetched(monkeypatch):
+    monkeypatch.setenv(FIRST_MODELS, sites.SMALL_MODELS)
+    assert {models.preferred(role) for role in ("decoder", "encoder")} == {FIRST_GPT2, FIRST_BERT}
+    assert all(spec_of(name) for name in sites.SMALL_MODELS.split(", "))
 
 
 @pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])
