@@ -102,7 +102,10 @@ def obstacles(config: Mapping[str, Any]) -> Iterator[str]:
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
-        yield f"Model type {model_type!r} is not supported; supported are {known}."
+        if model_type is None:
+            yield f"model_type is missing; supported are {known}."
+        else:
+            yield f"Model type {model_type!r} is not supported; supported are {known}."
         return
     architectures = config.get("architectures") or []
     allowed = ARCHITECTURES[model_type]

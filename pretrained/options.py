@@ -12,6 +12,8 @@ Config = Mapping[str, Any]
 def size(hf: Config, option: str) -> int:
     """A size that the configuration must have: a whole number of at least 1, else ValueError."""
     value = hf.get(option)
+    if option not in hf:
+        raise ValueError(f"{option} is missing; it has to be a whole number of at least 1")
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{option} has to be a whole number of at least 1, not {value!r}")
     return value

@@ -19,6 +19,13 @@ def _counted(axis: str, size: int) -> str:
     return f"{axis} of {size:,}" if axis in ("batch", "width") else counted(size, axis)
 
 
+def either(numbers: Sequence[int], noun: str = "") -> str:
+    """Which numbers would do, and of what: ([1, 2, 6], "head") -> "1, 2 or 6 heads"."""
+    *others, last = map(str, numbers)
+    said = f"{', '.join(others)} or {last}" if others else last
+    return f"{said} {noun}{'' if said == '1' else 's'}" if noun else said
+
+
 def counted(number: int, noun: str) -> str:
     """So many of a thing: (1, "token") -> "1 token", (6, "query") -> "6 queries"."""
     if number == 1:

@@ -211,8 +211,8 @@ def _named(part: str) -> str:
         return str(HeadId.parse(part))
     except ValueError:
         raise ValueError(
-            f"nothing is called {part[:20]!r}; a part is a head such as L3H1, a feed-forward "
-            "network such as F3, mask or scale"
+            f"“{part[:20]}” is no part that can be switched off. Under Settings, write a head such "
+            "as L3H1, a feed-forward network such as F3, mask or scale."
         ) from None
 
 

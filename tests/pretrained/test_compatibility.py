@@ -86,7 +86,7 @@ def test_every_option_that_is_not_built_is_named():
         ("{", "not valid JSON"),
         ("[1]", "no JSON object"),
         ("[" * 100_000, "not valid JSON"),
-        ("{}", "Model type None is not supported"),
+        ("{}", "model_type is missing; supported are bert, gpt2, llama"),
         ('{"model_type": "mamba"}', "'mamba' is not supported; supported are bert, gpt2, llama"),
         ('{"model_type": ["llama"]}', "is not supported"),
         ('{"model_type": "llama"}', "has to be a whole number of at least 1"),

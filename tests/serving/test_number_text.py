@@ -1,6 +1,6 @@
 """Numbers in sentences have a minus sign, which a hyphen is not; sizes say what they count."""
 
-from serving.number_text import sizes, written
+from serving.number_text import either, sizes, written
 
 
 def test_a_negative_number_has_a_minus_sign():
@@ -14,3 +14,10 @@ def test_sizes_are_counts_and_not_places():
     axes = ("batch", "head", "query", "key")
     assert sizes(axes, (2, 1, 6, 1)) == "batch of 2 × 1 head × 6 queries × 1 key"
     assert sizes(("token", "width"), (1, 2048)) == "1 token × width of 2,048"
+
+
+def test_which_numbers_would_do():
+    assert either([1, 2, 6], "head") == "1, 2 or 6 heads"
+    assert either([2, 4]) == "2 or 4"
+    assert either([1], "head") == "1 head"
+    assert either([16]) == "16"

@@ -138,8 +138,8 @@ def test_parts_are_read_from_a_text():
     for text, message in (
         ("L4H0", r"layers must be 0 to 3, got \[4\]"),
         ("L0H2", r"heads must be 0 to 1, got \[2\]"),
-        ("<b>", "nothing is called '<b>'"),
-        ("L٣H1", "nothing is called 'L٣H1'"),  # a digit, but none that names a head
+        ("<b>", "“<b>” is no part that can be switched off"),
+        ("L٣H1", "“L٣H1” is no part that can"),  # a digit, but none that names a head
     ):
         with pytest.raises(ValueError, match=message):
             switched_off(text, 4, 2)

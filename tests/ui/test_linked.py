@@ -55,6 +55,23 @@ def test_a_value_in_the_address_is_taken():
     assert not toasts
 
 
+def short_text_page() -> None:
+    import streamlit as st
+
+    from ui.widgets.linked import linked
+
+    st.text(linked(st.text_input, "Date", "today", key="page_date", max_chars=7))
+
+
+def test_a_text_that_is_too_long_is_cut_and_that_is_said():
+    site = AppTest.from_function(short_text_page, default_timeout=60)
+    site.query_params["page_date"] = "tomorrow"
+    site.run()
+    assert site.text[0].value == "tomorro"
+    (toast,) = site.toast
+    assert toast.value.endswith("“Date” a value that is too long for it; its end is left out.")
+
+
 def settings_page() -> None:
     import streamlit as st
 

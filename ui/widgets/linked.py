@@ -72,11 +72,10 @@ def linked(
         value = options["default"]  # Streamlit clears even these for an empty parameter
     refused = bool(address_values) and not parameters.say(address_values, value)
     if refused:
-        st.toast(
-            f"The link gives “{label}” a value that it cannot take here; it is left out.",
-            icon=":material/link_off:",
-            duration="long",
-        )
+        is_cut = isinstance(value, str) and value and address_values[-1].startswith(value)
+        why = "is too long for it; its end" if is_cut else "it cannot take here; it"
+        said = f"The link gives “{label}” a value that {why} is left out."
+        st.toast(said, icon=":material/link_off:", duration="long")
     if part is not None:
         current().keep(key, value, part.says, named=named and not refused)
     _shown()[key] = value

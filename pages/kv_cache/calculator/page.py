@@ -27,7 +27,7 @@ PRICE = "Why the price follows the context"
 st.title("Calculator")
 st.markdown(
     "Every token that a model has seen leaves a key and a value in every layer. How many bytes "
-    "that is follows from a few published numbers, and for long texts it is more than the weights."
+    "that is follows from a few published numbers; for long texts it can be more than the weights."
 )
 
 left, right = row()

@@ -49,22 +49,27 @@ def code(run: Run) -> str:
     else:
         load = f"import pretrained\n\nmodel = pretrained.load({question.model!a})\n"
     return (
+        "from statistics import median\n\n"
         "from attention_core import stream\n"
         "from attention_core.costs.step_times import fit_step_times, in_turns, pays_from\n"
         f"{load}"
         f"ids = model.tokenizer.encode({question.prompt!a}).ids\n"
-        f"n_new = {run.n_new}\n\n\n"
+        f"n_new, repeats = {run.n_new}, {run.repeats}\n\n\n"
         "def cached():\n"
         "    cache = model.core.new_cache(1, len(ids) + n_new - 1)\n"
         "    return stream(model.core, ids, max_new_tokens=n_new, cache=cache)\n\n\n"
         "def uncached():\n"
         "    return stream(model.core, ids, max_new_tokens=n_new)\n\n\n"
-        'steps = {"cached": [], "uncached": []}\n'
-        'for turn in in_turns({"cached": cached, "uncached": uncached}, repeats=1):\n'
+        'ways = {"cached": cached, "uncached": uncached}\n'
+        "steps = {name: [[] for _ in range(repeats)] for name in ways}\n"
+        "for turn in in_turns(ways, repeats=repeats):\n"
         "    if turn.repeat >= 0:  # before that it warms up\n"
-        "        steps[turn.name].append(turn.step)\n"
-        "seconds = {name: [step.seconds for step in run] for name, run in steps.items()}\n"
-        'print(sum(seconds["uncached"]) / sum(seconds["cached"]), pays_from(**seconds))\n'
-        "for name, run in steps.items():\n"
-        "    print(name, fit_step_times([step.n_keys for step in run[1:]], seconds[name][1:]))\n"
+        "        steps[turn.name][turn.repeat].append(turn.step)\n"
+        "\n\ndef seconds(name):  # of every step: a row for each repeat\n"
+        "    return [[step.seconds for step in run] for run in steps[name]]\n\n\n"
+        'totals = zip(*([sum(run) for run in seconds(name)] for name in ("uncached", "cached")))\n'
+        "medians = {name: [median(step) for step in zip(*seconds(name))] for name in ways}\n"
+        "print(median(slow / fast for slow, fast in totals), pays_from(**medians))\n"
+        "for name, (run, *_) in steps.items():\n"
+        "    print(name, fit_step_times([step.n_keys for step in run[1:]], medians[name][1:]))\n"
     )

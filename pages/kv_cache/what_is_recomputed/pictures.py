@@ -79,6 +79,7 @@ def sentence(view: View) -> str:
     step, growth = view.step, view.growth
     again = f"{step.n_before} of them again" if step.n_before else "all for the first time"
     return (
+        f"Layer {view.layer}, head {view.head}. "
         f"Step {view.step_index + 1} of {len(growth.steps)}: without a cache it runs "
         f"{step.n_tokens} tokens, {again}, and chooses “{isolated(growth.pieces[step.n_tokens])}”."
     )

@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
+from serving.number_text import either
 from ui.canvas.tensors import tensors
 from ui.charts.show import show
 from ui.export import source, tables
@@ -49,8 +50,8 @@ side = None
 try:
     side = lesson.side(setting)
 except ValueError as error:
-    fitting = ", ".join(map(str, lesson.divisors(width)))
-    messages.problem(f"{error}. Each head gets an equal part of the width: take {fitting} heads.")
+    fitting = either(lesson.divisors(width), "head")
+    messages.problem(f"{error}. Each head gets an equal part of the width: take {fitting}.")
 
 if side is not None:
     st.header("The same outputs")

@@ -105,11 +105,13 @@ def notice(setting: Setting) -> str:
     """What to notice, computed."""
     whole, tiled = setting.both.values()
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
+    rounded = ", which take float32 as TF32, rounded to 10 bits," if setting.n_bytes == 4 else ""
     fits = "fits into" if setting.fast_bytes <= FAST_BYTES else "does not fit into"
     return (
         f"Tiles move {whole.n_moved / tiled.n_moved:,.1f} times fewer bytes. In the time in which "
-        f"an NVIDIA A100 moves a byte it can do {possible:.0f} operations. The whole matrix gives "
-        f"it {_each(setting, whole):.0f} a byte, so it {_is(setting, whole)}; tiles give it "
+        f"an NVIDIA A100 moves a byte, its matrix units{rounded} can do {possible:.0f} operations. "
+        f"The whole matrix gives it {_each(setting, whole):.0f} a byte, so it "
+        f"{_is(setting, whole)}; tiles give it "
         f"{_each(setting, tiled):.0f}, so it {_is(setting, tiled)}{_still(setting)}. The more "
         "queries a tile has, the more operations a byte. A tile needs "
         f"{size(setting.fast_bytes)} at once, which {fits} the {size(FAST_BYTES)} of fast memory "

@@ -186,8 +186,8 @@ def sentences(walked: Walk, number: int) -> list[str]:
     n_skipped = walked.n_tiles - len(walked.steps)
     size = f"{walked.tile[0]} × {walked.tile[1]}"
     skipped = (
-        f"{n_skipped} of {walked.n_tiles} tiles are skipped: the causal mask forbids all of their "
-        "pairs."
+        f"{n_skipped} of {walked.n_tiles} tiles {'is' if n_skipped == 1 else 'are'} skipped: the "
+        f"causal mask forbids all of {'its' if n_skipped == 1 else 'their'} pairs."
         if walked.run.causal and n_skipped
         else "No tile is skipped."
         if walked.run.causal
@@ -210,19 +210,30 @@ def _rescaling(walked: Walk, step: Step) -> str:
     """Which row the tile rescaled most, with its numbers."""
     old, new = step.before.m, step.rows.of(step.queries).m
     raised = (new > old) & old.isfinite()
-    place = (
-        f"Queries {step.queries.start} to {step.queries.stop - 1}, keys {step.keys.start} to "
-        f"{step.keys.stop - 1}."
-    )
+    place = f"{_named('Queries', step.queries)}, {_named('keys', step.keys)}."
     if old.isinf().all():
         return f"{place} It is the first tile of its rows: the m of each becomes its largest score."
     if not raised.any():
-        return f"{place} No row meets a larger score: nothing is rescaled, l and o only grow."
+        return f"{place} No row meets a larger score: new terms are added, and nothing is rescaled."
     row = int(step.factor.masked_fill(~raised, np.inf).argmin())
     label = isolated(walked.labels[step.queries.start + row])
     before, after, factor = (float(of[row]) for of in (old, new, step.factor))
     return (
         f"{place} A larger maximum came in {int(raised.sum())} of {len(old)} rows. Of “{label}”, m "
-        f"rises from {before:.3f} to {after:.3f}: its l and o are multiplied by "
-        f"exp({before:.3f} − {after:.3f}) = {factor:.3g} before the new terms are added."
+        f"rises from {written(before, '.3f')} to {written(after, '.3f')}: its l and o are "
+        f"multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = {factor:.3g} "
+        "before the new terms are added."
     )
+
+
+def _named(several: str, numbers: slice) -> str:
+    """The numbers of some rows or columns: "Queries 4 to 7", "key 4"."""
+    first, last = numbers.start, numbers.stop - 1
+    if first == last:
+        return f"{'Query' if several == 'Queries' else 'key'} {first}"
+    return f"{several} {first} to {last}"
+
+
+def _in_brackets(number: float) -> str:
+    """A number behind a minus: in brackets if it has one of its own."""
+    return f"({written(number, '.3f')})" if number < 0 else written(number, ".3f")

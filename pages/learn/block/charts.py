@@ -58,7 +58,7 @@ def _norm(field: str) -> alt.Y:
         type="quantitative",
         title="norm (log scale)",
         scale=alt.Scale(type="log", nice=True),
-        axis=alt.Axis(tickCount=5, format="~s"),
+        axis=alt.Axis(tickCount=5, format="~g"),
     )
 
 

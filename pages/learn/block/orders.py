@@ -21,7 +21,7 @@ from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import sizes
+from serving.number_text import written
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
         table=pd.DataFrame(
             {
                 "part": list(exchanges),
-                "largest difference": [f"{e.difference:.1e}" for e in exchanges.values()],
+                "largest difference": [_difference(e.difference) for e in exchanges.values()],
                 "largest value": [f"{e.largest:.2f}" for e in exchanges.values()],
                 "order does not matter": [
                     e.difference < 1e-4 * e.largest for e in exchanges.values()
@@ -108,7 +108,14 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     )
 
 
+def _difference(largest: float) -> str:
+    """A difference as one reads it: small ones are rounding, and their power of ten says so."""
+    if largest == 0:
+        return "exactly 0"
+    return written(largest, ".2f" if largest >= 0.01 else ".1e")
+
+
 def _rows(name: str, values: Tensor, labels: list[str]) -> Panel:
     window = values[:TOKENS_SHOWN, :COLUMNS_SHOWN].float().cpu().numpy()
-    note = f"of {sizes(('token', 'width'), values.shape)}"
-    return Panel(name, window, ("token", "width"), rows=labels[:TOKENS_SHOWN], note=note)
+    rows = labels[:TOKENS_SHOWN]
+    return Panel(name, window, ("token", "width"), rows=rows, whole=tuple(values.shape))

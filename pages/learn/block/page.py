@@ -9,6 +9,7 @@ from pages.learn.block import charts, orders, parameters, prediction, sections, 
 from pages.learn.block.questions import questions
 from pages.learn.block.steps import HIDDEN
 from serving import models
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.charts.bars import bars, labelled
@@ -97,7 +98,7 @@ def logit_lens(text: str, place: DeltaGenerator) -> None:
     lens = prediction.lens(name, text, at)
     st.text(
         f"In the end “{isolated(lens.final)}” is the likeliest next token: first after "
-        f"{lens.first_named} layers, and always from {lens.settled} on."
+        f"{lens.first_named} layers{lens.and_since}."
     )
     show(charts.lens_chart, lens.by_layer, key="block_lens_chart")
     table = lens.table.style.format({"its probability": "{:.4f}"})
@@ -120,8 +121,9 @@ def next_token(text: str, place: DeltaGenerator) -> None:
     )
     st.text(
         f"The last row's logits alone, and the last row of all logits: they differ by at most "
-        f"{end.difference:.1e}; the largest logit is {end.largest:.1f}. All rows need "
-        f"{end.ratio:.1f} times the operations of one."
+        f"{written(end.difference, '.1e')}; the largest logit is {end.largest:.1f}. All rows with "
+        f"all their logits need {end.ratio:.1f} times the operations of the last row behind a KV "
+        "cache."
     )
     st.dataframe(end.rows, hide_index=True, key="block_rows")
     source.show(LENS, "last_row_alone")

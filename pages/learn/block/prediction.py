@@ -31,6 +31,13 @@ class LensTable:
     settled: int
 
     @property
+    def and_since(self) -> str:
+        """What follows "first after so many layers": since when it always is, but for the last."""
+        if self.settled == len(self.probability) - 1:
+            return ""
+        return f", and always from {self.settled} on"
+
+    @property
     def by_layer(self) -> pd.DataFrame:
         """The probability of the final token: columns `layers` (passed) and `probability`."""
         layers = range(len(self.probability))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pages.learn.shapes.walk import Walk
 from serving.limits import MAX_SMALL_TOKENS, OverLimit
+from serving.number_text import either
 
 MOST_HEADS, MOST_WIDTH = 8, 16
 
@@ -72,11 +73,6 @@ def instead(d_out: int, n_heads: int) -> str:
     heads = [n for n in range(1, MOST_HEADS + 1) if d_out % n == 0]
     widths = [n for n in range(n_heads, MOST_WIDTH + 1, n_heads)]
     return (
-        f"With d_out {d_out}, take {_or(heads)} heads. With {n_heads} heads, take a d_out of "
-        f"{_or(widths)}."
+        f"With d_out {d_out}, take {either(heads, 'head')}. With {n_heads} heads, take a d_out of "
+        f"{either(widths)}."
     )
-
-
-def _or(numbers: list[int]) -> str:
-    texts = [str(number) for number in numbers]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

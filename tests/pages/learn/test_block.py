@@ -12,6 +12,7 @@ from pages.learn.block import bend, orders, originals, parameters, prediction, s
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
+from serving.number_text import written
 from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -201,7 +202,7 @@ def test_the_next_token(site: AppTest):
     assert rows["label"][0] == "␣Paris"
     found = prediction.next_token(DECODER, prediction.PARIS)
     assert found.difference < 1e-3
-    assert f"{found.difference:.1e}" in site.text[0].value
+    assert written(found.difference, ".1e") in site.text[0].value
     gflop = [float(number) for number in frame(site)["GFLOP"]]
     assert gflop == sorted(gflop, reverse=True)
     # a multiply and an add for each weight and row, the tied output matrix too; scores add little
