@@ -9,6 +9,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     choose_example,
     click,
+    open_page,
     open_whole_page,
     set_slider,
     settings,
@@ -37,3 +38,13 @@ def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
         click(page.get_by_role("button", name="Download all models (CSV)"))
     table = Path(download.value.path()).read_text(encoding="utf-8")
     assert "DeepSeek-V3,MLA,61,128,128,128" in table
+
+
+def test_the_buttons_of_a_chart_cover_no_control(page: Page, site: Site):
+    open_page(page, site, "/calculator", "Calculator")
+    page.locator(".stVegaLiteChart").first.hover()
+    toolbar = page.get_by_test_id("stElementToolbar").first
+    expect(toolbar).to_be_visible()
+    top = toolbar.evaluate("element => element.getBoundingClientRect().top")
+    examples = page.get_by_role("button", name="Examples")
+    assert top >= examples.evaluate("element => element.getBoundingClientRect().bottom")
