@@ -225,14 +225,14 @@ def flow(
     return "".join(drawn)
 
 
-def tower(boxes: Sequence[str]) -> str:
-    """Boxes from the top down, with an arrow from each to the one above it."""
+def tower(boxes: Sequence[str], arrows: bool = True) -> str:
+    """Boxes from the top down; where they build on each other, an arrow from each to the next."""
     gap, high = 9.0, (HEIGHT - 2 * 3 - 9.0 * (len(boxes) - 1)) / len(boxes)
     drawn = []
     for place, text in enumerate(boxes):
         y = 3 + place * (high + gap)
         drawn.append(_box(42, y, 76, high, text, "attention", 0.18))
-        if place:
+        if place and arrows:
             drawn.append(_arrow(80, y - 1, 80, y - gap + 1, "currentColor"))
     return "".join(drawn)
 

@@ -78,7 +78,7 @@ with st.expander("How to read this"):
         "- An effect on one sentence is **not importance in general**. A head may matter for this "
         "text alone, and one without any effect may have a deputy that steps in. Effects need "
         "not add up; the line below the picture shows by how much.\n"
-        "- In the grid a bright cell is a large effect, and frames mark the heads that are off. "
+        "- In the grid a strongly coloured cell is a large effect; frames mark heads that are off. "
         "The colours are a square root: most effects are small beside the largest."
     )
 

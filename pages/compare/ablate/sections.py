@@ -166,7 +166,7 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
                 height=rows,
                 column_order=["name", *names],
                 column_config={
-                    name: st.column_config.NumberColumn(format=form)
+                    name: st.column_config.NumberColumn(format=form, width="small")
                     for name, form in formats.items()
                 },
                 **picking,
@@ -177,7 +177,7 @@ def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick:
             st.button(
                 "Switch off the strongest",
                 key="ablate_first",
-                disabled=not order,
+                disabled=not order or list(heads) == order[:1],
                 on_click=pickers.only,
                 args=(order[0] if order else None,),
             )

@@ -15,6 +15,7 @@ from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, toke
 from serving import cache, turns
 from serving.jobs import Work
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -235,9 +236,10 @@ def said(times: Times) -> str:
         f"{first} MQA's cache is {small:.0f} times smaller than MHA's, its step takes "
         f"{ratios['MQA'][0]:.2f} of the time, not a {small:.0f}th, as the weights are read "
         "all the same. In the median, MLA takes "
-        f"{absorbed:.2f} absorbed and {expanded:.2f} expanded, which makes the keys and values of "
-        f"all {times.setting.context:,} tokens anew in every step, {work:.1f} times the "
-        f"operations; largest difference of their logits: {times.difference:.1e}."
+        f"{absorbed:.2f} of MHA's time absorbed and {expanded:.2f} expanded. Expanded it makes the "
+        f"keys and values of all {times.setting.context:,} tokens anew in every step, {work:.1f} "
+        "times the operations of absorbed; the largest difference of their logits is "
+        f"{written(times.difference, '.1e')}."
     )
 
 

@@ -138,7 +138,7 @@ with st.expander("How to read this"):
         "values. The kernel does both, and the softmax, in one call.\n"
         "- **Times**: a point is the median, the bar goes from fastest to slowest. All ways run in "
         "turns. The wrapper grows with its heads: many small products, one after the other. The "
-        "others change little.\n"
+        "others grow far less.\n"
         "- Fusing saves calls, not arithmetic: on a CPU it hardly shows. Seconds depend on the "
         "machine; read the ratios."
     )

@@ -11,6 +11,7 @@ from pages.learn.cheaper_models import charts
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import counted
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.charts.show import show
@@ -128,7 +129,7 @@ def notice(of_student: Student, n_layers: int) -> str:
         return f"With all {n_layers} layers the student is the teacher: every divergence is 0."
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
-        f"With {n_layers} layers it names the teacher's token at {of_student.agrees} of "
+        f"With {counted(n_layers, 'layer')} it names the teacher's token at {of_student.agrees} of "
         f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
         f"{farthest[DIVERGENCE]:.2g} bits. There (temperature 1) the teacher pushes "
         f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone "

@@ -27,7 +27,7 @@ SOURCES = pd.DataFrame(
             "reinforcement learning (RL)",
             "distillation",
         ],
-        "first": [
+        "a paper": [
             "Shazeer et al. 2017; a trained MLP cut: Zhang et al. 2022",
             "Gloeckle et al. 2024; drafts: Leviathan et al. 2023",
             "Williams 1992 (REINFORCE)",

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
-from serving.number_text import written
+from serving.number_text import counted, written
 from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
@@ -89,9 +89,10 @@ if rung is not None and sentence is not None and place is not None:
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
         mixed = written(matches["weight × first number"].sum(), ".4f")
+        lost = "" if (matches["weight"] != 0).any() else " Dropout has taken all weights of it."
         st.text(
-            f"“weight × first number” of all {len(matches)} rows (the table scrolls) adds up to "
-            f"{mixed}, the first number of the context vector."
+            f"“weight × first number” of all {counted(len(matches), 'row')} adds up to {mixed}, "
+            f"the first number of the context vector.{lost}"
         )
     if BY_HAND in shown:
         st.header(BY_HAND)
@@ -119,7 +120,7 @@ if rung is not None and sentence is not None and place is not None:
         st.dataframe(weights, hide_index=True, height=tables.height_of(count))
         st.markdown(
             f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum "
-            "ignores the factor, and fails for negative scores."
+            f"ignores the factor, and fails for negative scores. {stages.before_softmax(rung)}"
         )
         way = st.columns(2)
         for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):

@@ -253,7 +253,7 @@ def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float,
 
 
 def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame:
-    """What query i finds: every key with its score, weight and value, best match first.
+    """What query i finds: every key that it may see, with score, weight and value, best first.
 
     In the last column the first number of the value, times the weight, as it goes into the sum.
     """
@@ -261,7 +261,9 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
         rung.head(tensor, head)
         for tensor in (rung.record.weights, rung.record.scores, rung.record.v)
     )
-    order = weights[i].argsort(descending=True, stable=True).tolist()
+    seen = rung.head(rung.record.masked_scores, head)[i].isfinite()
+    ranked = scores[i].argsort(descending=True, stable=True)
+    order = ranked[seen[ranked]].tolist()
     more = " …" if values.shape[-1] > DRAWN else ""
     return pd.DataFrame(
         {
@@ -305,6 +307,16 @@ def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
         matrix=Panel("M", corner, ("input", "input"), note=_cut(between.numpy(), corner)),
         largest=float((between - between.T).abs().max()),
     )
+
+
+def before_softmax(rung: Rung) -> str:
+    """What this rung does to its scores before the softmax, where the ways here do not."""
+    record = rung.record
+    masks = not record.masked_scores.isfinite().all()
+    done = ["masks"] * masks + ["scales"] * (record.scale != 1)
+    if not done:
+        return ""
+    return f"These are the scores of q · k; the rung {' and '.join(done)} them before its softmax."
 
 
 def three_ways(

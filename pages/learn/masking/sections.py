@@ -156,7 +156,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
         "expert. Dropout sends some home at every step, at random, so that the others learn too. "
         "By chance a row may lose all its weights: its token then takes nothing from any other."
     )
-    left, middle, right, button = st.columns([2, 2, 1, 1], vertical_alignment="bottom")
+    left, middle, right, button = st.columns([3, 2, 1, 1], vertical_alignment="bottom")
     with left:
         matrix = linked(
             st.segmented_control,
@@ -185,8 +185,9 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
         ],
         key="masking_dropped",
     )
-    kept = int(dropped.kept.sum())
-    st.markdown(f"Kept **{kept}** of {dropped.kept.numel()} cells, times **{1 / (1 - p):.4g}**.")
+    there = dropped.before != 0  # what the mask forbids was 0 before
+    kept, what = int(dropped.kept[there].sum()), "weights" if matrix == WEIGHTS else "numbers"
+    st.markdown(f"Kept **{kept}** of {int(there.sum())} {what}, times **{1 / (1 - p):.4g}**.")
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 
     st.subheader("Many draws average out")

@@ -75,13 +75,13 @@ def most_reaches(seed: int, d_k: int) -> str:
 
     here, in_a_large_head = best(d_k), best(D_KS[-1])
     sentence = (
-        "Of the four divisors the one that leaves the median row the largest gradient at q·k is, "
-        f"at d_k {d_k}, **{here}**"
+        f"At d_k {d_k} the median row has the largest gradient at q·k where the scores are divided "
+        f"by **{here}**"
     )
     if here == in_a_large_head:
         return f"{sentence}."
     return (
-        f"{sentence}, at d_k {D_KS[-1]:,} **{in_a_large_head}**: in larger heads more rows are "
+        f"{sentence}, at d_k {D_KS[-1]:,} by **{in_a_large_head}**: in larger heads more rows are "
         "saturated. Move the slider to see it."
     )
 

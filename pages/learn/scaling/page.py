@@ -109,7 +109,7 @@ if SIZE in shown:
                     f"{name} {scores.variance:.4g} ± {scores.standard_error:.2g}"
                     for name, scores in experiment.course(seed).items()
                 )
-                + "."
+                + ". Behind ± stands the standard error of the mean."
             )
             tables.download(
                 "Download all sizes (CSV)",
@@ -123,7 +123,7 @@ if REAL_HEAD in shown:
 with st.expander("How to read this"):
     st.markdown(
         "- Softmax looks at differences: 20, 21.5, 22 and 0, 1.5, 2 give the same weights. "
-        "Dividing by their sum, as the article does, is a temperature too.\n"
+        "Dividing the scores by their sum is a temperature too.\n"
         "- Each of the d_k products adds a variance of 1, so q·k has variance d_k, and its "
         "standard deviation is √d_k. That is the one divisor whose line stays level.\n"
         "- A **saturated** row (one weight near 1) has almost no gradient: training cannot move "

@@ -46,6 +46,8 @@ def dims(shown: Head, chosen: int) -> Dims:
     rows = []
     for name, dim in CHOICES.items():
         keys, queries, heads = sums(softmax_over(scores, dim, mask)).values()
+        # the map beside the table is of one head, and so are its rows and columns
+        keys, queries = keys[shown.number], queries[shown.number]
         seen = heads if mask is None else heads[mask]
         rows.append(
             {
@@ -70,9 +72,9 @@ def future(shown: Head) -> str:
     mask = causal_mask(n_tokens, n_tokens)
     by_keys, by_queries = (change_without_the_last(scores, dim, mask) for dim in (-1, -2))
     return (
-        f"Take the last token away. Over the keys, a weight of an earlier row changes by at most "
-        f"{by_keys:.3f}, over the queries by {by_queries:.3f}: there each token is divided among "
-        "those that come later too, and the mask no longer hides the future."
+        "Take the last token away. Over the keys, a weight of an earlier row changes by at most "
+        f"{by_keys:.3f} in any head of the layer, over the queries by {by_queries:.3f}: there each "
+        "token is divided among those that come later too, and the mask no longer hides the future."
     )
 
 

@@ -106,8 +106,9 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         "Three attentions",
     )
     st.markdown(
-        "All three are the same formula. They differ in the vectors that it gets, and in the mask. "
-        "The decoder reads its own answer one place late, so that it never sees what it must say."
+        "All three are one formula. They differ in its vectors and in the mask. "
+        "The decoder reads its own answer one place late and never sees what it must say: here a "
+        "row is named by what looks, at the top by what is then written."
     )
     with st.expander("The lines that computed this"):
         source.show(MODEL, "AttentionBetween")

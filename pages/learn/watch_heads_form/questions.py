@@ -52,7 +52,7 @@ def _mask() -> Question:
     run = stored.stored().runs["mask off"].moments[-1]
     right, wrong = nearest(
         run.loss_writing - run.loss_unseen,
-        {"It stays as it is.": 0.0, "It grows.": BLIND_GUESS, "It falls.": -BLIND_GUESS},
+        {"It stays as it is": 0.0, "It grows": BLIND_GUESS, "It falls": -BLIND_GUESS},
     )
     return Question(
         ask="A model was trained without the mask. What happens to its loss when it has to write, "

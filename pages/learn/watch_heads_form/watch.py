@@ -137,10 +137,11 @@ def _note(mine: FormingJob | None, settings: Settings) -> None:
         messages.problem(refused)
     elif mine is None:
         kept = stored.stored()
-        st.markdown(
-            f":small[A stored run ({kept.machine}; {kept.day}). Press **Play** to train a model of "
-            "your own here: it takes under a minute.]"
-        )
+        if settings == kept.runs[stored.USUAL].settings:
+            text = "**Play** trains a model of your own here: it takes under a minute."
+        else:
+            text = "It has other settings than yours: **Play** trains a model with yours."
+        st.markdown(f":small[A stored run ({kept.machine}; {kept.day}). {text}]")
     elif mine.error:
         messages.problem(mine.error)
     elif not mine.live and job.run.peek(mine.number) is None:

@@ -169,7 +169,8 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert table.loc["GQA 2", "cache, MB"] == pytest.approx(2 * 256 * 2 * 2 * 72 * 4 / 1e6)
     assert times.difference < 1e-5
     assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
-    assert f"{times.ratios['MLA absorbed'][0]:.2f} absorbed" in said(site, "absorbed and")
+    ratio = times.ratios["MLA absorbed"][0]
+    assert f"{ratio:.2f} of MHA's time absorbed" in said(site, "absorbed and")
     site.select_slider("variants_context").set_value(512).run()
     assert said(site, "Times are not measured yet")
 

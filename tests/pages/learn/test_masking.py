@@ -111,7 +111,7 @@ def test_the_articles_dropout(site: AppTest):
     np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
     np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
     kept = int((np.array(block["dropped"]) > 0).sum())
-    assert any(f"Kept **{kept}** of 15 cells, times **2**" in e.value for e in site.markdown)
+    assert any(f"Kept **{kept}** of 15 numbers, times **2**" in e.value for e in site.markdown)
 
 
 def test_draw_again_is_another_seed_in_the_address(site: AppTest):

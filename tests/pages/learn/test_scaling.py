@@ -270,5 +270,6 @@ def test_an_axis_of_decades_holds_its_values(values: list[float]):
 def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
     """Without a divisor the median row of a small head is not saturated yet."""
     said = experiment.most_reaches(0, d_k)
-    assert f"the largest gradient at q·k is, at d_k {d_k}, **{best}**" in said
-    assert ("at d_k 1,024 **√d_k**" in said) == (d_k == 64)
+    assert f"At d_k {d_k} the median row has the largest gradient at q·k" in said
+    assert f"divided by **{best}**" in said
+    assert ("at d_k 1,024 by **√d_k**" in said) == (d_k == 64)

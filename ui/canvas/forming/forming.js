@@ -240,8 +240,7 @@ export default function (component) {
   const scale = {
     tone: colour,
     low: "0",
-    middle: "0.25",
-    high: "1",
+    high: "1, in the middle 0.25",
     text: "weight, square-root colours:",
   };
   find(".title").textContent = map.title;

@@ -171,9 +171,9 @@ export default function (component) {
     context.moveTo(x, floor);
     context.lineTo(x, top + HEAD);
     context.stroke();
-    const isRight = x > width / 2,
-      text = `⚑ ${seconds(end)}`,
-      long = context.measureText(text).width + 6;
+    const text = `⚑ ${seconds(end)}`,
+      long = context.measureText(text).width + 6,
+      isRight = x + long > width; // no room behind it: then it covers the bars
     const paper = getComputedStyle(canvas).getPropertyValue("--st-background-color");
     context.fillStyle = paper.trim() || "Canvas"; // the bars behind it would make it hard to read
     context.fillRect(isRight ? x - 1 - long : x + 1, top + HEAD, long, 17);

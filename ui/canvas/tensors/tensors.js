@@ -1021,6 +1021,7 @@ export default function (component) {
   });
 
   picture.panels.forEach(draw);
+  drawLines([]); // those of a step before may be left
   moving.replaceChildren();
   const before = root.dataset.scene,
     still = matchMedia("(prefers-reduced-motion: reduce)").matches;
