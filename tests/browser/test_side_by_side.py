@@ -25,7 +25,7 @@ from tests.helpers.visitors import settled
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = (
-    "MiniLM L6 (all-MiniLM-L6-v2), L3H1",
+    "MiniLM L6, L3H1",
     "SmolLM2 135M Instruct, L3H1",
 )
 LINK = (

@@ -124,7 +124,8 @@ def test_a_head_of_the_sentence(site: AppTest):
     expected = weights(FIRST_BERT, controls.ANIMAL, 3, 1)
     np.testing.assert_array_equal(values, expected)
     # for the picture that is saved, and its name
-    assert header["title"] == f"{header['about']['model']}, L3H1"
+    model = header["about"]["model"]
+    assert (model, header["title"]) == ("BERT on novels (7M, trained here)", "BERT on novels, L3H1")
     assert (header["about"]["name"], header["about"]["sentence"]) == (
         FIRST_BERT,
         controls.ANIMAL,

@@ -44,7 +44,7 @@ def test_supported_configurations(tmp_path: Path, config: dict[str, Any]) -> Non
     ("config", "sentence"),
     [
         ({"model_type": "t5"}, "'t5' is not supported"),
-        ({}, "None is not supported"),
+        ({}, "model_type is missing; supported are bert, gpt2, llama"),
         ({"model_type": ["gpt2"]}, "not supported"),
         ({"model_type": {"a": 1}}, "not supported"),
         ({"model_type": "gpt2", "architectures": ["EvilModel"]}, "EvilModel is not supported"),

@@ -77,8 +77,7 @@ class Nearness:
             f"{nearest['length']:.2f} × {nearest['cosine']:.3f} = {nearest['dot']:.2f}: length "
             f"times length times the cosine of their angle, {nearest['degrees']:.0f}°. The "
             f"{self.width} products of their numbers add up to the same. In the token table, "
-            "before any layer, no other token of the text points more in the direction of "
-            f"“{self.word}”.",
+            "before any layer, no other token of the text is nearer in angle.",
             f"The {NEIGHBOURS} tokens nearest by dot product have a mean length of "
             f"{lengths[0]:.2f}, those nearest by cosine {lengths[1]:.2f}, all {self.vocabulary:,} "
             f"tokens {self.mean_length:.2f}; {self.n_both} are in both lists. {self.nearer:,} "

@@ -17,7 +17,7 @@ COLOURS = {
     "W_o": style.ATTENTION,
     "feed-forward": style.FEED_FORWARD,
     "norms": style.STREAM,
-    "biases": style.POSITIONS,
+    "biases": style.PURPLE,
 }
 HEIGHT = 300
 

@@ -65,12 +65,12 @@ const TOP = 58,
 // The matrices of an open head in the order of the computation: name, what it is called, and what
 // it was made of.
 const STEPS = [
-  { tensor: "q", title: "queries q", from: "x · W_Q" },
-  { tensor: "k", title: "keys k", from: "x · W_K" },
+  { tensor: "q", title: "queries q", from: "from x by W_Q" },
+  { tensor: "k", title: "keys k", from: "from x by W_K" },
   { tensor: "scores", title: "scores", from: "q · kᵀ" },
   { tensor: "scaled", title: "masked, scaled", from: "scores ÷ √d" },
   { tensor: "weights", title: "weights", from: "softmax of each row" },
-  { tensor: "v", title: "values v", from: "x · W_V" },
+  { tensor: "v", title: "values v", from: "from x by W_V" },
   { tensor: "context", title: "context", from: "weights · v" },
   { tensor: "added", title: "added to the stream", from: "context · W_O" },
 ];

@@ -216,7 +216,12 @@ export default function (component) {
     if (readout.textContent !== reading()) tell(); // a pass has begun, or the last has ended
   }
 
-  const reading = () => readingOf({ map: mapNow(), opened, place });
+  /** What is read; while a model writes, of no token that is not there yet. */
+  function reading() {
+    const rows = written.writing()?.rows ?? Infinity,
+      token = Math.min(place.token, rows - 1);
+    return readingOf({ map: mapNow(), opened, place: { ...place, token } });
+  }
 
   /** Whether something lies elsewhere now, or is new, or gone. */
   function moves() {

@@ -312,7 +312,9 @@ function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = 
   context.font = choice ? SMALL_LABEL : STRONG_LABEL;
   context.fillStyle = scene.ink;
   context.textAlign = "left";
-  const said = number(probability, 3);
+  // what is below 1 is not said to be 1: the others have a share too
+  const rounded = number(probability, 3),
+    said = rounded === "1" ? number(probability, 6) : rounded;
   context.fillText(shorten(context, text, w - 50), x, y + h / 2 - 6);
   context.textAlign = "right";
   context.fillText(said, x + w, y + h / 2 - 6);
@@ -422,8 +424,10 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
       scene.map.causal && tensor === "weights" && at % columns > Math.floor(at / columns);
     if (masked || value === -Infinity) return;
     context.fillStyle = readable(tone(value));
+    const text = number(value, 2),
+      fits = context.measureText(text).width < w / columns - 2;
     context.fillText(
-      number(value, 2),
+      fits ? text : minus(value.toExponential(0)), // 0.000054 is wider than its cell
       x + ((at % columns) + 0.5) * (w / columns),
       y + (Math.floor(at / columns) + 0.5) * (h / rows),
     );
