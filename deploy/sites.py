@@ -22,8 +22,7 @@ from pathlib import Path
 
 from deploy.processes import ROOT, Processes, site_command, until_a_signal
 from deploy.proxy.program import configuration, haproxy
-from serving import cores, gpu, memory
-from serving.models import FIRST_MODELS
+from serving import cores, first_models, gpu, memory
 
 VARIABLE = "ATTENTION_LAB_SITES"
 MOST_SITES = 64
@@ -36,9 +35,8 @@ SITE_BYTES = 2_700_000_000
 HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
 # A machine without a GPU and with fewer cores opens its pages with small models, so that it holds a
 # crowd: with SmolLM2, which is twenty times as large, pages took three times as long on two cores
-# (the same file). GPT-2 and BERT go first where somebody fetched them.
+# (the same file).
 ENOUGH_CORES = 8
-SMALL_MODELS = "gpt2, bert-base-uncased, gpt2-novels, bert-novels"
 MOST_STARTS_A_MINUTE = 5  # of a site that has ended; with more, it would end again and again
 
 
@@ -61,11 +59,12 @@ def count(n_cores: int, n_bytes: int) -> int:
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
     """Each site's share of the machine, heaps of its threads and first models, as variables."""
     is_small = n_cores < ENOUGH_CORES and not gpu.is_here()
+    asked_for = os.environ.get(first_models.VARIABLE, "")
     return {
         cores.VARIABLE: str(max(1, n_cores // n_sites)),
         memory.VARIABLE: f"{n_bytes / n_sites / 1e9:.3f}",
         HEAPS_VARIABLE: os.environ.get(HEAPS_VARIABLE, str(HEAPS)),
-        FIRST_MODELS: os.environ.get(FIRST_MODELS, "") or (SMALL_MODELS if is_small else ""),
+        first_models.VARIABLE: asked_for or (first_models.SMALL if is_small else ""),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
 from pretrained.hub import downloads
 from pretrained.sources import Source
 from pretrained.specs import spec_of
-from serving import log, metrics
+from serving import first_models, log, metrics
 from serving.cache import bound_of, kept, size_of
 from serving.limits import MODEL_CACHE_BYTES, REFERENCE_CACHE_BYTES, OverLimit
 from serving.memory import VARIABLE
@@ -45,18 +44,6 @@ def _look(what: str, find: Callable[[], Found]) -> Found:
         seen[what] = find()
     return seen[what]  # type: ignore[return-value]
 
-
-# What a page asks for, the role of such models, and those that it then shows first when the address
-# names none. "bert" and "gpt2" are for pages about the two architectures, alone or as a pair.
-_PREFERRED = {
-    "encoder": ("encoder", ("bert-base-uncased", "all-minilm-l6-v2", "bert-novels")),
-    "decoder": ("decoder", ("gpt2", "smollm2-135m-instruct", "gpt2-novels")),
-    "bert": ("encoder", ("bert-base-uncased", "bert-novels", "all-minilm-l6-v2")),
-    "gpt2": ("decoder", ("gpt2", "gpt2-novels", "smollm2-135m-instruct")),
-}
-
-# Names, comma separated, that whoever runs the site puts before those: small models for a crowd.
-FIRST_MODELS = "ATTENTION_LAB_FIRST_MODELS"
 
 # What all loaded models may take together, and so the largest that is loaded.
 ROOM_BYTES = bound_of(MODEL_CACHE_BYTES, last_to_go=True)
@@ -88,14 +75,13 @@ def preferred(kind: str) -> str | None:
     """The name of the model to show first: None if no weights of such a model are here.
 
     kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). One that there is room
-    for, if any is. ATTENTION_LAB_FIRST_MODELS goes before the order of this module.
+    for, if any is, in the order of `serving.first_models`.
     """
-    role, first = _PREFERRED[kind]
+    role, first = first_models.order(kind)
     entries = ready(role)
     fitting = [entry for entry in entries if n_bytes(entry) <= ROOM_BYTES]
     names = [entry.spec.name for entry in fitting or entries]
-    asked_for = (name.strip() for name in os.environ.get(FIRST_MODELS, "").split(","))
-    for name in (*asked_for, *first):
+    for name in first:
         if name in names:
             return name
     return names[0] if names else None
@@ -217,7 +203,7 @@ def load_preferred() -> list[str]:
         if download.state == "failed":  # one that fails later says so on the page Models
             logging.getLogger(__name__).error("ATTENTION_LAB_PREFETCH: %s", download.error)
     failed = []
-    for name in dict.fromkeys(map(preferred, _PREFERRED)):
+    for name in dict.fromkeys(map(preferred, first_models.KINDS)):
         if name is None:
             continue
         try:

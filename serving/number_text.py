@@ -10,6 +10,11 @@ def written(number: float, form: str) -> str:
     return format(number, form).replace("-", "−")
 
 
+def difference(number: float) -> str:
+    """How far two results are apart: "exactly 0", or what tells its power of ten: "1.2e-07"."""
+    return f"{number:.1e}" if number else "exactly 0"
+
+
 def sizes(axes: Sequence[str], shape: Sequence[int]) -> str:
     """A shape in words: axes ("batch", "head", "query") -> "batch of 1 × 2 heads × 6 queries"."""
     return " × ".join(_counted(*axis) for axis in zip(axes, shape, strict=True))

@@ -23,8 +23,7 @@ from deploy import processes, sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
 from pretrained.specs import spec_of
-from serving import cores, gpu, memory, models
-from serving.models import FIRST_MODELS
+from serving import cores, first_models, gpu, memory, models
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.until import until
 
@@ -61,9 +60,9 @@ def test_a_number_that_is_none_is_named(text, monkeypatch):
 
 def test_the_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
-    monkeypatch.delenv(FIRST_MODELS, raising=False)
+    monkeypatch.delenv(first_models.VARIABLE, raising=False)
     share = sites.environment(2, 6, 9 * GB)
-    assert share.pop(FIRST_MODELS)
+    assert share.pop(first_models.VARIABLE)
     assert share == {
         cores.VARIABLE: "3",
         memory.VARIABLE: "4.500",
@@ -77,8 +76,8 @@ def test_the_sites_share_cores_and_memory(monkeypatch):
 @pytest.mark.parametrize(
     ("n_cores", "with_gpu", "said", "first"),
     [
-        (2, False, None, sites.SMALL_MODELS),
-        (7, False, "", sites.SMALL_MODELS),  # as compose.yaml passes on what nobody set
+        (2, False, None, first_models.SMALL),
+        (7, False, "", first_models.SMALL),  # as compose.yaml passes on what nobody set
         (8, False, None, ""),
         (2, True, None, ""),
         (2, False, "smollm2-135m-instruct", "smollm2-135m-instruct"),
@@ -89,16 +88,16 @@ def test_a_small_machine_opens_its_pages_with_small_models(
 ):
     monkeypatch.setattr(gpu, "is_here", lambda: with_gpu)
     if said is None:
-        monkeypatch.delenv(FIRST_MODELS, raising=False)
+        monkeypatch.delenv(first_models.VARIABLE, raising=False)
     else:
-        monkeypatch.setenv(FIRST_MODELS, said)
-    assert sites.environment(2, n_cores, 9 * GB)[FIRST_MODELS] == first
+        monkeypatch.setenv(first_models.VARIABLE, said)
+    assert sites.environment(2, n_cores, 9 * GB)[first_models.VARIABLE] == first
 
 
 def test_the_small_models_are_those_of_the_repository_and_what_was_fetched(monkeypatch):
-    monkeypatch.setenv(FIRST_MODELS, sites.SMALL_MODELS)
+    monkeypatch.setenv(first_models.VARIABLE, first_models.SMALL)
     assert {models.preferred(role) for role in ("decoder", "encoder")} == {FIRST_GPT2, FIRST_BERT}
-    assert all(spec_of(name) for name in sites.SMALL_MODELS.split(", "))
+    assert all(spec_of(name) for name in first_models.SMALL.split(", "))
 
 
 @pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])

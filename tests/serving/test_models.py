@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from serving import cache, models
+from serving import cache, first_models, models
 from serving.limits import MODEL_CACHE_BYTES, OverLimit
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.hollow_models import hollow_model
@@ -55,10 +55,10 @@ def test_whoever_runs_the_site_may_say_which_comes_first(
     hollow_model(room_for_a_megabyte / "giant", 10_000_000)
     assert models.preferred("decoder") == models.preferred("gpt2") == "gpt2"
     encoder = models.preferred("encoder")
-    monkeypatch.setenv(models.FIRST_MODELS, "giant, not-here,small ,other")
+    monkeypatch.setenv(first_models.VARIABLE, "giant, not-here,small ,other")
     assert models.preferred("decoder") == models.preferred("gpt2") == "small"
     assert models.preferred("encoder") == encoder  # none of those is one
-    monkeypatch.setenv(models.FIRST_MODELS, "")
+    monkeypatch.setenv(first_models.VARIABLE, "")
     assert models.preferred("decoder") == "gpt2"
 
 

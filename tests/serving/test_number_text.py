@@ -1,6 +1,6 @@
 """Numbers in sentences have a minus sign, which a hyphen is not; sizes say what they count."""
 
-from serving.number_text import either, sizes, written
+from serving.number_text import difference, either, sizes, written
 
 
 def test_a_negative_number_has_a_minus_sign():
@@ -21,3 +21,8 @@ def test_which_numbers_would_do():
     assert either([2, 4]) == "2 or 4"
     assert either([1], "head") == "1 head"
     assert either([16]) == "16"
+
+
+def test_a_difference_is_nothing_or_has_its_power_of_ten():
+    assert difference(0.0) == "exactly 0"
+    assert difference(1.23e-7) == "1.2e-07"

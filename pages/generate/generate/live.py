@@ -14,6 +14,7 @@ from pages.generate.generate.race import Lane, race
 from serving import rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
+from serving.number_text import counted
 from serving.race import Request
 from ui.charts import style
 from ui.charts.show import show_live
@@ -81,28 +82,23 @@ def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
 
 
 def _status(job: Job, remark: str) -> None:
-    ahead = job.ahead
-    done, asked = len(job.cached.steps), job.request.max_new_tokens
-    if job.state == "waiting":
-        others = f"{ahead} visitor{'s' if ahead != 1 else ''} ahead of you."
-        st.info(
-            (f"Waiting: {others}" if ahead else "Starting …") + remark,
-            icon=":material/hourglass_top:",
-        )
-    elif job.state == "running":
-        warm = f"{done} of {_tokens(asked)}" if done else "warming up"
-        doing = warm if job.device else "loading the model"
-        st.info(f"Running: {doing} …{remark}", icon=":material/bolt:")
-    elif job.state == "failed":
+    state, ahead, done = job.state, job.ahead, len(job.cached.steps)
+    asked = counted(job.request.max_new_tokens, "token")
+    if state == "failed":
         messages.problem(job.error)
-    elif job.state == "stopped":
-        st.info(f"Stopped after {done} of {_tokens(asked)}.{remark}", icon=":material/stop:")
+        return
+    if state == "waiting":
+        others = f"Waiting: {counted(ahead, 'visitor')} ahead of you."
+        said, icon = others if ahead else "Starting …", "hourglass_top"
+    elif state == "running":
+        warm = f"{done} of {asked}" if done else "warming up"
+        said, icon = f"Running: {warm if job.device else 'loading the model'} …", "bolt"
+    elif state == "stopped":
+        said, icon = f"Stopped after {done} of {asked}.", "stop"
     else:
-        st.success(f"Done: {_tokens(done)}. {job.notice}{remark}", icon=":material/check:")
-
-
-def _tokens(count: int) -> str:
-    return f"{count} token{'' if count == 1 else 's'}"
+        said, icon = f"Done: {counted(done, 'token')}. {job.notice}", "check"
+    box = st.success if state == "done" else st.info
+    box(f"{said}{remark}", icon=f":material/{icon}:")
 
 
 def _race(job: Job, *, over: bool) -> None:

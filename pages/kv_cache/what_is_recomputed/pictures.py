@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
+from serving.number_text import difference
 from serving.token_text import isolated
 from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
@@ -112,7 +113,7 @@ def matrices(view: View) -> list[Panel]:
         note = "First step: nothing was there before."
         if before is not None:
             moved = float(repeated(before[name], matrix, name))
-            note = f"Boxed: the step before had it. Largest difference: {_tiny(moved)}."
+            note = f"Boxed: the step before had it. Largest difference: {difference(moved)}."
             if square:
                 note += " Right of the box: masked."
         drawn = _square if square else _rows
@@ -167,10 +168,6 @@ def _explained(panel: Panel, identity: str, computed: Made | None, name: str) ->
         computed = replace(computed, operands=grown)
     quantity: Quantity = next((each for each in QUANTITIES if each == name), "")
     return replace(panel, identity=identity, made=computed, quantity=quantity)
-
-
-def _tiny(value: float) -> str:
-    return "exactly 0" if value == 0 else f"{value:.1e}"
 
 
 def _grown(current: Tensor, final: Tensor) -> np.ndarray:

@@ -210,7 +210,7 @@ def _rescaling(walked: Walk, step: Step) -> str:
     """Which row the tile rescaled most, with its numbers."""
     old, new = step.before.m, step.rows.of(step.queries).m
     raised = (new > old) & old.isfinite()
-    place = f"{_named('Queries', step.queries)}, {_named('keys', step.keys)}."
+    place = f"{_named('Query', 'Queries', step.queries)}, {_named('key', 'keys', step.keys)}."
     if old.isinf().all():
         return f"{place} It is the first tile of its rows: the m of each becomes its largest score."
     if not raised.any():
@@ -226,12 +226,10 @@ def _rescaling(walked: Walk, step: Step) -> str:
     )
 
 
-def _named(several: str, numbers: slice) -> str:
+def _named(one: str, several: str, numbers: slice) -> str:
     """The numbers of some rows or columns: "Queries 4 to 7", "key 4"."""
     first, last = numbers.start, numbers.stop - 1
-    if first == last:
-        return f"{'Query' if several == 'Queries' else 'key'} {first}"
-    return f"{several} {first} to {last}"
+    return f"{one} {first}" if first == last else f"{several} {first} to {last}"
 
 
 def _in_brackets(number: float) -> str:

@@ -21,7 +21,7 @@ from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import written
+from serving.number_text import difference
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 
 def _difference(largest: float) -> str:
     """A difference as one reads it: small ones are rounding, and their power of ten says so."""
-    if largest == 0:
-        return "exactly 0"
-    return written(largest, ".2f" if largest >= 0.01 else ".1e")
+    return f"{largest:.2f}" if largest >= 0.01 else difference(largest)
 
 
 def _rows(name: str, values: Tensor, labels: list[str]) -> Panel:

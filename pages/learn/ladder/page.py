@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
-from serving.number_text import counted, written
+from serving.number_text import difference, written
 from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
@@ -74,9 +74,9 @@ if rung is not None and sentence is not None and place is not None:
         with stage_place:
             tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
 
-    difference = f"{rung.difference:.1e}" if rung.difference else "exactly 0"
     st.markdown(
-        f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is **{difference}**."
+        f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is "
+        f"**{difference(rung.difference)}**."
     )
     shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
@@ -89,10 +89,11 @@ if rung is not None and sentence is not None and place is not None:
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
         mixed = written(matches["weight × first number"].sum(), ".4f")
-        lost = "" if (matches["weight"] != 0).any() else " Dropout has taken all weights of it."
+        is_lost = bool((matches["weight"] == 0).all())
+        lost = " Dropout has taken all weights of this row." if is_lost else ""
         st.text(
-            f"“weight × first number” of all {counted(len(matches), 'row')} adds up to {mixed}, "
-            f"the first number of the context vector.{lost}"
+            f"The column “weight × first number” adds up to {mixed}, the first number of the "
+            f"context vector.{lost}"
         )
     if BY_HAND in shown:
         st.header(BY_HAND)

@@ -186,7 +186,8 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
         key="masking_dropped",
     )
     there = dropped.before != 0  # what the mask forbids was 0 before
-    kept, what = int(dropped.kept[there].sum()), "weights" if matrix == WEIGHTS else "numbers"
+    kept = int(dropped.kept[there].sum())
+    what = "weights" if matrix == WEIGHTS else "numbers"
     st.markdown(f"Kept **{kept}** of {int(there.sum())} {what}, times **{1 / (1 - p):.4g}**.")
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 

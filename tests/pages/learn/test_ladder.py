@@ -136,6 +136,7 @@ def test_a_query_is_a_search(site: AppTest, rung: str):
         shown[name].reshape(-1, *shown[name].shape[-2:])[0] for name in ("weights", "scores", "v")
     )
     assert sorted(found["position"]) == list(range(6 if rung == "simplified" else 3))
+    assert (found["weight"].diff().dropna() <= 0).all()
     assert (found["score"].diff().dropna() <= 0).all()  # a key that is hidden does not answer
     np.testing.assert_array_equal(found["weight"], weights[2][found["position"]])
     np.testing.assert_array_equal(found["score"], scores[2][found["position"]])

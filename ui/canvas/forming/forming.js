@@ -240,7 +240,8 @@ export default function (component) {
   const scale = {
     tone: colour,
     low: "0",
-    high: "1, in the middle 0.25",
+    middle: "0.25",
+    high: "1",
     text: "weight, square-root colours:",
   };
   find(".title").textContent = map.title;

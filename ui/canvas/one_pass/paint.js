@@ -312,9 +312,7 @@ function paintBarOfNext(context, scene, { x, y, w, h, share: choice = 0, text = 
   context.font = choice ? SMALL_LABEL : STRONG_LABEL;
   context.fillStyle = scene.ink;
   context.textAlign = "left";
-  // what is below 1 is not said to be 1: the others have a share too
-  const rounded = number(probability, 3),
-    said = rounded === "1" ? number(probability, 6) : rounded;
+  const said = chance(probability);
   context.fillText(shorten(context, text, w - 50), x, y + h / 2 - 6);
   context.textAlign = "right";
   context.fillText(said, x + w, y + h / 2 - 6);

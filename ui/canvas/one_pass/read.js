@@ -99,6 +99,12 @@ function readingOfCell(view) {
   );
 }
 
+/** @type {(probability: number) => string} below 1 it is not said to be 1: others have a share too */
+function chance(probability) {
+  const rounded = number(probability, 3);
+  return rounded === "1" ? number(probability, 6) : rounded;
+}
+
 /** @type {(view: View) => string} */
 function readingOfLayer({ map, place }) {
   const { layer, token } = place,
@@ -110,6 +116,6 @@ function readingOfLayer({ map, place }) {
     `${number(attention_norms.values[at], 4)}, the feed-forward network ${number(mlp_norms.values[at], 4)}.`;
   const guess = map.guesses[layer + 1];
   if (guess === undefined) return text;
-  const sure = number(guess_probabilities.values[layer + 1], 3);
+  const sure = chance(guess_probabilities.values[layer + 1]);
   return `${text} The last token would now be followed by “${isolated(guess)}”, probability ${sure}.`;
 }

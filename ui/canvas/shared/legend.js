@@ -9,8 +9,8 @@ const HEAD_LINE = 16,
   FRAME_MARGIN = 4,
   LEAST_PICTURE = 320;
 
-/** @type {(ends: (string | undefined)[]) => string} */
-const ends = (texts) => texts.filter(Boolean).join("  ·  ");
+/** @type {(middle?: string, high?: string) => string} what is written behind a bar */
+const behind = (middle, high = "") => (middle ? `${high}, in the middle ${middle}` : high);
 
 /**
  * Write the legend of a drawing: what it says of its rows and columns, then a bar for each scale.
@@ -30,7 +30,7 @@ function showLegend(place, says, scales) {
       const tones = tone && GRADIENT.map((place) => tone(place / (GRADIENT.length - 1)));
       if (tones) bar.style.background = `linear-gradient(to right, ${tones.join(", ")})`;
       const before = [text, low].filter(Boolean).join(" ");
-      scale.append(...(tone ? [before, bar, ends([middle, high])] : [before]));
+      scale.append(...(tone ? [before, bar, behind(middle, high)] : [before]));
       return scale;
     }),
   );
@@ -60,7 +60,7 @@ function framed(picture) {
   const measure = pen(document.createElement("canvas"));
   measure.font = LABEL;
   const rows = scales.map(({ tone, low = "", middle, high, text }) => {
-    const words = tone ? [low, ends([middle, high]), text] : [text];
+    const words = tone ? [low, behind(middle, high), text] : [text];
     const wide = words.map((word) => measure.measureText(word).width + 6);
     return wide.reduce((a, b) => a + b, tone ? SCALE_BAR.width + 6 : 0);
   });
@@ -107,7 +107,7 @@ function framed(picture) {
       context.font = LABEL;
       context.textBaseline = "middle";
       context.textAlign = "left";
-      for (const part of tone ? [low, tone, ends([middle, high]), text] : [text]) {
+      for (const part of tone ? [low, tone, behind(middle, high), text] : [text]) {
         if (typeof part === "function") {
           paintBar(context, part, x, top + 5, SCALE_BAR.width, SCALE_BAR.height);
           x += SCALE_BAR.width + 6;
