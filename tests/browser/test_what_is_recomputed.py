@@ -5,10 +5,11 @@ from urllib.parse import quote
 
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import (
+    PROJECTOR,
     expect_parameter,
     open_page,
     open_whole_page,
@@ -31,6 +32,12 @@ def picture(page: Page, which: int) -> Locator:
     return page.locator(".tensors").nth(which)
 
 
+def box_of(page: Page, name: str) -> FloatRect:
+    box = page.locator("[class*=_stepper] button").filter(has_text=name).bounding_box()
+    assert box is not None
+    return box
+
+
 def panel(page: Page, name: str) -> Locator:
     called = page.get_by_text(name, exact=True)
     return picture(page, 0).locator("figure.panel").filter(has=called)
@@ -44,6 +51,18 @@ def test_three_matrices_stand_side_by_side_and_the_buttons_on_a_line(page: Page,
     play, stop = (page.get_by_role("button", name=name) for name in ("Play", "Stop"))
     ends = [box["y"] + box["height"] for box in (play.bounding_box(), stop.bounding_box())]
     assert ends[0] == pytest.approx(ends[1], abs=1)  # a pixel: places are rounded
+
+
+def test_the_buttons_of_the_step_stay_in_one_row_and_in_their_places(own_page: Page, site: Site):
+    own_page.set_viewport_size(PROJECTOR)
+    open_page(own_page, site, "/what-is-recomputed?what_is_recomputed_step=1", "What is recomputed")
+    settled(own_page)
+    before = [box_of(own_page, name) for name in ("Previous", "Next", "Play")]
+    assert len({box["y"] for box in before}) == 1
+    own_page.get_by_role("button", name="Play").click()
+    after = [box_of(own_page, name) for name in ("Previous", "Next", "Pause")]
+    places = [[box[side] for side in ("x", "y")] for box in before]
+    assert [[box[side] for side in ("x", "y")] for box in after] == places
 
 
 def test_a_step_by_keyboard_alone(page: Page, site: Site):
