@@ -231,9 +231,10 @@ def _switched(parts: tuple[str, ...]) -> Switched:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedRun(Run):
-    """A run with parts switched off; `causal` is False where the mask is."""
+    """A run with the parts `off` switched off; `causal` is False where the mask is."""
 
     switched: Switched
+    off: tuple[str, ...]
 
     def head(self, layer: int, head: int) -> AttentionRecord:
         """Attention of one head, every step of it; zeros if the head is off."""
@@ -274,6 +275,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
         scale=finished.scale if switched.scale else 1.0,
         causal=finished.causal and switched.mask,
         switched=switched,
+        off=off,
     )
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from pretrained import ModelSpec
+from pretrained.masked_word import has_masked_word_head
+from serving import models
+from serving.heads import HeadId
 from serving.number_text import counted
-from serving.one_pass import OnePass, OpenHead, OpenLayer
+from serving.one_pass import OnePass, OpenHead, OpenLayer, SwitchedRun
 from serving.pass_lessons import Subject, address
 
 SAYS_OF_A_HEAD = (
@@ -56,6 +59,32 @@ class Told:
     query: int
     key: int
 
+    @property
+    def off(self) -> tuple[str, ...]:
+        """The parts that are switched off, by their names in `one_pass.switched_off`."""
+        run = self.passed.run
+        return run.off if isinstance(run, SwitchedRun) else ()
+
+    @property
+    def is_pre_norm(self) -> bool:
+        """Whether layers norm what they read, and not their sums."""
+        return models.get(self.spec.name).core.config.norm_order == "pre"
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether attention adds a learned bias to what its heads add."""
+        return models.get(self.spec.name).core.config.attention_bias
+
+    @property
+    def has_feed_forward_bias(self) -> bool:
+        """Whether the feed-forward network adds a learned bias to what its neurons write."""
+        return models.get(self.spec.name).core.config.mlp_bias
+
+    @property
+    def guesses_words(self) -> bool:
+        """Whether it is an encoder that comes with its head for masked words."""
+        return has_masked_word_head(models.get(self.spec.name))
+
     def label(self, token: int) -> str:
         """A token in quotation marks."""
         return f"“{self.passed.run.tokens.labels[token]}”"
@@ -75,6 +104,11 @@ def _into_the_model(told: Told) -> list[Caption]:
         else "Every head turns its queries and keys by an angle that grows with the position."
     )
     norms = passed.state_norms[:, told.query]
+    each = (
+        "Each layer adds something to the vector, which may also cancel a part of what is there."
+        if told.is_pre_norm
+        else "Each layer adds something to the vector, and a norm sets the length of the sum."
+    )
     return [
         Caption(
             "Your text becomes tokens",
@@ -99,8 +133,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "The vector travels through all layers",
-            "Each layer adds something to the vector, which may also cancel a part of what is "
-            "there. The ribbon is wider where the vector is longer (on a logarithmic scale). "
+            f"{each} The ribbon is wider where the vector is longer (on a logarithmic scale). "
             f"{told.label(told.query)} goes in {length(norms[0])} long and comes out "
             f"{length(norms[-1])} long, after {spec.n_layers} layers.",
             "whole",
@@ -124,8 +157,25 @@ def _through_a_head(told: Told) -> list[Caption]:
     hidden = (
         f" {asks} may see {seen} of the tokens; what comes later gets minus infinity."
         if told.passed.run.causal
+        else " Nothing is hidden: the mask is switched off."
+        if told.spec.role == "decoder"
         else " Nothing is hidden here: this model may look both ways."
     )
+    divided = (
+        f"Scores are not divided here, as that is switched off: {head.scaled[query, key]:.3g}."
+        if "scale" in told.off
+        else f"Scores are divided by √{size}, so that they do not grow with the size of the head: "
+        f"{head.scaled[query, key]:.3g}."
+    )
+    is_off = str(HeadId(head.layer, head.head)) in told.off
+    handed_over = (
+        "This head is switched off: it hands over zeros."
+        if is_off
+        else f"With these shares the values are added up: what {asks} takes home is mostly what "
+        "the tokens with large weights hand over."
+    )
+    this_adds = "adds nothing" if is_off else f"adds one of length {head.added_norms[query]:.3g}"
+    bias = " and a learned bias" if told.has_bias else ""
     return [
         Caption(
             "A question, an offer, something to hand over",
@@ -148,8 +198,7 @@ def _through_a_head(told: Told) -> list[Caption]:
         ),
         Caption(
             "Divided, and masked",
-            f"Scores are divided by √{size}, so that they do not grow with the size of the head: "
-            f"{head.scaled[query, key]:.3g}.{hidden}",
+            f"{divided}{hidden}",
             "matrix",
             "scaling",
             "scaled",
@@ -168,8 +217,7 @@ def _through_a_head(told: Told) -> list[Caption]:
         ),
         Caption(
             "Values are mixed",
-            f"With these shares the values are added up: what {asks} takes home is mostly what the "
-            "tokens with large weights hand over.",
+            handed_over,
             "matrix",
             "context",
             "context",
@@ -177,9 +225,8 @@ def _through_a_head(told: Told) -> list[Caption]:
         ),
         Caption(
             "The result is added to the vector",
-            f"W_O turns the {size} numbers back into a long vector. This head adds one of length "
-            f"{head.added_norms[query]:.3g} to {asks}; all heads together add "
-            f"{told.layer.norms['attention'][query]:.3g}.",
+            f"W_O turns the {size} numbers back into a long vector. This head {this_adds} to "
+            f"{asks}; all heads{bias} together add {told.layer.norms['attention'][query]:.3g}.",
             "matrix",
             "output",
             "added",
@@ -191,11 +238,17 @@ def _through_a_head(told: Told) -> list[Caption]:
 def _out_of_the_model(told: Told) -> list[Caption]:
     passed, spec, query = told.passed, told.spec, told.query
     strongest, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
+    bias = " and of a learned bias" if told.has_feed_forward_bias else ""
+    adds = (
+        "It is switched off in this layer and adds nothing."
+        if f"F{told.layer.layer}" in told.off
+        else f"At {told.label(query)} it adds a vector of length "
+        f"{told.layer.norms['mlp_output'][query]:.3g}. That is a sum of what all its neurons write"
+        f"{bias}; the longest piece, {written:.3g}, is written by neuron {strongest}."
+    )
     feed_forward = Caption(
         "Then each token works on its own",
-        f"The feed-forward network reads one vector at a time. At {told.label(query)} it adds a "
-        f"vector of length {told.layer.norms['mlp_output'][query]:.3g}. That is a sum of what all "
-        f"its neurons write; the longest piece, {written:.3g}, is written by neuron {strongest}.",
+        f"The feed-forward network reads one vector at a time. {adds}",
         "layer",
         "layer",
     )
@@ -205,7 +258,12 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             Caption(
                 "A vector for every token",
                 f"After {spec.n_layers} layers every token has a vector that knows its sentence. "
-                "This model predicts nothing: its vectors are compared, searched and sorted.",
+                + (
+                    "It was trained to guess hidden words from these vectors."
+                    if told.guesses_words
+                    else "This model predicts nothing: its vectors are compared, searched and "
+                    "sorted."
+                ),
                 "whole",
                 "word pairs",
             ),

@@ -13,7 +13,8 @@ from zlib import crc32
 # The answers to all questions of the site, several times over.
 MOST_CHARACTERS, MOST_ANSWERS = 100_000, 500
 
-Answers = dict[str, tuple[str, str]]  # the key of the widget -> the question and the choice
+# the key of the widget -> `Question.asked` and the choice
+Answers = dict[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class Question:
         """Refuse a question with repeated choices, or with no wrong one."""
         if not self.wrong or len({self.right, *self.wrong}) != 1 + len(self.wrong):
             raise ValueError(f"the choices of {self.ask!r} are not distinct")
+
+    @property
+    def asked(self) -> str:
+        """What an answer is kept with: the question, and a code of the numbers that settle it.
+
+        An answer to the same words about other tensors is then no answer to this question.
+        """
+        return f"{self.ask} [{crc32(self.because.encode()):08x}]"
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -38,5 +38,12 @@ def test_a_question_needs_a_wrong_choice_and_no_choice_twice():
             Question("Is it?", "yes", wrong, "It is.")
 
 
+def test_the_same_question_about_other_numbers_is_another_one():
+    first, second = (Question("How long?", "10", ("70",), f"{n} long.") for n in (12, 65))
+    assert first.asked.startswith("How long?")
+    assert first.asked != second.asked
+    assert first.asked == Question("How long?", "10", ("70", "300"), "12 long.").asked
+
+
 def test_the_nearest_choice_is_right():
     assert nearest(0.4, {"none": 0.0, "half": 0.5, "all": 1.0}) == ("half", ("none", "all"))

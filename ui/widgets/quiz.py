@@ -27,7 +27,7 @@ def quiz(page: str, questions: Callable[..., Sequence[Question]], *arguments: An
 
 def _ask(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
     asked = {f"{page}_quiz_{number}": q for number, q in enumerate(questions(*arguments), start=1)}
-    right = sum(answers().get(key) == (q.ask, q.right) for key, q in asked.items())
+    right = sum(answers().get(key) == (q.asked, q.right) for key, q in asked.items())
     with st.container(key=f"{page}_quiz"):
         st.markdown(f":small[Answered right: {right} of {len(asked)}.]")
         for number, (key, question) in enumerate(asked.items(), start=1):
@@ -61,13 +61,13 @@ def keep() -> None:
 
 def _show(key: str, ask: str, question: Question) -> None:
     asked, answer = answers().get(key, ("", ""))
-    if asked != question.ask or answer not in question.choices:  # its numbers have changed
+    if asked != question.asked or answer not in question.choices:  # its numbers have changed
         answer = ""
     elif key not in st.session_state:  # answered before the page was left
         st.session_state[key] = answer
 
     def reveal() -> None:
-        answers()[key] = (question.ask, st.session_state[key])
+        answers()[key] = (question.asked, st.session_state[key])
 
     with st.container(border=True):
         chosen = st.radio(ask, question.choices, index=None, key=key)

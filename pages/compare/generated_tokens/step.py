@@ -144,9 +144,14 @@ def sentence(maps: HeadMaps, step: int) -> str:
     row = maps.weights[query]
     best = int(row.argmax())
     labels, probability = generation.labels, np.exp(generation.trace.logprobs[step])
+    most = (
+        f"Most weight, {row[best]:.3f}, on “{isolated(labels[best])}” (position {best})."
+        if row[best] > 0
+        else "All its weight is on a token that is left out here."
+    )
     return (
-        f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. Most weight, "
-        f"{row[best]:.3f}, on “{isolated(labels[best])}” (position {best}). The model chose "
+        f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
+        "chose "
         f"“{isolated(labels[query + 1])}”, probability {probability:.3f}."
     )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 TOKENS, UNITS, WORDS = "tokens", "shared units", "words"
 VIEWS = (TOKENS, UNITS, WORDS)
+Cell = tuple[int, int]
 HIDDEN_BOTH = "masked on both sides, no query may look ahead"
 HIDDEN_ONE = "not comparable, the decoder may not look ahead"
 
@@ -209,15 +210,15 @@ def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
 def draw(
     side: Side,
     colours: ColourScale,
-    framed: tuple[int, int] | None = None,
+    framed: tuple[Cell, Callable[[Cell | None], None]] | None = None,
     *,
     key: str,
-    take: Callable[[tuple[int, int] | None], None] | None = None,
 ) -> None:
     """The map of one side; pointing at a cell frames the aligned cells of the other maps.
 
-    framed: the cell that stays framed. take: what a click on a cell calls with it.
+    framed: the cell that stays framed, and what a click on a cell calls with it.
     """
+    chosen, take = framed or (None, None)
     weights = Map(
         side.values,
         side.labels,
@@ -225,7 +226,7 @@ def draw(
         causal=side.causal,
         scale=colours,
         link=Linked("side", side.units, side.units),
-        chosen=framed,
+        chosen=chosen,
     )
     heatmap(weights, key=key, on_cell=None if take is None else lambda: take(picked(key)))
 

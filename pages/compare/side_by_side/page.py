@@ -96,18 +96,18 @@ if len(opened) == 2:
     scale = side_by_side.scale([side.values for side in comparison.sides], colours)
     with columns[0]:
         pair = choose_pair(both_runs[0], first, "side_by_side", causal=both_runs[1].causal)
-    pairs = pair, same_pair.show(above, both_runs, (first, second), pair)
+    framed = view == side_by_side.TOKENS
+    pairs = pair, same_pair.show(above, both_runs, (first, second), pair, framed=framed)
     for (which, place, run, choice), side, cell in zip(
         opened, comparison.sides, pairs, strict=True
     ):
         entry = choice.entry.spec
         about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
         with place:
-            framed = cell if view == side_by_side.TOKENS else None
-            take = partial(same_pair.take, which, both_runs) if framed is not None else None
-            side_by_side.draw(side, scale, framed, key=f"side_by_side_{which}_map", take=take)
-            links = TokenPair(run.tokens, *cell) if cell is not None else None
-            head_links(choice, run.tokens.text, here="compare/side_by_side", pair=links)
+            frame = (cell, partial(same_pair.take, which, both_runs)) if framed and cell else None
+            side_by_side.draw(side, scale, frame, key=f"side_by_side_{which}_map")
+            linked_pair = cell and TokenPair(run.tokens, *cell)
+            head_links(choice, run.tokens.text, here="compare/side_by_side", pair=linked_pair)
 else:
     which, place, run, choice = opened[0]
     about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pretrained.tokenization.alignment import aligned
+from pages.compare.side_by_side.comparison import Cell
+from pretrained.tokenization.alignment import Unit, aligned
 from serving.heads import HeadChoice, HeadId
 from serving.runs import Run
 from serving.token_text import isolated
 
-Cell = tuple[int, int]
-
 
 def on_the_right(runs: Sequence[Run], pair: Cell) -> Cell | None:
     """The right tokens that hold the characters of the left pair, of several the first; or None."""
-    partners = {
-        token: unit.b[0]
-        for unit in aligned(runs[0].tokens, runs[1].tokens).units
-        for token in unit.a
+    units = _units(runs, pair)
+    return None if units is None else (units[0].b[0], units[1].b[0])
+
+
+def _units(runs: Sequence[Run], pair: Cell) -> tuple[Unit, Unit] | None:
+    """The shared units that the query and the key of the left text belong to, if both have one."""
+    units = {
+        token: unit for unit in aligned(runs[0].tokens, runs[1].tokens).units for token in unit.a
     }
-    query, key = (partners.get(token) for token in pair)
+    query, key = (units.get(token) for token in pair)
     return None if query is None or key is None else (query, key)
 
 
@@ -38,9 +42,17 @@ def take(which: str, runs: Sequence[Run], cell: Cell | None) -> None:
         st.session_state["side_by_side_query"], st.session_state["side_by_side_key"] = pair
 
 
-def strongest_head(run: Run, pair: Cell) -> HeadId:
-    """The head of a model that gives a pair the largest weight."""
-    weights = run.weights[:, :, pair[0], pair[1]]
+def unit_weights(run: Run, queries: Sequence[int], keys: Sequence[int]) -> np.ndarray:
+    """What each head (L, H) gives from some tokens to others.
+
+    Summed over the keys and averaged over the queries, as in the map of shared units.
+    """
+    weights = run.weights[:, :, list(queries)][..., list(keys)]
+    return weights.sum(axis=-1).mean(axis=-1)
+
+
+def strongest_head(weights: np.ndarray) -> HeadId:
+    """The head with the largest of the weights (L, H)."""
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
     return HeadId(layer, head)
 
@@ -53,28 +65,40 @@ def line(which: str) -> DeltaGenerator:
 
 
 def show(
-    places: Sequence[DeltaGenerator], runs: Sequence[Run], heads: Sequence[HeadChoice], pair: Cell
+    places: Sequence[DeltaGenerator],
+    runs: Sequence[Run],
+    heads: Sequence[HeadChoice],
+    pair: Cell,
+    *,
+    framed: bool,
 ) -> Cell | None:
     """What both heads give the pair, and a button for the right model's head that gives it most.
 
-    The result is the pair in the right text.
+    framed: whether the maps have a frame around the pair. The result is the pair in the right text.
     """
     query, key = (isolated(runs[0].tokens.labels[token]) for token in pair)
     weight = runs[0].weights[heads[0].layer, heads[0].head][pair]
-    places[0].text(f"Framed: “{query}” gives {weight:.3f} of its attention to “{key}”.")
-    right, run, choice = on_the_right(runs, pair), runs[1], heads[1]
-    if right is None:
+    which = "Framed" if framed else "Chosen pair"
+    places[0].text(f"{which}: “{query}” gives {weight:.3f} of its attention to “{key}”.")
+    units, run, choice = _units(runs, pair), runs[1], heads[1]
+    if units is None:
         places[1].text("The right side has no token with a partner in this pair.")
         return None
-    if run.causal and right[1] > right[0]:
+    queries, keys = (unit.b for unit in units)
+    right = queries[0], keys[0]
+    if run.causal and keys[0] > queries[-1]:
         places[1].text(f"“{query}” cannot look at “{key}” here: {run.title} does not look ahead.")
         return right
-    best = strongest_head(run, right)
-    weight, most = (
-        run.weights[layer, head][right]
-        for layer, head in ((choice.layer, choice.head), (best.layer, best.head))
+    weights = unit_weights(run, queries, keys)
+    best = strongest_head(weights)
+    weight, most = weights[choice.layer, choice.head], weights[best.layer, best.head]
+    is_single = all(len(unit.a) == len(unit.b) == 1 for unit in units)
+    said = (
+        "The same pair"
+        if is_single
+        else f"The pair's shared units, {len(queries)} × {len(keys)} tokens here"
     )
-    places[1].text(f"The same pair: {weight:.3f}.", width="content")
+    places[1].text(f"{said}: {weight:.3f}.", width="content")
     places[1].button(
         f"Most in {best}: {most:.3f}",
         type="tertiary",
@@ -83,7 +107,7 @@ def show(
         disabled=best == HeadId(choice.layer, choice.head),
         on_click=_open,
         args=(best,),
-        help="The head of this model that gives the framed pair the largest weight.",
+        help="The head of this model that gives the pair the largest weight.",
     )
     return right
 

@@ -25,12 +25,12 @@ def time_per_token(
     all `n_steps` from the start, so that the picture does not change its scale while it fills.
     """
     rows = [
-        {"run": run, "kind": "prefill", "step": 0, "milliseconds": round(value, 3)}
+        {"run": run, "kind": "prefill", "step": 1, "milliseconds": round(value, 3)}
         for run, value in prefill.items()
     ] + [
         {"run": run, "kind": "decode", "step": step, "milliseconds": round(value, 3)}
         for run, values in decode.items()
-        for step, value in enumerate(values, start=1)
+        for step, value in enumerate(values, start=2)
     ]
     decode_only = {"filter": "datum.kind === 'decode'"}
     return {
@@ -40,8 +40,8 @@ def time_per_token(
             "x": {
                 "field": "step",
                 "type": "quantitative",
-                "title": "step (0, the diamond, is the prefill)",
-                "scale": {"domain": [0, max(n_steps, 1)], "nice": False},
+                "title": "step (1, the diamond, is the prefill)",
+                "scale": {"domain": [0, n_steps + 1], "nice": False},
                 "axis": {"tickMinStep": 1},
             },
             "y": {

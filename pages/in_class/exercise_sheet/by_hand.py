@@ -48,7 +48,13 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
         factors = " + ".join(f"{in_brackets(a, 1)} · {in_brackets(b, 1)}" for a, b in pairs)
         terms = added([a * b for a, b in pairs], 2)
         steps.append(f"q · k of {label}: {factors} = {terms} = {written(product, 2)}")
-    largest = labels[max(range(len(labels)), key=lambda place: rounded(products[place], 2))]
+    printed = [rounded(product, 2) for product in products]
+    best = [label for label, number in zip(labels, printed, strict=True) if number == max(printed)]
+    which = (
+        f"The largest score belongs to {best[0]}: this key fits best."
+        if len(best) == 1
+        else f"The largest score belongs to {' and '.join(best)}: these keys fit equally well."
+    )
     numbered = tuple(str(place + 1) for place in range(SIZE))
     return Exercise(
         "Scores: how well does a query fit each key?",
@@ -67,7 +73,7 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
         ),
         (Table("", tuple(labels), (("score q · k", row(products, 2)),)),),
         4,
-        (*steps, f"The largest score belongs to {largest}: this key fits best."),
+        (*steps, which),
     )
 
 

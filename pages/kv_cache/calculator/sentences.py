@@ -77,5 +77,7 @@ def crossing(chosen: Setting) -> str:
     sentence = f"The cache of one sequence is as large as the weights at {even:,} tokens"
     if chosen.batch == 1:
         return f"{sentence}."
+    if together == 0:
+        return f"{sentence}; the caches of these {chosen.batch} together with their first tokens."
     reached = "never" if together is None else f"at {together:,} each"
     return f"{sentence}; the caches of these {chosen.batch} together {reached}."

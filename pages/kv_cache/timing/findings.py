@@ -92,8 +92,9 @@ def _from(pays: int | None, n_new: int) -> str:
 def _parted(run: Run, name: str, place: int) -> str:
     first = next(iter(run.series))
     return (
-        f"**{name}** chose another token than **{first}** at step {place}, where rounding decided: "
-        "from there on their logits are not compared. What a step costs does not depend on it."
+        f"**{name}** chose another token than **{first}** at step {place + 1}, where rounding "
+        "decided: from there on their logits are not compared. What a step costs does not depend "
+        "on it."
     )
 
 

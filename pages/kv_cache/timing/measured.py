@@ -199,7 +199,7 @@ class Run:
                         {
                             "contender": name,
                             "repeat": repeat,
-                            "step": np.arange(n),
+                            "step": np.arange(1, n + 1),
                             "kind": ["prefill"] + ["decode"] * (n - 1),
                             "token id": ids,
                             "milliseconds": seconds * 1e3,
@@ -227,7 +227,7 @@ class Run:
             pd.DataFrame(
                 {
                     "contender": name,
-                    "step": np.arange(self.n_new),
+                    "step": np.arange(1, self.n_new + 1),
                     "median, ms": series.medians * 1e3,
                     "least, ms": series.seconds.min(axis=0) * 1e3,
                     "most, ms": series.seconds.max(axis=0) * 1e3,

@@ -278,7 +278,9 @@ def group_sentence(run: Run, layer: int, group: int) -> str:
 
     n_heads, n_groups = run.weights.shape[1], run.k.shape[1]
     size = n_heads // n_groups
-    weights = run.tensors.weights[layer]
+    # the first token of a decoder sees only itself, where no two heads can differ
+    first = int(run.causal and len(run.tokens) > 1)
+    weights = run.tensors.weights[layer][:, first:]
     own, _ = group_distances(weights[group * size : (group + 1) * size], size)
     within, across = group_distances(weights, size)
     names = ", ".join(str(group * size + i) for i in range(size))

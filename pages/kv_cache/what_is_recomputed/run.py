@@ -198,5 +198,5 @@ def anywhere(growth: Growth, step_index: int) -> str:
     return (
         f"Over all layers and heads, no boxed number moved by more than {moved.most:.1e} "
         f"({name}, {HeadId(moved.layer, moved.head)}); the largest of these {name} is "
-        f"{float(growth.steps[step_index - 1].full.named[name].abs().max()):.0f}."
+        f"{float(growth.steps[step_index - 1].full.named[name].abs().max()):.3g}."
     )

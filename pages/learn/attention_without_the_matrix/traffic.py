@@ -107,9 +107,11 @@ def notice(setting: Setting) -> str:
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
     rounded = ", which take float32 as TF32, rounded to 10 bits," if setting.n_bytes == 4 else ""
     fits = "fits into" if setting.fast_bytes <= FAST_BYTES else "does not fit into"
+    fewer = whole.n_moved / tiled.n_moved
+    moved = f"{fewer:,.1f} times fewer" if fewer >= 1 else f"{1 / fewer:,.1f} times as many"
     return (
-        f"Tiles move {whole.n_moved / tiled.n_moved:,.1f} times fewer bytes. In the time in which "
-        f"an NVIDIA A100 moves a byte, its matrix units{rounded} can do {possible:.0f} operations. "
+        f"Tiles move {moved} bytes. In the time in which an NVIDIA A100 moves a byte, its matrix "
+        f"units{rounded} can do {possible:.0f} operations. "
         f"The whole matrix gives it {_each(setting, whole):.0f} a byte, so it "
         f"{_is(setting, whole)}; tiles give it "
         f"{_each(setting, tiled):.0f}, so it {_is(setting, tiled)}{_still(setting)}. The more "
@@ -132,7 +134,10 @@ def _is(setting: Setting, traffic: Traffic) -> str:
 def _still(setting: Setting) -> str:
     """What is to be added where both ways wait: it is not the same wait."""
     whole, tiled = (_is(setting, traffic) for traffic in setting.both.values())
-    return " too, for a shorter time" if whole == tiled == "waits for memory" else ""
+    if not whole == tiled == "waits for memory":
+        return ""
+    moved = [traffic.n_moved for traffic in setting.both.values()]
+    return " too, for a shorter time" if moved[1] < moved[0] else " too"
 
 
 def size(n_bytes: float) -> str:

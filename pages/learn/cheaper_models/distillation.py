@@ -30,7 +30,10 @@ CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
 
 @kept(SMALL_CACHE_BYTES, key=lambda run, temperature: (*run.key, temperature))
 def curve(run: Run, temperature: float) -> pd.DataFrame:
-    """The mean divergence of students of several depths: columns `layers`, `divergence`."""
+    """The mean divergence of students of several depths: columns `layers`, `divergence`.
+
+    Over the positions that have a next token, as in `student`.
+    """
     import torch
 
     from attention_core.experiments.learn.block.residual_stream import logit_lens
@@ -49,7 +52,7 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
             with turns.turn():
                 students = logit_lens(core, some).float()
                 bits = divergence_bits(teacher, students, temperature)
-                divergences += bits.mean(dim=1).tolist()
+                divergences += bits[:, :-1].mean(dim=1).tolist()
     return pd.DataFrame({"layers": depths, "divergence": divergences})
 
 

@@ -37,7 +37,7 @@ def _first_question(passed: OnePass) -> Question:
         right=choices[not alone],
         wrong=(choices[alone], "From the token after it"),
         because=f"Over all {n_heads} heads of all {n_layers} layers it gives {others:.1%} of its "
-        f"attention to others. {'A decoder hides what comes later.' if alone else ''}",
+        f"attention to others. {'A decoder hides what comes later.' if run.causal else ''}",
     )
 
 
@@ -45,9 +45,10 @@ def _length_question(passed: OnePass, token: int) -> Question:
     norms = passed.state_norms[:, token]
     growth = float(norms[-1] / norms[0])
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
+    adds = models.get(passed.run.model).core.config.norm_order == "pre"
     return Question(
-        ask="Layers only add to the vector of a token. How long is the vector of the followed "
-        "token after the last layer, compared with the one that went in?",
+        ask=f"{'Layers only add to the vector of a token. ' if adds else ''}How long is the vector "
+        "of the followed token after the last layer, compared with the one that went in?",
         right=right,
         wrong=wrong,
         because=f"It goes in {length(norms[0])} long and comes out {length(norms[-1])} long: "

@@ -350,7 +350,12 @@ def three_ways(
         formatted[column] = [f"{value:.4g}" for value in table[column]]
     broken = int(naive.isnan().sum())
     if broken:
-        return formatted, f"exp overflowed: {broken} of {len(table)} naive weights are nan."
+        why = (
+            "exp overflowed"
+            if bool(scores.exp().isinf().any())
+            else "every exp became 0, and 0 / 0 is no number"
+        )
+        return formatted, f"{why}: {broken} of {len(table)} naive weights are nan."
     difference = float((naive - stable_softmax(scores)).abs().max())
     return formatted, f"Naive and stable agree to {difference:.1e}."
 

@@ -46,6 +46,11 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
         messages.problem(error)
         return None
     first = controls.window("masking_first", len(scores.labels), MAX_SMALL_TOKENS)
+    if len(scores.labels) > MAX_SMALL_TOKENS:
+        st.markdown(
+            ":small[They are masked here as if they were the whole text: their positions count "
+            "from 0, and the softmax shares the attention among them alone.]"
+        )
     return scores.part(first, MAX_SMALL_TOKENS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,8 +12,12 @@ from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 FACTORS = (2, 4, 8, 16)
 N_DISTANCES = 120  # points of a curve
+MOST_TRAINED_DISTANCES = 8192  # at which the range within the trained length is looked for
 # Of the random core that decodes with a cache: tokens, trained and in all.
 SMALL_TRAINED, SMALL_FACTOR = 8, 3
 
@@ -68,14 +73,16 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
     length = found.trained_length
     distances = torch.linspace(0, factor * length - 1, N_DISTANCES).long()
     all_scalings = longer.scalings(factor, length)
-    plain, scaled = (
-        longer.slow_scores(
-            found.query, found.key, distances, found.theta, length, all_scalings[name]
-        )
-        * found.scale
-        for name in (longer.PLAIN, chosen)
-    )
-    trained = plain[distances < length]
+
+    def scores(at: Tensor, name: str) -> Tensor:
+        scaling = all_scalings[name]
+        added = longer.slow_scores(found.query, found.key, at, found.theta, length, scaling)
+        return added * found.scale
+
+    plain, scaled = (scores(distances, name) for name in (longer.PLAIN, chosen))
+    # on distances of its own, so that the range does not depend on how far the curves go
+    within = torch.linspace(0, length - 1, min(length, MOST_TRAINED_DISTANCES)).long()
+    trained = scores(within, longer.PLAIN)
     low, high = float(trained.min()), float(trained.max())
     plain_outside, scaled_outside = (
         max(float(curve.max()) - high, low - float(curve.min()), 0.0) for curve in (plain, scaled)

@@ -44,6 +44,8 @@ else:
             n_tokens = orders.n_tokens(entry.spec.name, text)
         with of_window:
             first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS)
+            if n_tokens > MAX_SMALL_TOKENS:
+                st.markdown(":small[The first of them gets position 0 here.]")
         found = orders.two_orders(entry.spec.name, text, first, how)
     except models.LOAD_ERRORS as error:
         messages.problem(error)

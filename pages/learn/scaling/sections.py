@@ -51,8 +51,9 @@ def rescaled_head() -> None:
                 heatmap(weights, key=f"scaling_{map_name}_map")
         st.table(head.summary, border="horizontal", hide_index=True)
         st.markdown(
-            ":small[Means over the rows. Entropy: 0 if one key has all, log keys if all have equal "
-            "weights. Gradient: two keys that share a row have more than a row of equal weights.]"
+            ":small[Means over the rows of two keys or more. Entropy: 0 if one key has all, log "
+            "keys if all have equal weights. Gradient: two keys that share a row have more than a "
+            "row of equal weights.]"
         )
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))

@@ -78,10 +78,14 @@ def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
     """Three softmaxes of the same logits: plain, at a temperature, and of logits over their sum."""
     import torch
 
-    from attention_core.experiments.learn.scaling.divisors import softmax_at, softmax_of_shares
+    from attention_core.experiments.learn.scaling.divisors import (
+        adds_up_to_zero,
+        softmax_at,
+        softmax_of_shares,
+    )
 
     values = torch.tensor(logits)
-    divisible = float(values.sum()) != 0.0
+    divisible = not bool(adds_up_to_zero(values))
     return Softmaxes(
         logits=values.numpy(),
         temperature=temperature,

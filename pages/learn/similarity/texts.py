@@ -79,13 +79,14 @@ def _size(tensor: Tensor) -> str:
 def _tensors(shown: Head) -> list[tuple[str, str, Tensor]]:
     learned, computed = "weight parameters: learned", "computed from the text"
     matrices, ways = shown.matrices, shown.ways
+    q, k, v = ways.projected
     return [
         ("W_q", learned, matrices.query),
         ("W_k", learned, matrices.key),
         ("W_v", learned, matrices.value),
         ("x", computed, ways.x),
-        ("q = x·W_q", computed, ways.head.q),
-        ("k = x·W_k", computed, ways.head.k),
-        ("v = x·W_v", computed, ways.head.v),
+        ("q = x·W_q", computed, q),
+        ("k = x·W_k", computed, k),
+        ("v = x·W_v", computed, v),
         (WEIGHTS, "attention weights: computed from the text", ways.head.weights),
     ]

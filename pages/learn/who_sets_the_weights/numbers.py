@@ -159,7 +159,7 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
         (
             "logits",
             (n_tokens, vocabulary),
-            "probabilities − the right token",
+            f"(probabilities − the right token) ÷ {n_tokens - 1}",
             (n_tokens, vocabulary),
             signal.logits,
         ),
@@ -185,7 +185,7 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
         (
             "its columns of W_q",
             (width, size),
-            "what the layer reads",
+            "what the layer reads" + (", queries turned back" if rotation is not None else ""),
             (n_tokens, width),
             signal.w_q[at],
         ),

@@ -33,13 +33,17 @@ def notice(trained: Trained) -> str:
     table = numbers.parts(trained)
     most, least = numbers.most_and_least(table)
     embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
+    largest = run.RATES[-1]
+    larger = (
+        f" Try a learning rate of {largest:g}." if trained.settings.learning_rate < largest else ""
+    )
     outcome = (
         f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
         f"of {numbers.percent(math.exp(-last))} ({numbers.percent(math.exp(-first))} before; "
-        f"geometric means). Try a learning rate of {run.RATES[-1]:g}."
+        f"geometric means).{larger}"
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
-        "and the step leaps over the lower loss. Choose a smaller one."
+        "and a step leaps over the lower loss. Choose a smaller one."
     )
     return (
         f"{outcome} Compared with its length, {most} moved most and {least} least; the embeddings, "
@@ -120,9 +124,11 @@ def positions(trained: Trained) -> None:
     )
     show(charts.positions_chart, table, key="who_sets_the_weights_positions")
     hardest = table.loc[table[numbers.BEFORE].idxmax()]
+    n_steps = trained.settings.n_steps
+    steps = "the step" if n_steps == 1 else f"the {n_steps} steps"
     st.text(
-        f"Hardest before the step: “{hardest['must say']}”. It got "
-        f"{numbers.percent(hardest['p before'])}, and after the step "
+        f"Hardest before {steps}: “{hardest['must say']}”. It got "
+        f"{numbers.percent(hardest['p before'])}, and after {steps} "
         f"{numbers.percent(hardest['p after'])}. The loss is the mean over all {len(table)} places."
     )
     with st.expander("Every position in numbers"):

@@ -9,6 +9,8 @@ from pages.learn.why_several_heads.readings import AVERAGE, BEST, TwoHeads
 from serving.quiz import Question, nearest
 from serving.runs import Run
 
+NOTHING = 1e-6  # of what a map misses: rounding
+
 
 def questions(run: Run, layer: int, heads: TwoHeads) -> list[Question]:
     """Three questions about the text, the layer and the heads that the page shows."""
@@ -61,7 +63,7 @@ def _noise_question(run: Run, layer: int) -> Question:
 def _map_question(heads: TwoHeads) -> Question:
     average, best = heads.whole[AVERAGE], heads.whole[BEST]
     right, wrong = nearest(
-        best / average if average else 1.0,
+        best / average if average > NOTHING else 0.0,
         {
             "Yes, it misses nothing": 0.0,
             "It misses about half as much": 0.5,

@@ -9,8 +9,11 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
+from attention_core.experiments.compare.side_by_side import merge_tokens
+from pages.compare.side_by_side import same_pair
+from pretrained.tokenization.alignment import aligned
 from pretrained.tokenization.tokens import Tokens
-from serving import models
+from serving import models, runs
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
@@ -360,3 +363,18 @@ def test_maps_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="begins at 0, not at -2"):
         ColourScale(1.0, True, -2.0)
     assert b'"lowest": -0.5' in pack(replace(plain, scale=DivergingScale(0.5)))
+
+
+def test_a_pair_of_cut_words_is_weighed_as_in_the_map_of_shared_units():
+    text = "Tokenization matters unbelievably"
+    left, right = (runs.run(name, text) for name in (DECODER, ENCODER))
+    units = aligned(left.tokens, right.tokens).units
+    query, key = sorted(units, key=lambda unit: len(unit.b))[-2:]
+    assert len(query.b) > 1
+    assert len(key.b) > 1
+    maps_of = right.tensors.weights
+    merged = merge_tokens(maps_of, [query.b], [key.b])[..., 0, 0]
+    found = same_pair.unit_weights(right, query.b, key.b)
+    np.testing.assert_allclose(found, merged, rtol=1e-5)
+    strongest = same_pair.strongest_head(found)
+    assert found[strongest.layer, strongest.head] == found.max()

@@ -321,3 +321,8 @@ def test_the_course_goes_on_past_the_sheet(site: AppTest):
     ] == "Next: The journey of a token"
     open_page(site, VIEW)
     assert not [link for link in site.get("page_link") if link.proto.label.startswith("Next")]
+
+
+def test_keys_that_fit_equally_well_are_both_named():
+    last = by_hand.scores(("a", "b", "c", "d"), 45).steps[-1]
+    assert last == "The largest score belongs to c and d: these keys fit equally well."

@@ -1,12 +1,14 @@
 """The ladder page: the lectures' numbers as shown, every control, bad input, links."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from attention_core.experiments.learn.ladder import climb
 from pages.learn.ladder import stages
 from tests.helpers.apptest import code, messages, open_whole_page
 from tests.helpers.bundled_models import ENCODER, bundled
@@ -285,3 +287,12 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
     assert labels == ["Rung", "Input", "Row i (query)", "Multiply row i of the scores by"]
     assert described(site)["scores"]["mark"] == [[1, 3]]
+
+
+@pytest.mark.parametrize(("sign", "said"), [(1, "exp overflowed"), (-1, "every exp became 0")])
+def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
+    rung = climb("simplified", torch.ones(3, 4))
+    signed = replace(rung, record=replace(rung.record, scores=sign * rung.record.scores))
+    _, sentence = stages.three_ways(signed, 0, 1, 500.0, list("abc"))
+    assert sentence.startswith(said)
+    assert sentence.endswith("3 of 3 naive weights are nan.")

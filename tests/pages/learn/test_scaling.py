@@ -273,3 +273,9 @@ def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
     assert f"At d_k {d_k} the median row has the largest gradient at q·k" in said
     assert f"divided by **{best}**" in said
     assert ("at d_k 1,024 by **√d_k**" in said) == (d_k == 64)
+
+
+def test_numbers_that_add_up_to_zero_but_for_rounding_are_divided_by_nothing():
+    result = softmax.softmaxes([1.1, 2.2, -3.3], 1.0)  # 2.4e-7 in float32
+    assert result.by_sum is None
+    assert softmax.softmaxes([1.1, 2.2, -3.2], 1.0).by_sum is not None

@@ -211,6 +211,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
         chances = model.core(torch.tensor([ids])).logits[0, :-1].softmax(-1)
     chances[torch.arange(n_tokens - 1), torch.tensor(ids[1:])] -= 1
     assert table["length"].iloc[1] == pytest.approx(length(chances) / (n_tokens - 1), rel=6e-3)
+    assert f"− the right token) ÷ {n_tokens - 1} " in table["is the one above, times"].iloc[1]
     ((_, scores),) = maps(site)
     np.testing.assert_allclose(scores.sum(1), 0, atol=1e-5)
     np.testing.assert_allclose(scores[0], 0, atol=1e-6)
@@ -234,7 +235,7 @@ def test_all_positions_at_once(site: AppTest, expected: Expected):
     assert list(table["must say"]) == list(expected.labels[1:])
     assert f"guesses {len(expected.labels) - 1} times" in said(site, "One pass guesses")
     hardest = int(expected.losses[0].argmax())
-    assert expected.labels[hardest + 1] in said(site, "Hardest before the step")
+    assert expected.labels[hardest + 1] in said(site, "Hardest before the 2 steps")
 
 
 def test_what_training_keeps(site: AppTest, expected: Expected):

@@ -12,6 +12,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.why_several_heads import cost, labour, readings
+from pages.learn.why_several_heads.questions import questions
 from serving import runs
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
@@ -397,3 +398,10 @@ def test_the_ratio_of_the_noise_is_near_the_root():
     ratio = float(re.search(r"are ([\d.]+) times", said)[1])
     assert ratio == pytest.approx(math.sqrt(16), rel=0.2)
     assert "√16 = 4.0" in said
+
+
+def test_two_equal_maps_miss_nothing():
+    run = runs.run(DECODER, TEXT, MAX_SEVERAL_HEADS_TOKENS, "this page")
+    question = questions(run, 11, readings.two_heads(run, 11, (6, 6)))[-1]
+    assert question.right == "Yes, it misses nothing"
+    assert "misses 0%" in question.because

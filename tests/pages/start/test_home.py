@@ -94,7 +94,7 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     assert not site.exception
     # the model is loaded for the visitor's own picture; the stored one comes only once
     assert happened[:2] == ["drawn", f"{DECODER} is loaded"]
-    assert happened[-1] == "drawn"
+    assert "drawn" in happened[2:]
     assert happened.count("drawn") == 2
 
 

@@ -75,6 +75,12 @@ const STEPS = [
   { tensor: "added", title: "added to the stream", from: "context · W_O" },
 ];
 
+/** @type {(map: PassData, tensor: string) => string} what a matrix of an open head was made of */
+function madeFrom({ off }, tensor) {
+  if (tensor === "scaled" && off.includes("scale")) return "scores, not divided";
+  return STEPS.find((step) => step.tensor === tensor)?.from ?? "";
+}
+
 /**
  * `room`: how high the picture shall be, where that is given; on a desk only. `most`: how high it may
  * be, as long as no row becomes too low for that.

@@ -412,7 +412,7 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   const above = read && columns === rows ? 26 : 9;
   const title = `${text} (${rows}, ${columns})`;
   heading(context, scene, title, x + w / 2, y - above, w + 30, HUES[tensor]);
-  const from = STEPS.find((step) => step.tensor === tensor)?.from ?? "";
+  const from = madeFrom(scene.map, tensor);
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
   if (w / columns < LEAST_DIGITS || h / rows < 12) return;
   context.font = SMALL_LABEL;

@@ -92,10 +92,11 @@ function readingOfCell(view) {
     ? `key ${namedToken(map, column)}`
     : `number ${column}`;
   const exact = number(valueOf(opened, matrix, row, column), 6),
-    how = arithmeticOf(view);
+    isOff = matrix === "context" && map.off.includes(`L${layer}H${head}`),
+    how = isOff ? "" : arithmeticOf(view);
   return (
     `${matrix}, L${layer}H${head}, [${row}, ${column}]: token ${namedToken(map, row)}, ${across}: ` +
-    `${exact}${how ? ` = ${how}` : ""}`
+    `${exact}${how ? ` = ${how}` : ""}${isOff ? ", as this head is switched off" : ""}`
   );
 }
 

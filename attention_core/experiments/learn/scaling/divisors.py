@@ -39,10 +39,14 @@ def softmax_of_shares(logits: Tensor) -> Tensor:
     The sum acts as a temperature; a negative one turns the order of the weights round.
     Raises: ValueError if a sum is zero.
     """
-    total = logits.sum(dim=-1, keepdim=True)
-    if bool((total == 0.0).any()):
+    if bool(adds_up_to_zero(logits).any()):
         raise ValueError("the logits add up to 0, and nothing can be divided by that")
-    return attention_weights(logits / total)
+    return attention_weights(logits / logits.sum(dim=-1, keepdim=True))
+
+
+def adds_up_to_zero(logits: Tensor) -> Tensor:
+    """Whether a row of logits adds up to 0, but for rounding: (..., n) -> (...) of bool."""
+    return logits.sum(dim=-1).abs() <= 1e-6 * logits.abs().sum(dim=-1)
 
 
 def entropy(weights: Tensor) -> Tensor:

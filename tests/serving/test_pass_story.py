@@ -1,0 +1,69 @@
+"""The story of one pass: its sentences fit what is switched off, and what the model adds."""
+
+import numpy as np
+import pytest
+import torch
+
+from serving import models
+from serving.one_pass import one_pass, open_head, open_layer
+from serving.pass_story import Told, captions
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
+
+TEXT = "Nine grey geese fly"
+LAYER, HEAD, QUERY, KEY = 1, 2, 3, 1
+
+
+def told(model: str, *off: str) -> tuple[Told, dict[str, str]]:
+    """What is told, and the text of every caption by its title."""
+    passed = one_pass(model, TEXT, off)
+    layer, head = open_layer(passed.run, LAYER), open_head(passed.run, LAYER, HEAD)
+    story = Told(models.spec(model), passed, layer, head, QUERY, KEY)
+    return story, {caption.title: caption.text for caption in captions(story)}
+
+
+def test_nothing_is_off():
+    story, texts = told(DECODER)
+    assert story.off == ()
+    assert f"divided by √{story.head.q.shape[1]}" in texts["Divided, and masked"]
+    assert "what comes later gets minus infinity" in texts["Divided, and masked"]
+    assert "may look both ways" in told(ENCODER)[1]["Divided, and masked"]
+
+
+def test_what_is_off_is_said():
+    off = f"F{LAYER}", f"L{LAYER}H{HEAD}", "mask", "scale"
+    story, texts = told(DECODER, *off)
+    score = f"{story.head.scores[QUERY, KEY]:.3g}"
+    assert f"not divided here, as that is switched off: {score}." in texts["Divided, and masked"]
+    assert "the mask is switched off" in texts["Divided, and masked"]
+    assert texts["Values are mixed"] == "This head is switched off: it hands over zeros."
+    assert "This head adds nothing to" in texts["The result is added to the vector"]
+    assert "is switched off in this layer" in texts["Then each token works on its own"]
+    assert not np.any(story.layer.norms["mlp_output"])
+
+
+@pytest.mark.parametrize(("model", "has_bias"), [(DECODER, False), (FIRST_GPT2, True)])
+def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
+    """The lengths that are said are those of the parts' sum, with the bias where there is one."""
+    story, texts = told(model)
+    assert ("a learned bias" in texts["The result is added to the vector"]) == has_bias
+    assert ("a learned bias" in texts["Then each token works on its own"]) == has_bias
+    record = story.passed.run.layer(LAYER)
+    block = models.get(model).core.blocks[LAYER]
+    with torch.inference_mode():
+        heads = record.attention.context[0].transpose(0, 1).flatten(1) @ block.attention.out.weight
+        neurons = record.mlp_hidden[0] @ block.mlp.down.weight
+    for tensor, parts in (("attention", heads), ("mlp_output", neurons)):
+        is_their_sum = np.allclose(story.layer.norms[tensor], parts.norm(dim=-1), rtol=1e-3)
+        assert is_their_sum != has_bias
+
+
+def test_only_an_encoder_without_a_head_for_words_predicts_nothing():
+    title = "A vector for every token"
+    assert "predicts nothing" in told(ENCODER)[1][title]
+    assert "guess hidden words" in told(FIRST_BERT)[1][title]
+
+
+@pytest.mark.parametrize(("model", "norms"), [(DECODER, False), (ENCODER, True)])
+def test_only_a_layer_that_norms_its_sums_is_said_to(model: str, norms: bool):
+    _, texts = told(model)
+    assert ("a norm sets the length" in texts["The vector travels through all layers"]) == norms
