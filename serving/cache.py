@@ -20,7 +20,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -114,10 +114,13 @@ class _Cache(LRUCache[Hashable, Any]):
         self.total.make_room(self.last_used[key])
 
     def __delitem__(self, key: Hashable) -> None:
+        _let_go(super().__getitem__(key))
         super().__delitem__(key)
         del self.last_used[key]
 
     def clear(self) -> None:
+        for value in self.values():
+            _let_go(value)
         super().clear()
         self.last_used.clear()
 
@@ -129,12 +132,19 @@ class _Cache(LRUCache[Hashable, Any]):
     __eq__ = object.__eq__
 
 
+def _let_go(value: Any) -> None:
+    """Tell a value that it is kept no longer: whoever still has it shall not keep its memory."""
+    if hasattr(value, "let_go"):
+        value.let_go()
+
+
 class Kept(Generic[P, Value]):
     """A function whose values are kept; call it like the function itself.
 
     Several threads that ask for the same missing value wait for one of them to make it. An error is
     not kept, and neither is a value that alone exceeds a bound: it is returned all the same.
-    Values are shared: treat them as read-only.
+    Values are shared: treat them as read-only. One with a method `let_go` is told when it is
+    forgotten.
     """
 
     def __init__(
@@ -196,6 +206,15 @@ class Kept(Generic[P, Value]):
                 return None
             value: Value = self._cache[key]  # which counts as a use of it
             return value
+
+    def at_once(self, *args: P.args, **kwargs: P.kwargs) -> Value:
+        """The value for these arguments, for whoever may wait for no other thread to make it."""
+        value = self.peek(*args, **kwargs)
+        if value is None:
+            value = self.__wrapped__(*args, **kwargs)
+            with self._changed, suppress(ValueError):  # larger than the bound: it is not kept
+                self._cache[self._key(*args, **kwargs)] = value
+        return value
 
     @property
     def nbytes(self) -> int:

@@ -127,6 +127,7 @@ DRIFT_CACHE_BYTES = 16 * MIB  # differences of pooled models, token by token
 READ_TEXT_CACHE_BYTES = 16 * MIB  # keys and values of a text that drafts continue
 ONE_PASS_CACHE_BYTES = 16 * MIB  # what such a picture shows beside its run
 OPENED_CACHE_BYTES = 32 * MIB  # layers and heads that were opened in it
+SWITCHED_CACHE_BYTES = 64 * MIB  # runs with parts of the model switched off, some 15 MB each
 STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head
 SMALL_CACHE_BYTES = 4 * MIB  # tables and numbers, a few kilobytes each
 

@@ -15,11 +15,16 @@ import numpy as np
 
 from pretrained.tokenization.tokens import Tokens
 from serving import models, token_text, turns
-from serving.cache import kept
+from serving.cache import kept, size_of
 from serving.heads import HeadId
-from serving.limits import MAX_ONE_PASS_TOKENS, ONE_PASS_CACHE_BYTES, OPENED_CACHE_BYTES
+from serving.limits import (
+    MAX_ONE_PASS_TOKENS,
+    ONE_PASS_CACHE_BYTES,
+    OPENED_CACHE_BYTES,
+    SWITCHED_CACHE_BYTES,
+)
 from serving.recording import recorded
-from serving.runs import Run, forward, run
+from serving.runs import Recorded, Run, forward, run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -231,10 +236,15 @@ def _switched(parts: tuple[str, ...]) -> Switched:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedRun(Run):
-    """A run with the parts `off` switched off; `causal` is False where the mask is."""
+    """The `finished` run with the parts `off` switched off; `causal` is False where the mask is."""
 
+    finished: Run
     switched: Switched
     off: tuple[str, ...]
+
+    def _again(self) -> Run:
+        make = _switched_run.at_once if turns.is_held() else _switched_run
+        return make(self.finished, self.off)
 
     def head(self, layer: int, head: int) -> AttentionRecord:
         """Attention of one head, every step of it; zeros if the head is off."""
@@ -255,6 +265,11 @@ class SwitchedRun(Run):
             )
 
 
+@kept(
+    SWITCHED_CACHE_BYTES,
+    key=lambda finished, off: (*finished.key, *off),
+    size=lambda run: size_of(run.tensors),
+)
 def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
     """The same text through the same model with parts switched off."""
     import torch
@@ -271,9 +286,10 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
         key=(*finished.key, *off),
         title=finished.title,
         tokens=finished.tokens,
-        tensors=tensors,
         scale=finished.scale if switched.scale else 1.0,
         causal=finished.causal and switched.mask,
+        recorded=Recorded(tensors),
+        finished=finished,
         switched=switched,
         off=off,
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pretrained import Pretrained, Tokens
-from serving import models
+from serving import models, turns
 from serving.backend import choice as backend
 from serving.cache import kept, size_of
 from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES
@@ -25,22 +24,53 @@ if TYPE_CHECKING:
 RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
 
 
+@dataclass
+class Recorded:
+    """Where the tensors of a run are as long as they are kept."""
+
+    tensors: RunTensors | None
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """One forward pass of a model over a text, and what was recorded of it.
 
     key: what stands for the run in caches; it was looked up once, when the run was made or found.
-    tensors: for whoever computes with them. The same numbers are there as read-only arrays under
-    the same names, for whoever draws them: `weights` (L, H, T, S), `q` (L, H, T, D), `k` and `v`
-    (L, H_kv, S, D), `value_norms` (L, H, S). scale: what the scores are multiplied with.
+    scale: what the scores are multiplied with. The tensors are there as read-only arrays too, for
+    whoever draws them: `weights` (L, H, T, S), `q` (L, H, T, D), `k` and `v` (L, H_kv, S, D),
+    `value_norms` (L, H, S).
+
+    An open page keeps the runs that it shows, in the files that it offers and in the parts that are
+    painted anew by themselves, as long as it is open. So a run lets its tensors go when the cache
+    has no more room for them; whoever then reads them has them recorded anew.
     """
 
     key: RunKey
     title: str
     tokens: Tokens
-    tensors: RunTensors
     scale: float
     causal: bool
+    recorded: Recorded
+
+    @property
+    def tensors(self) -> RunTensors:
+        """What was recorded, for whoever computes with it. Errors as of loading the model."""
+        return self.recorded.tensors or self._again().tensors
+
+    def _again(self) -> Run:
+        """The same run as the cache has it, or has it made now."""
+        model = models.loaded((self.key[0], self.key[1]))
+        make = forward.at_once if turns.is_held() else forward
+        return make(self.key, model, self.tokens)
+
+    def let_go(self) -> None:
+        """Keep the tensors no longer."""
+        self.recorded.tensors = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes for whatever is kept with this run in it: its tensors are counted as kept runs."""
+        return 0
 
     @property
     def model(self) -> str:
@@ -52,27 +82,27 @@ class Run:
         """What stands for the model in caches, whatever the text."""
         return self.key[:-1]
 
-    @cached_property
+    @property
     def weights(self) -> np.ndarray:
         """The attention weights, (L, H, T, S)."""
         return _view(self.tensors.weights)
 
-    @cached_property
+    @property
     def q(self) -> np.ndarray:
         """The queries, (L, H, T, D)."""
         return _view(self.tensors.q)
 
-    @cached_property
+    @property
     def k(self) -> np.ndarray:
         """The keys, (L, H_kv, S, D)."""
         return _view(self.tensors.k)
 
-    @cached_property
+    @property
     def v(self) -> np.ndarray:
         """The values, (L, H_kv, S, D)."""
         return _view(self.tensors.v)
 
-    @cached_property
+    @property
     def value_norms(self) -> np.ndarray:
         """The lengths of what each head writes for each key, (L, H, S)."""
         return _view(self.tensors.value_norms)
@@ -146,9 +176,9 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
         key=key,
         title=model.spec.title,
         tokens=tokens,
-        tensors=recording.tensors,
         scale=recording.scale,
         causal=model.core.config.causal,
+        recorded=Recorded(recording.tensors),
     )
 
 

@@ -47,12 +47,19 @@ class _Turn:
 _waiting: deque[_Turn] = deque()
 _running: list[_Turn] = []
 _changing = threading.Lock()
-_thread = threading.local()  # `lets_pages_go_first`: whether its turns are those of jobs
+# Of a thread: `lets_pages_go_first`, whether its turns are those of a job; `holds`, whether it has
+# a turn now.
+_thread = threading.local()
 
 
 def let_pages_go_first() -> None:
     """From now on, all turns that this thread asks for are turns of a job."""
     _thread.lets_pages_go_first = True
+
+
+def is_held() -> bool:
+    """Whether this thread has a turn now: then it must not wait for others, who may want one."""
+    return getattr(_thread, "holds", False)
 
 
 @functools.cache
@@ -73,13 +80,17 @@ def _seats() -> int:
 
 @contextmanager
 def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
-    """Wait for all who come before and have no room beside each other, then run. Not reentrant.
+    """Wait for all who come before and have no room beside each other, then run.
 
-    alone: for what is timed; nobody runs beside it. one_core: for work so small that a second
-    thread slows it down, and which leaves the other cores to others.
+    Inside a turn of the same thread it is that turn. alone: for what is timed; nobody runs beside
+    it. one_core: for work so small that a second thread slows it down, and which leaves the other
+    cores to others.
     """
     import torch
 
+    if is_held():
+        yield
+        return
     of_a_job = getattr(_thread, "lets_pages_go_first", False)
     mine = _Turn(alone, one_core, of_a_job, asked=time.monotonic())
     with _changing:
@@ -91,9 +102,11 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
         metrics.waited("turns", time.monotonic() - mine.asked)
         # torch keeps this number for each thread; every turn sets its own before anything runs
         torch.set_num_threads(n_threads if mine.whole and not one_core else 1)
+        _thread.holds = True
         try:
             yield
         finally:
+            _thread.holds = False
             with _changing:
                 _running.remove(mine)
                 _begin()

@@ -80,7 +80,7 @@ def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
 def test_the_table_is_made_once(monkeypatch: pytest.MonkeyPatch):
     run = runs.run(ENCODER, "word " * 126)
     weights = torch.cat([run.tensors.weights] * 2)  # 12 x 12 heads at 128 tokens
-    large = replace(run, tensors=replace(run.tensors, weights=weights))
+    large = replace(run, recorded=runs.Recorded(replace(run.tensors, weights=weights)))
     assert weights.shape == (12, 12, 128, 128)
     # the induction of this model is known
     known = np.zeros((12, 12), np.float32)
