@@ -16,14 +16,12 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
-from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime import memory_media_file_storage, runtime_util
 
-from serving import doors, interpreter, limits, log, metrics, pace, parameters, protocol, status
+from serving import doors, interpreter, log, metrics, pace, parameters, protocol, status
 from serving.glossary import entries
 from serving.security_headers import SecurityHeaders, security_headers
-from ui.frame.downloads import KeptFiles
+from ui.around import no_options
 from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
 
@@ -38,21 +36,17 @@ FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 if str(FRAME.parent) not in sys.path:
     sys.path.append(str(FRAME.parent))
 
-# Streamlit has no option for where files are kept: it looks for this name when the site starts.
-memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
-# Where a page of another site knocks, it would ask the internet for this, and all visitors wait.
-net_util.get_external_ip = lambda: None
-# `server.maxMessageSize` is for what comes in, and was read before this; what goes out is larger.
-runtime_util._max_message_size_bytes = limits.MAX_SENT_BYTES
+no_options.prepare()
 app = st.App(
     FRAME,
+    lifespan=no_options.life,
     routes=[*status.routes("ui.charts.show"), entries.route(TITLES)],
     middleware=[
         Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
         Middleware(SecurityHeaders, security_headers(inline_scripts())),
         Middleware(FirstAnswer),
-        Middleware(status.Watched),
         Middleware(pace.Paced),
+        Middleware(status.Watched),
         Middleware(protocol.Needed, BackMsg),
     ],
     on_script_error=metrics.error_in_script,

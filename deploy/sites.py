@@ -22,7 +22,7 @@ from pathlib import Path
 
 from deploy.processes import ROOT, Processes, site_command, until_a_signal
 from deploy.proxy.program import configuration, haproxy
-from serving import cores, first_models, gpu, memory
+from serving import cores, first_models, gpu, log, memory
 
 VARIABLE = "ATTENTION_LAB_SITES"
 MOST_SITES = 64
@@ -89,8 +89,21 @@ def start(
         file = Path(folder) / "haproxy.cfg"
         file.write_text(configuration(ports), encoding="utf-8")
         programs.start("proxy", [proxy, "-f", str(file)], {"BIND": f"{address}:{port}"})
-        door = "127.0.0.1" if address in ("0.0.0.0", "::") else address
-        programs.wait_until(f"http://{door}:{port}/_stcore/health", "proxy")
+        programs.wait_until(f"http://{door(address)}:{port}/_stcore/health", "proxy")
+
+
+def door(address: str) -> str:
+    """Where this machine itself reaches what listens at an address."""
+    return "127.0.0.1" if address in ("0.0.0.0", "::") else address
+
+
+def say(event: str, level: str = "info", **facts: str | int) -> None:
+    """Tell whoever runs the site: one line of the log where that is on, else a sentence."""
+    if log.is_on():
+        log.event(event, level, **facts)
+    else:
+        about = ", ".join(str(fact) for fact in facts.values())
+        print(f"{event}: {about}" if about else event, file=sys.stderr, flush=True)
 
 
 def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
@@ -105,7 +118,7 @@ def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
         n_starts = sum(started == name for _, started in starts)
         if name == "proxy" or n_starts >= MOST_STARTS_A_MINUTE:
             programs.check()
-        print(f"The {name} has ended and is started again.", file=sys.stderr, flush=True)
+        say("ended, and started again", "warning", program=name)
         programs.start_again(name)
         starts.append((now, name))
 
@@ -116,23 +129,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
     parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
     options = parser.parse_args(arguments)
+    log.start()
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
     n_sites = count(n_cores, n_bytes)
     proxy = haproxy()
     if n_sites > 1 and proxy is None:
-        print("There is no HAProxy here: one site instead of several.", file=sys.stderr)
+        say("there is no HAProxy here: one site instead of several", "warning")
         n_sites = 1
     share = environment(n_sites, n_cores, n_bytes)
     url = f"http://{options.address}:{options.port}"
     if n_sites == 1 or proxy is None:
-        print(f"One site at {url}", flush=True)
+        say("one site", address=url)
         os.chdir(ROOT)
         command = site_command(options.port, options.address)
         os.execve(command[0], command, {**os.environ, **share})
     with until_a_signal() as programs:
         ports = range(options.port + 1, options.port + 1 + n_sites)
         start(programs, proxy, ports, share, options.address, options.port)
-        print(f"{n_sites} sites behind {url}", flush=True)
+        say(f"{n_sites} sites behind one address", address=url)
         starts = deque[tuple[float, str]]()
         while True:
             keep_up(programs, starts)

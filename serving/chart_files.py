@@ -20,32 +20,44 @@ from typing import Any
 SCALE = 2  # of the PNG files: sharp on a screen with small pixels, and in print
 WIDTH = 640  # of charts that are as wide as the page on screen
 MOST_SECONDS = 60
+MOST_IN_LINE = 24  # files that wait for their pictures; others fail at once
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _gate = threading.Lock()  # one conversion at a time: each takes a core and 100 MB
+_in_line = threading.BoundedSemaphore(MOST_IN_LINE)
 
 
 def archive(charts: Mapping[str, Mapping[str, Any]]) -> bytes:
     """A ZIP file with `<name>.svg` and `<name>.png` for every chart.
 
-    Raises: ValueError for a chart that names an address, and for one that cannot be drawn.
+    Raises: ValueError where too many wait for pictures already, for a chart that names an address,
+    and for one that cannot be drawn.
     """
     ready = {name: {"width": WIDTH, **_clean(chart)} for name, chart in charts.items()}
-    with _gate:
-        try:
-            process = subprocess.run(
-                [sys.executable, "-I", __file__],
-                input=json.dumps(ready).encode(),
-                capture_output=True,
-                timeout=MOST_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ValueError(f"no pictures of {', '.join(ready)} in {MOST_SECONDS} s") from error
+    if not _in_line.acquire(blocking=False):
+        raise ValueError(f"{MOST_IN_LINE} files with pictures are being made; try again later")
+    try:
+        process = _converter(json.dumps(ready).encode())
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"no pictures of {', '.join(ready)} in {MOST_SECONDS} s") from error
+    finally:
+        _in_line.release()
     if process.returncode:
         message = process.stderr.decode("utf-8", "replace").strip()[-1000:]
         raise ValueError(f"no pictures of {', '.join(ready)}: {message}")
     return process.stdout
+
+
+def _converter(charts: bytes) -> subprocess.CompletedProcess[bytes]:
+    """What the converter says to these charts, once it is free."""
+    with _gate:
+        return subprocess.run(
+            [sys.executable, "-I", __file__],
+            input=charts,
+            capture_output=True,
+            timeout=MOST_SECONDS,
+            check=False,
+        )
 
 
 def _clean(part: Any) -> Any:

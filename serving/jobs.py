@@ -24,6 +24,7 @@ from serving.limits import (
     MAX_WAITING_OF_A_VISITOR,
     MAX_WAITING_OF_AN_ADDRESS,
     OverLimit,
+    Refused,
 )
 
 NICENESS = 10  # of the threads of jobs, as the system counts it: pages have 0 and go first
@@ -116,7 +117,7 @@ class Work:
             self._become("done")
         except Stopped:
             self._become("stopped")
-        except OverLimit as error:  # what was asked for is too much: no error of the site
+        except Refused as error:  # what was asked for cannot be: no error of the site
             self._become("failed", str(error))
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")
@@ -192,10 +193,13 @@ class JobQueue:
     def _place_of(self, job: Work) -> int:
         """Behind all jobs that are of no later rank.
 
-        A job's rank is whether it is its visitor's first, second and so on, and of those of one
-        rank, whether it is the first, second and so on of its address.
+        A job's rank is whether it is its visitor's first, second and so on, the one that runs
+        included, and of those of one rank, whether it is the first, second and so on of its
+        address.
         """
-        owners, addresses = Counter[object](), Counter[object]()
+        runs = [self._running] if self._running is not None and self._is_running() else []
+        owners = Counter(running.owner for running in runs)
+        addresses = Counter(running.address for running in runs)
         ranks = []
         for one in (*self._waiting, job):
             ranks.append((owners[one.owner], addresses[one.address]))

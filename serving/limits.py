@@ -24,7 +24,8 @@ MAX_MATRIX_VALUE = 100  # of its numbers: larger ones make every softmax a 0 or 
 MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # of one open page
 MESSAGES_A_SECOND_OF_AN_ADDRESS, BURST_OF_AN_ADDRESS = 300, 3_000  # of all its pages, new ones too
 FILES_A_SECOND, BURST_OF_FILES = 0.5, 6  # made on a click on one open page; some take seconds
-FILES_A_SECOND_OF_AN_ADDRESS, BURST_OF_FILES_OF_AN_ADDRESS = 5, 60
+FILES_A_SECOND_OF_AN_ADDRESS, BURST_OF_FILES_OF_AN_ADDRESS = 2, 40
+FILES_AT_ONCE = 32  # that are made, or wait for others of their kind
 MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
 # A message holds the address, with texts of up to five thousand characters, which in some scripts
 # take 45 kB each there, all controls of the page and the names of what the browser keeps.
@@ -132,7 +133,11 @@ STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head
 SMALL_CACHE_BYTES = 4 * MIB  # tables and numbers, a few kilobytes each
 
 
-class OverLimit(ValueError):
+class Refused(ValueError):
+    """An input that nothing can be done with: no error of the site. The message says what to do."""
+
+
+class OverLimit(Refused):
     """An input that exceeds a limit; the message says by how much and what to do."""
 
 

@@ -55,6 +55,11 @@ def start(stream: TextIO | None = None) -> None:
     )
 
 
+def is_on() -> bool:
+    """Whether lines are written."""
+    return _stream is not None
+
+
 def event(name: str, level: str = "info", **facts: str | float) -> None:
     """Write one line if the log is on.
 

@@ -124,9 +124,14 @@ def get(name: str) -> Pretrained:
 )
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again."""
+    _check_room(where[0])
     with _loading(where[0], "model loaded"):
-        _check_room(where[0])
         return pretrained.load(where[0])
+
+
+def is_loaded(name: str) -> bool:
+    """Whether the model is in memory now; False for one that is not on this machine at all."""
+    return loaded.is_kept(key(name))
 
 
 @kept(REFERENCE_CACHE_BYTES, key=lambda model: (model.name, str(model.source)), slow=True)

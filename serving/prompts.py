@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pretrained import Tokens
-from serving.limits import OverLimit, check_text, check_tokens
+from serving.limits import OverLimit, Refused, check_text, check_tokens
 
 if TYPE_CHECKING:
     from attention_core import Transformer
@@ -61,14 +61,14 @@ def prepare(
     so it needs no room. at_least: new tokens for which there has to be room. empty: the message
     for a text without a token.
     Raises: OverLimit for a text that is too long for the page, for `purpose` or for the model,
-    ValueError with the message `empty` for one without a token.
+    Refused with the message `empty` for one without a token.
     """
     check_text(text)
     tokens = model.tokenizer.encode(text)
     n = len(tokens.ids)
     check_tokens(n, limit, purpose)
     if not n:
-        raise ValueError(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
+        raise Refused(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
     context = model.core.config.context_length
     check_tokens(n + (at_least - 1 if n_new else 0), context, "the context of this model")
     room = min(n_new, context - n + 1)

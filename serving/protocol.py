@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Form
@@ -24,8 +25,9 @@ from serving.limits import (
 )
 from serving.pace import Allowance, OfAddresses, address_of
 
-FILE = "backend_operation_request"  # what is made on a click
+FILE = "backend_operation_request"  # what is made on a click, and other things that no page needs
 KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", FILE})
+_FILE = "deferred_file"
 _UPLOADS = "/_stcore/upload_file"
 _TOO_BIG = 1009  # the code of a closed WebSocket
 
@@ -97,9 +99,12 @@ class Needed:
         await self._app(scope, needed, while_open)
 
     def _kind(self, content: bytes) -> str | None:
-        """What a message asks for; None where it is none of Streamlit's."""
+        """What a message asks for; None where it is none of Streamlit's, or nothing for pages."""
         try:
-            kind: str | None = self._form.FromString(content).WhichOneof("type")
+            message: Any = self._form.FromString(content)
         except DecodeError:
+            return None
+        kind: str | None = message.WhichOneof("type")
+        if kind == FILE and message.backend_operation_request.WhichOneof("payload") != _FILE:
             return None
         return kind

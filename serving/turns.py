@@ -6,10 +6,11 @@ a second thread, so that two of them side by side take half the time of one afte
 timed is always alone, or its time would say nothing. Long work takes a turn for each of its steps,
 or for a tenth of a second of short ones, so that a page never waits for long; a plain lock would
 let that work take it again and again while others wait. Among the pages, and among the jobs, those
-who asked first are first; a job that has waited for `PATIENCE_SECONDS` is overtaken no more. With a
-hundred visitors, pages wait for their turns half as long as in one line with the jobs, and as many
-texts are written. A page that waits for its turn, or has it, does not count among those that run
-(`serving.page_runs`).
+who asked first are first; but the first pass of every address comes before the second of any, so
+that one visitor with many open pages does not hold up the others. A job that has waited for
+`PATIENCE_SECONDS` is overtaken no more. With a hundred visitors, pages wait for their turns half as
+long as in one line with the jobs, and as many texts are written. A page that waits for its turn, or
+has it, does not count among those that run (`serving.page_runs`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -31,19 +32,32 @@ SLICE_SECONDS = 0.1  # of a turn that holds several short steps
 PATIENCE_SECONDS = 2.0  # for so long a job in line lets pages go first
 
 
+@dataclass
+class _Addresses:
+    """How an address is asked for."""
+
+    of_thread: Callable[[], str | None] = lambda: None
+
+
 @dataclass(eq=False)
 class _Turn:
-    """Somebody in line. `whole`: nobody else runs beside it; known when it begins."""
+    """Somebody in line. `whole`: nobody else runs beside it; known when it begins.
+
+    rank: how many turns of the same address had been asked for and were not over.
+    """
 
     alone: bool
     one_core: bool
     of_a_job: bool
+    address: object
+    rank: int
     asked: float  # on the monotonic clock
     begins: threading.Event = field(default_factory=threading.Event)
     begun: float = 0.0
     whole: bool = False
 
 
+_addresses = _Addresses()
 _waiting: deque[_Turn] = deque()
 _running: list[_Turn] = []
 _changing = threading.Lock()
@@ -55,6 +69,16 @@ _thread = threading.local()
 def let_pages_go_first() -> None:
     """From now on, all turns that this thread asks for are turns of a job."""
     _thread.lets_pages_go_first = True
+
+
+def know_addresses(of_thread: Callable[[], str | None]) -> None:
+    """Let this say from where the visitor comes for whom a thread works; None: nobody knows."""
+    _addresses.of_thread = of_thread
+
+
+def _address_of_thread() -> object:
+    """From where the visitor comes; where nobody knows, every turn is as from one of its own."""
+    return _addresses.of_thread() or object()
 
 
 def is_held() -> bool:
@@ -91,9 +115,10 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
     if is_held():
         yield
         return
-    of_a_job = getattr(_thread, "lets_pages_go_first", False)
-    mine = _Turn(alone, one_core, of_a_job, asked=time.monotonic())
+    of_a_job, address = getattr(_thread, "lets_pages_go_first", False), _address_of_thread()
     with _changing:
+        rank = sum(other.address == address for other in (*_waiting, *_running))
+        mine = _Turn(alone, one_core, of_a_job, address, rank, asked=time.monotonic())
         n_threads = _threads()  # first read here, before any turn has set another number
         _waiting.insert(_place_of(mine), mine)
         _begin()
@@ -113,12 +138,20 @@ def turn(*, alone: bool = False, one_core: bool = False) -> Iterator[None]:
 
 
 def _place_of(turn: _Turn) -> int:
-    """Where somebody who asks now comes in line: behind all who are not overtaken by them."""
-    if not turn.of_a_job:
-        for place, waiting in enumerate(_waiting):
-            if waiting.of_a_job and turn.asked - waiting.asked < PATIENCE_SECONDS:
-                return place
-    return len(_waiting)
+    """Where somebody who asks now comes in line: behind the last who is not overtaken by them."""
+    place = len(_waiting)
+    while place and _overtakes(turn, _waiting[place - 1]):
+        place -= 1
+    return place
+
+
+def _overtakes(turn: _Turn, waiting: _Turn) -> bool:
+    """Whether a turn that is asked for now comes before one that waits already."""
+    if turn.of_a_job:
+        return False
+    if waiting.of_a_job:
+        return turn.asked - waiting.asked < PATIENCE_SECONDS
+    return turn.rank < waiting.rank
 
 
 def _begin() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import threading
+import time
 
 from serving import models
 
 # The first page and its scripts go to the browser before the imports take the interpreter: Home's
 # picture comes 0.6 s sooner on two cores.
 AFTER_SECONDS = 1.0
+TRY_AGAIN_SECONDS = 30.0  # after models could not be loaded
 
 _importing = threading.Lock()
 _needed = threading.Event()  # a page needs the core: nobody waits any longer
 _starting = threading.Lock()
 _threads: list[threading.Thread] = []  # the warm-up, once it has begun
 _failed: list[str] | None = None  # models that were not loaded; None before it has ended
+_next_try = 0.0  # on the monotonic clock
 
 
 def import_core() -> None:
@@ -51,6 +55,7 @@ def lacking(*modules: str) -> str | None:
     """What the first visitor would wait for or miss, as a sentence; None if it is all there.
 
     Starts the warm-up, as `start` does: whoever asks would send no visitor before it has ended.
+    What could not be loaded is tried again for whoever goes on asking.
     Without one (ATTENTION_LAB_WARMUP=off) a page loads what it needs, and nothing is lacking.
     """
     thread = start(*modules)
@@ -59,15 +64,35 @@ def lacking(*modules: str) -> str | None:
     running = thread.is_alive()  # read first: what it found is there once it has ended
     if _failed is None:
         return "The first models are loading." if running else "The warm-up failed; see the log."
-    if _failed:
-        return f"{' and '.join(_failed)} could not be loaded; see the log."
+    lacking = [name for name in _failed if not models.is_loaded(name)]
+    if lacking:
+        _try_again()
+        return f"{' and '.join(lacking)} could not be loaded; see the log."
     return None
 
 
 def _warm_up(*modules: str) -> None:
-    global _failed
     _needed.wait(AFTER_SECONDS)
     import_core()
     for module in modules:
         importlib.import_module(module)
+    _load()
+
+
+def _load() -> None:
+    global _failed, _next_try
     _failed = models.load_preferred()
+    _next_try = time.monotonic() + TRY_AGAIN_SECONDS
+
+
+def _try_again() -> None:
+    """Load once more what was not loaded, in the background, if the last try was a while ago.
+
+    A GPU may have been full for a moment, or a folder not yet copied to its end.
+    """
+    global _next_try
+    with _starting:
+        if time.monotonic() < _next_try:
+            return
+        _next_try = math.inf  # until that try has ended
+    threading.Thread(target=_load, name="warm-up again", daemon=True).start()

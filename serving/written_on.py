@@ -7,11 +7,13 @@ is kept are as many passes as both made. Every pass is timed. Dimension letters 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving import measure, models, token_text
-from serving.limits import MAX_ONE_PASS_TOKENS
+from serving import models, token_text, turns
+from serving.cache import kept
+from serving.limits import MAX_ONE_PASS_TOKENS, SMALL_CACHE_BYTES
 from serving.prompts import prepare
 from serving.step_times import StepTime
 
@@ -72,29 +74,32 @@ def write_on(name: str, text: str, n_new: int, temperature: float, top_k: int | 
         )
     sampling = Sampling(temperature, top_k)
     settings = ("one_pass", *models.key(name), text, most, sampling)
-    return measure.kept(
-        settings, measure.FIRST, lambda: _written(model, prepared.ids, most, sampling)
-    ).value
+    return _written(settings, model, prepared.ids, most, sampling)
 
 
+@kept(SMALL_CACHE_BYTES, key=lambda settings, *_: settings)
 def _written(
-    model: Pretrained, prompt: tuple[int, ...], n_new: int, sampling: Sampling
+    settings: Hashable,
+    model: Pretrained,
+    prompt: tuple[int, ...],
+    n_new: int,
+    sampling: Sampling,
 ) -> WrittenOn:
+    """Both ways, each step alone, so that it is the model's own time; others go in between."""
     from attention_core.generation import stream
 
     core, ends = model.core, model.tokenizer.end_ids
 
     def steps(cache: KVCache | None, n_passes: int = n_new + 1) -> list[Step]:
-        return list(
-            stream(
-                core,
-                prompt,
-                max_new_tokens=n_passes,
-                cache=cache,
-                sampling=sampling,
-                stop_ids=ends,
-            )
+        taken = stream(
+            core,
+            prompt,
+            max_new_tokens=n_passes,
+            cache=cache,
+            sampling=sampling,
+            stop_ids=ends,
         )
+        return list(turns.slices(taken, alone=True))
 
     steps(None, 1)  # the first pass of a while is slower than the others
     uncached, cached = steps(None), steps(core.new_cache(1, len(prompt) + n_new))

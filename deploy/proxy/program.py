@@ -30,10 +30,20 @@ def configuration(ports: Sequence[int]) -> str:
     for itself. The cookie has a name of its own: a proxy in front of several such machines has one
     too, and would take away another with the same name.
     """
+    sites = {f"site-{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, start=1)}
     text = TWO_SITES.read_text(encoding="utf-8").replace("attention_lab_site", COOKIE)
-    lines = [line for line in text.splitlines() if line.split()[:1] != ["server"]]
-    for number, port in enumerate(ports, start=1):
-        name = f"site-{number}"
-        lines.append(f"    server {name} 127.0.0.1:{port} cookie {name}")
-        lines.append(f"    use-server {name} if {{ path /metrics }} {{ url_param(site) {number} }}")
+    lines = []
+    for line in text.splitlines():
+        match line.split():
+            case ["server", "first", _]:
+                lines += [f"    server {name} {site}" for name, site in sites.items()]
+            case ["server", "first", _, "cookie", _]:
+                for number, (name, site) in enumerate(sites.items(), start=1):
+                    asked = f"{{ path /metrics }} {{ url_param(site) {number} }}"
+                    lines.append(f"    server {name} {site} cookie {name}")
+                    lines.append(f"    use-server {name} if {asked}")
+            case ["server", *_]:
+                pass
+            case _:
+                lines.append(line)
     return "\n".join(lines) + "\n"

@@ -81,7 +81,8 @@ _options: dict[str, Any] = {
         "num_cpus": 1,
         "num_gpus": float(os.environ.get("ATTENTION_LAB_REPLICA_GPUS", "0")),
     },
-    "max_ongoing_requests": MAX_OPEN_ANSWERS,
+    # more than are answered, so that the replica itself says to the others that it is busy
+    "max_ongoing_requests": 2 * MAX_OPEN_ANSWERS,
     "health_check_period_s": 2,
 }
 app = serve.deployment(name="models", **_options)(ModelServer).bind()

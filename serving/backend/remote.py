@@ -47,7 +47,10 @@ class ModelServer:
 
     def __init__(self, url: str, client: httpx2.Client | None = None) -> None:
         timeout = httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
-        self._url, self._client = url.rstrip("/"), client or httpx2.Client(timeout=timeout)
+        # whoever asks waits for the server and for no other visitor of this site
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        self._url = url.rstrip("/")
+        self._client = client or httpx2.Client(timeout=timeout, limits=limits)
 
     def record(self, model: str, token_ids: tuple[int, ...]) -> Recording:
         """A recorded pass; Unavailable where no server answers, errors as of `asks`."""
@@ -121,7 +124,7 @@ class ModelServer:
                     yield frame
 
 
-_NO_ANSWER = (httpx2.HTTPError, Broken, KeyError, TypeError)
+_NO_ANSWER = (httpx2.HTTPError, httpx2.InvalidURL, Broken, KeyError, TypeError)
 
 
 class Told:

@@ -4,8 +4,9 @@
 
 POST /record, /race and /measure answer with a stream of frames (`serving.backend.frames`); /healthz
 says that the process lives. While a model loads or others have their turn a frame a second says
-that somebody is still there. Whoever goes away stops their work before its next layer. It is made
-for a network in which only sites can reach it: it asks nobody who they are.
+that somebody is still there, unless one pass has held all others up for `STUCK_SECONDS`. Whoever
+goes away stops their work before its next layer. It is made for a network in which only sites can
+reach it: it asks nobody who they are.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from serving import log, metrics, models
+from serving import log, metrics, models, turns
 from serving.backend import asks
 from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
 from serving.jobs import Stopped
-from serving.limits import MAX_OPEN_ANSWERS, MAX_QUESTION_BYTES
+from serving.limits import MAX_OPEN_ANSWERS, MAX_QUESTION_BYTES, STUCK_SECONDS, Refused
 
 ALIVE_SECONDS = 1.0
 UNREAD_SECONDS = 60.0
@@ -39,7 +40,8 @@ _open = threading.BoundedSemaphore(MAX_OPEN_ANSWERS)
 
 async def answer(request: Request) -> Response:
     """The answer to a question: a stream of frames, or what is wrong with the question."""
-    ask = asks.ANSWERS.get(request.url.path.rsplit("/", 1)[-1])
+    name = request.url.path.rsplit("/", 1)[-1]
+    ask = asks.ANSWERS.get(name)
     if ask is None:
         return PlainTextResponse("no such address", 404)
     body = b""
@@ -55,21 +57,23 @@ async def answer(request: Request) -> Response:
         return PlainTextResponse("the question must be a JSON object", 400)
     if not _open.acquire(blocking=False):
         return PlainTextResponse(BUSY, 503)
-    return _Answer(ask, question)
+    return _Answer(ask, question, a_page_waits=name == "record")
 
 
 class _Answer(StreamingResponse):
     """The frames of an answer, on which a thread of its own works.
 
     It ends when all is sent, when whoever asked is gone, or when he has read nothing for
-    `UNREAD_SECONDS`. Its place among the open ones is free when the thread has ended too.
+    `UNREAD_SECONDS`. What no page waits for has the turns of jobs. Its place among the open ones is
+    free when the thread has ended too.
     """
 
-    def __init__(self, ask: asks.Answer, question: dict[str, Any]) -> None:
+    def __init__(self, ask: asks.Answer, question: dict[str, Any], a_page_waits: bool) -> None:
         self._gone, self._has_thread = threading.Event(), False
         # free again when the thread has ended and nobody reads any more
         self._ended = _called_twice(_open.release)
-        super().__init__(self._frames(ask, question), media_type="application/octet-stream")
+        frames = self._frames(ask, question, a_page_waits)
+        super().__init__(frames, media_type="application/octet-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the frames; afterwards nothing goes on."""
@@ -86,7 +90,9 @@ class _Answer(StreamingResponse):
             if not self._has_thread:
                 self._ended()
 
-    async def _frames(self, ask: asks.Answer, question: dict[str, Any]) -> AsyncIterator[bytes]:
+    async def _frames(
+        self, ask: asks.Answer, question: dict[str, Any], a_page_waits: bool
+    ) -> AsyncIterator[bytes]:
         loop, frames = asyncio.get_running_loop(), asyncio.Queue[Frame](FRAMES_AHEAD)
 
         def check_stop(_: int = 0) -> None:
@@ -96,11 +102,16 @@ class _Answer(StreamingResponse):
         def put(frame: Frame) -> None:
             """Hand a frame over as soon as there is room: who does not read gets no more."""
             handed = asyncio.run_coroutine_threadsafe(frames.put(frame), loop)
-            while not handed.done():
-                check_stop()
-                wait([handed], ALIVE_SECONDS)
+            try:
+                while not handed.done():
+                    check_stop()
+                    wait([handed], ALIVE_SECONDS)
+            finally:
+                handed.cancel()  # nobody reads any more; without effect on what was handed over
 
         def work() -> None:
+            if not a_page_waits:
+                turns.let_pages_go_first()
             try:
                 with closing(_answered(ask, question, check_stop)) as answered:
                     for frame in answered:
@@ -117,6 +128,8 @@ class _Answer(StreamingResponse):
             try:
                 frame = await asyncio.wait_for(frames.get(), ALIVE_SECONDS)
             except TimeoutError:
+                if turns.held_seconds() > STUCK_SECONDS:
+                    return  # a site that hears nothing more does the work itself
                 frame = Frame(ALIVE)
             yield packed(frame)
 
@@ -139,6 +152,8 @@ def _answered(
         yield from ask(question, check_stop)
     except Stopped:
         pass
+    except Refused as error:  # what was asked for cannot be: no error of the server
+        yield asks.error_frame(error)
     except models.LOAD_ERRORS as error:
         metrics.error(error, "answer")
         yield asks.error_frame(error)

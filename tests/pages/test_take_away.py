@@ -1,7 +1,11 @@
 """Pages to take away: files, code that is run, and links, held against what the pages show."""
 
+import gc
 import io
+import subprocess
+import threading
 import urllib.parse
+import weakref
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -277,3 +281,38 @@ def test_what_was_changed_on_side_by_side_is_in_the_link(site: AppTest):
     site.radio("side_by_side_view").set_value("words").run()
     changed |= {widget.key for widget in site.select_slider}
     assert set(link_of(site)) == {*changed, "side_by_side_colours", "side_by_side_view"}
+
+
+@pytest.mark.parametrize("view", ["compare/heads", "compare/word_pairs", "start/one_pass"])
+def test_an_open_page_and_its_files_hold_no_recorded_pass(site: AppTest, view: str):
+    page = view.rpartition("/")[2]
+    text = f"Nine grey geese fly over {page}"
+    open_page(site, f"pages/{view}/page.py", **{f"{page}_text": text, f"{page}_model": DECODER})
+    assert not site.exception
+    assert len(site.get("download_button")) > 1
+    tensors = weakref.ref(attention.run(DECODER, text).tensors)
+    attention.forward.clear()
+    gc.collect()
+    assert tensors() is None
+
+
+def test_files_with_pictures_wait_for_each_other_and_not_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(chart_files, "_in_line", threading.BoundedSemaphore(1))
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(_: bytes) -> subprocess.CompletedProcess[bytes]:
+        began.set()
+        go_on.wait(60)
+        return subprocess.CompletedProcess([], 0, b"an archive")
+
+    monkeypatch.setattr(chart_files, "_converter", slow)
+    first = threading.Thread(target=chart_files.archive, args=({},))
+    first.start()
+    assert began.wait(60)
+    with pytest.raises(ValueError, match="try again later"):
+        chart_files.archive({})
+    go_on.set()
+    first.join(60)
+    assert chart_files.archive({}) == b"an archive"

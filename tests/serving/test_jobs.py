@@ -73,6 +73,12 @@ def test_first_jobs_of_all_come_before_the_second_of_anybody(line: Line):
     assert line.go() == ["a1", "b1", "c1", "a2", "b2"]
 
 
+def test_the_job_that_runs_is_its_visitors_first(line: Line):
+    for name, owner in (("second", "somebody"), ("b1", "b"), ("c1", "c")):
+        line.put(name, owner)
+    assert line.go() == ["b1", "c1", "second"]
+
+
 def test_who_is_not_known_again_stands_in_line_as_ever(line: Line):
     for name in ("1", "2", "3", "4"):
         line.put(name, None)

@@ -48,8 +48,11 @@ def site() -> TestClient:
 
 
 def message(kind: str) -> bytes:
-    """A message of this kind, with nothing in it."""
+    """A message of this kind, with nothing in it; a file is one that is made on a click."""
     asked = BackMsg()
+    if kind == protocol.FILE:
+        asked.backend_operation_request.deferred_file.file_id = "a file"
+        return asked.SerializeToString()
     field = BackMsg.DESCRIPTOR.fields_by_name[kind]
     if field.message_type is None:
         setattr(asked, kind, True)
@@ -66,6 +69,10 @@ def test_kinds_that_pages_need_pass_and_all_others_are_left_out(site: TestClient
             visitor.send_bytes(message(field.name))
         visitor.send_bytes(b"")
         visitor.send_bytes(b"\xff\xff not of Streamlit")
+        for payload in ("install_skills", "dismiss_skills_nudge", "dataframe_chunk"):
+            other = BackMsg()
+            getattr(other.backend_operation_request, payload).SetInParent()
+            visitor.send_bytes(other.SerializeToString())
         visitor.send_text("nor is text")
         last = BackMsg()
         last.rerun_script.page_name = "the last one"

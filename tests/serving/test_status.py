@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket
 from serving import cache, models, status, turns, warmup
 from serving.jobs import JobQueue, Work
 from tests.helpers.counts import counted
+from tests.helpers.until import until
 
 PORT = 4321
 SITE = f"http://127.0.0.1:{PORT}"
@@ -72,6 +73,7 @@ def warm_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., threading
     monkeypatch.setattr(warmup, "AFTER_SECONDS", 0.0)
     monkeypatch.setattr(warmup, "_threads", [])
     monkeypatch.setattr(warmup, "_failed", None)
+    monkeypatch.setattr(warmup, "_next_try", 0.0)
     yield begin
     ends.set()
     for thread in warmup._threads:
@@ -100,6 +102,30 @@ def test_not_ready_without_a_model_that_should_be_there(warm_up: Callable[..., t
     answer = client().get("/readyz")
     reason = "bert-base and gpt2 could not be loaded; see the log."
     assert (answer.status_code, answer.json()["reason"]) == (503, reason)
+
+
+def test_what_was_not_loaded_is_tried_again_for_whoever_asks(
+    warm_up: Callable[..., threading.Event], monkeypatch: pytest.MonkeyPatch
+):
+    outcomes = [["gpt2"], ["gpt2"], []]
+    monkeypatch.setattr(warmup, "TRY_AGAIN_SECONDS", 0.0)
+    warm_up(lambda: outcomes.pop(0)).set()
+    warmup.start()
+    warmup._threads[0].join()
+    assert client().get("/readyz").status_code == 503
+    until(lambda: client().get("/readyz").status_code == 200, seconds=10, every=0.01)
+    assert outcomes == []
+
+
+def test_a_model_that_a_page_has_loaded_meanwhile_is_not_missed(
+    warm_up: Callable[..., threading.Event], monkeypatch: pytest.MonkeyPatch
+):
+    warm_up(lambda: ["gpt2", "bert-base"]).set()
+    warmup.start()
+    warmup._threads[0].join()
+    monkeypatch.setattr(models, "is_loaded", lambda name: name == "gpt2")
+    reason = "bert-base could not be loaded; see the log."
+    assert client().get("/readyz").json()["reason"] == reason
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

@@ -79,6 +79,41 @@ def test_pages_go_before_jobs_unless_these_have_waited_for_long(monkeypatch: pyt
 
 
 @on_one_core_and_on_several
+def test_the_first_pass_of_every_address_comes_before_the_second_of_any(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    visitor, had = threading.local(), list[str]()
+    monkeypatch.setattr(turns, "_addresses", turns._Addresses())
+    turns.know_addresses(lambda: getattr(visitor, "address", None))
+
+    def ask(name: str) -> None:
+        visitor.address = None if name == "unknown" else name[0]
+        with turns.turn(alone=True):
+            had.append(name)
+
+    asked = ["a1", "a2", "a3", "b1", "unknown", "b2", "c1"]
+    threads = [threading.Thread(target=ask, args=(name,)) for name in asked]
+    with turns.turn():
+        for number, thread in enumerate(threads):
+            thread.start()
+            _until_in_line(number + 2)
+    for thread in threads:
+        thread.join(10)
+    assert had == ["a1", "b1", "unknown", "c1", "a2", "b2", "a3"]
+
+
+@on_one_core_and_on_several
+def test_a_turn_inside_a_turn_is_the_same_turn():
+    assert not turns.is_held()
+    with turns.turn():
+        with turns.turn(alone=True):
+            assert turns.in_line() == 1
+        assert turns.is_held()
+    assert turns.in_line() == 0
+    assert not turns.is_held()
+
+
+@on_one_core_and_on_several
 def test_long_work_lets_others_in_between_two_of_its_steps():
     had: list[str] = []
     visitor = threading.Thread(target=lambda: _one_pass(had))

@@ -8,8 +8,8 @@ from typing import TypeVar
 import streamlit as st
 
 from serving.jobs import Work
-from serving.pace import network
 from serving.queues import BROWSER_COOKIE
+from ui.around.visitors import address
 
 Job = TypeVar("Job", bound=Work)
 IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between two pictures of a job in line
@@ -17,8 +17,7 @@ IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between two pictures of a
 
 def whose() -> dict[str, str | None]:
     """Whose jobs are put into a queue now, and from where: for `JobQueue.put`."""
-    owner, address = st.context.cookies.get(BROWSER_COOKIE), st.context.ip_address
-    return {"owner": owner, "address": None if address is None else network(address)}
+    return {"owner": st.context.cookies.get(BROWSER_COOKIE), "address": address()}
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:

@@ -18,12 +18,12 @@ from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
 from attention_core import stream
-from serving import models, race, recording, runs
+from serving import models, race, recording, runs, turns
 from serving.backend import asks, choice, service
-from serving.backend.frames import END, Frame, packed
+from serving.backend.frames import ALIVE, END, Broken, Frame, packed, unpacked
 from serving.backend.remote import ModelServer, Told, Unavailable
 from serving.jobs import Stopped
-from serving.limits import MAX_MAP_TOKENS, OverLimit
+from serving.limits import MAX_MAP_TOKENS, STUCK_SECONDS, OverLimit
 from serving.race import Begun, Ended, RaceStep, Request
 from serving.timing import measurement
 from serving.timing.measurement import Timed
@@ -241,6 +241,44 @@ def test_what_a_busy_server_has_no_room_for_is_done_here(monkeypatch: pytest.Mon
     )
     assert choice.record(model, (5, 6, 7)).tensors.weights.shape[2:] == (3, 3)
     assert len(answered) == 1
+
+
+def test_a_server_whose_pass_is_stuck_says_no_longer_that_it_is_there(
+    address: str, monkeypatch: pytest.MonkeyPatch
+):
+    over, held = threading.Event(), [0.0]
+
+    def stuck(*_: object) -> Iterator[Frame]:
+        over.wait(60)
+        yield Frame("too late")
+
+    monkeypatch.setattr(service, "ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(turns, "held_seconds", lambda: held[0])
+    monkeypatch.setitem(asks.ANSWERS, "record", stuck)
+    with httpx2.stream("POST", f"{address}/record", json={}) as answer:
+        frames = unpacked(answer.iter_bytes())
+        assert next(frames).kind == ALIVE
+        held[0] = STUCK_SECONDS + 1.0
+        with pytest.raises(Broken):
+            list(frames)
+    over.set()
+
+
+@pytest.mark.parametrize(("ask", "is_a_job"), [("record", False), ("race", True)])
+def test_only_what_a_page_waits_for_has_the_turns_of_a_page(
+    address: str, monkeypatch: pytest.MonkeyPatch, ask: str, is_a_job: bool
+):
+    def rank(*_: object) -> Iterator[Frame]:
+        yield Frame(str(getattr(turns._thread, "lets_pages_go_first", False)))
+
+    monkeypatch.setitem(asks.ANSWERS, ask, rank)
+    answer = httpx2.post(f"{address}/{ask}", json={})
+    assert next(unpacked(iter([answer.content]))).kind == str(is_a_job)
+
+
+def test_an_address_that_is_none_is_no_answer():
+    with pytest.raises(Unavailable):
+        ModelServer("http://models:86O0").record("gpt2-novels", (5, 6))
 
 
 def test_an_answer_that_nobody_reads_does_not_pile_up(

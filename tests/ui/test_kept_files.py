@@ -4,8 +4,8 @@ import pytest
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.media_file_storage import MediaFileKind, MediaFileStorageError
 
-from ui.frame import downloads
-from ui.frame.downloads import KeptFiles
+from ui.around import kept_files
+from ui.around.kept_files import KeptFiles
 
 
 def stored(files: KeptFiles, content: bytes) -> str:
@@ -23,7 +23,7 @@ def test_a_file_made_on_a_click_outlives_the_runs_of_other_visitors():
 
 
 def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(downloads, "KEPT_FILE_BYTES", 10)
+    monkeypatch.setattr(kept_files, "KEPT_FILE_BYTES", 10)
     files = KeptFiles("/media")
     old, young, shown = (stored(files, content) for content in (b"1" * 4, b"2" * 6, b"3" * 7))
     files.delete_file(old)
@@ -39,7 +39,7 @@ def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch: pytest.M
 
 
 def test_a_file_that_is_larger_than_all_room_goes_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(downloads, "KEPT_FILE_BYTES", 10)
+    monkeypatch.setattr(kept_files, "KEPT_FILE_BYTES", 10)
     files = KeptFiles("/media")
     large = stored(files, b"1" * 11)
     files.delete_file(large)
