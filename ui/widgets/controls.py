@@ -220,10 +220,14 @@ def number(
     return chosen
 
 
-def window(key: str, n_tokens: int, most: int) -> int:
-    """The first of `most` tokens that a page takes of a longer text; a slider moves it along."""
+def window(key: str, n_tokens: int, most: int, as_what: str = "") -> int:
+    """The first of `most` tokens that a page takes of a longer text; a slider moves it along.
+
+    as_what: what they are taken for.
+    """
     if n_tokens <= most:
         return 0
     first = number("First token that is shown", key, n_tokens - most + 1, 0)
-    st.markdown(f":small[Tokens {first} to {first + most - 1} of your {n_tokens}.]")
+    taken = f", {as_what}" if as_what else ""
+    st.markdown(f":small[Tokens {first} to {first + most - 1} of your {n_tokens}{taken}.]")
     return first

@@ -45,12 +45,9 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
         return None
-    first = controls.window("masking_first", len(scores.labels), MAX_SMALL_TOKENS)
-    if len(scores.labels) > MAX_SMALL_TOKENS:
-        st.markdown(
-            ":small[They are masked here as if they were the whole text: their positions count "
-            "from 0, and the softmax shares the attention among them alone.]"
-        )
+    first = controls.window(
+        "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "as if they were the whole text"
+    )
     return scores.part(first, MAX_SMALL_TOKENS)
 
 

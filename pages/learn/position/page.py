@@ -43,9 +43,8 @@ else:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
             n_tokens = orders.n_tokens(entry.spec.name, text)
         with of_window:
-            first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS)
-            if n_tokens > MAX_SMALL_TOKENS:
-                st.markdown(":small[The first of them gets position 0 here.]")
+            as_what = "the first of them at position 0"
+            first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS, as_what)
         found = orders.two_orders(entry.spec.name, text, first, how)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
