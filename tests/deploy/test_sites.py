@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx2
@@ -275,6 +275,52 @@ def test_a_killed_site_is_started_again_and_its_visitors_go_to_another(program):
     answer = httpx2.get(f"{address}/healthz", cookies=kept, timeout=30)
     assert (answer.status_code, answer.text) == (200, "ok")  # of the other site, at once
     until(lambda: is_there(address, "2"))
+
+
+class NotReady(BaseHTTPRequestHandler):
+    """A site that lives and takes no visitors."""
+
+    def do_GET(self) -> None:
+        is_alive = self.path == "/healthz"
+        self.send_response(200 if is_alive else 503)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok" if is_alive else b"no")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_processes_that_are_alive_and_not_ready_are_alive_to_whoever_asks(tmp_path: Path):
+    proxy = haproxy()
+    assert proxy is not None
+    with ThreadingHTTPServer(("127.0.0.1", 0), NotReady) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        file, port = tmp_path / "haproxy.cfg", free_port()
+        file.write_text(configuration([site.server_port] * 2), encoding="utf-8")
+        started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
+        try:
+            until(lambda: "No server is available" in answer_of(port, "/heads"))
+            assert answer_of(port, "/healthz") == "ok"
+        finally:
+            started.terminate()
+            started.wait(60)
+            site.shutdown()
+
+
+def answer_of(port: int, path: str) -> str:
+    """What the proxy answers; nothing before it listens."""
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"http://127.0.0.1:{port}{path}").text
+    return ""
+
+
+def test_every_backend_knows_every_site():
+    text = configuration([9001, 9002, 9003])
+    assert text.count("    server site-3 127.0.0.1:9003\n") == 1  # who lives
+    assert text.count("    server site-3 127.0.0.1:9003 cookie site-3\n") == 1  # who is ready
+    assert text.count("    use-server site-2 if { path /metrics } { url_param(site) 2 }\n") == 1
+    assert "SITE}" not in text
 
 
 def test_the_proxy_is_here():
