@@ -213,7 +213,8 @@ class Kept(Generic[P, Value]):
         if value is None:
             value = self.__wrapped__(*args, **kwargs)
             with self._changed, suppress(ValueError):  # larger than the bound: it is not kept
-                self._cache[self._key(*args, **kwargs)] = value
+                # another thread may have made it meanwhile: that one is kept
+                value = self._cache.setdefault(self._key(*args, **kwargs), value)
         return value
 
     @property

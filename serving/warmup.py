@@ -81,8 +81,10 @@ def _warm_up(*modules: str) -> None:
 
 def _load() -> None:
     global _failed, _next_try
-    _failed = models.load_preferred()
-    _next_try = time.monotonic() + TRY_AGAIN_SECONDS
+    try:
+        _failed = models.load_preferred()
+    finally:
+        _next_try = time.monotonic() + TRY_AGAIN_SECONDS
 
 
 def _try_again() -> None:

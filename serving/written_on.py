@@ -7,7 +7,6 @@ is kept are as many passes as both made. Every pass is timed. Dimension letters 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,17 +72,12 @@ def write_on(name: str, text: str, n_new: int, temperature: float, top_k: int | 
             f"{MAX_ONE_PASS_TOKENS}, there is no room for new ones. Type a shorter text."
         )
     sampling = Sampling(temperature, top_k)
-    settings = ("one_pass", *models.key(name), text, most, sampling)
-    return _written(settings, model, prepared.ids, most, sampling)
+    return _written(model, prepared.ids, most, sampling)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda settings, *_: settings)
+@kept(SMALL_CACHE_BYTES, key=lambda model, *asked: (model.name, str(model.source), *asked))
 def _written(
-    settings: Hashable,
-    model: Pretrained,
-    prompt: tuple[int, ...],
-    n_new: int,
-    sampling: Sampling,
+    model: Pretrained, prompt: tuple[int, ...], n_new: int, sampling: Sampling
 ) -> WrittenOn:
     """Both ways, each step alone, so that it is the model's own time; others go in between."""
     from attention_core.generation import stream

@@ -315,3 +315,19 @@ def test_a_frame_counts_its_strings():
     short, long = (pd.DataFrame({"word": [letter * 1000 for letter in "ab"[:n]]}) for n in (1, 2))
     assert size_of(short) > 1000
     assert size_of(long) > size_of(short) + 1000
+
+
+def test_what_is_made_twice_at_once_is_kept_once():
+    made: list[object] = []
+
+    @kept(1_000, key=lambda: "the key", size=lambda _: 1)
+    def value() -> object:
+        mine = object()
+        made.append(mine)
+        if len(made) == 1:
+            value.at_once()  # somebody else, while this one is made
+        return mine
+
+    assert value.at_once() is made[1]
+    assert value() is made[1]
+    assert value.n_kept == 1

@@ -151,8 +151,7 @@ def sentence(maps: HeadMaps, step: int) -> str:
     )
     return (
         f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
-        "chose "
-        f"“{isolated(labels[query + 1])}”, probability {probability:.3f}."
+        f"chose “{isolated(labels[query + 1])}”, probability {probability:.3f}."
     )
 
 
