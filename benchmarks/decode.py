@@ -17,8 +17,9 @@ around the whole call, with the prompt's pass and making the cache in it; only t
 compiled step is made before, as that step is compiled for it. The faster of the two transformers
 runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last comes how near
 the core's decode steps are to the speed at which this machine reads memory
-(`benchmarks/reading.py`). To compile takes one to four minutes and needs a C++ compiler;
-`--no-compile` leaves it out.
+(`benchmarks/reading.py`), and a trained model whose tokens are drafted (`benchmarks/drafted.py`).
+To compile takes three to ten minutes in all and needs a C++ compiler; `--no-compile` leaves out
+whatever is compiled.
 """
 
 from __future__ import annotations
@@ -26,21 +27,34 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from transformers import GPT2Config
 
-from attention_core import Step, Transformer, stream, stream_batch
-from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, synchronize
+from attention_core import Step, Transformer, stream_batch
+from attention_core.costs.stopwatch import interleave
 from attention_core.graphs.compiled import NoCompilerError
 from attention_core.graphs.decoder import Decoder
 from attention_core.quantized.int8 import Int8Transformer
+from benchmarks import drafted
+from benchmarks.drafted import Trained
 from benchmarks.reading import Reading, measure_reading, reading_lines
-from benchmarks.timing import machine, table
+from benchmarks.runs import (
+    PEERS,
+    Run,
+    core_run,
+    core_stream,
+    faster_peer,
+    ratio_line,
+    run_of,
+    speed_table,
+    speeds,
+    transformers_run,
+)
+from benchmarks.timing import machine
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
@@ -52,26 +66,6 @@ BATCH_SIZE = 8
 _CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
 _COMPILED = "core compiled"
 _INT8, _INT8_COMPILED = "core int8", "core int8 compiled"
-PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
-
-
-@dataclass(frozen=True)
-class Run:
-    """One generation: its tokens, its wall-clock seconds, and for the core the model calls'.
-
-    `token_ids` are those of the first of `n_prompts` that ran at once, all with as many new tokens.
-    """
-
-    token_ids: list[int]
-    seconds: float
-    prefill_seconds: float | None = None
-    decode_seconds: float | None = None
-    n_prompts: int = 1
-
-    @property
-    def tokens_per_second(self) -> float:
-        """New tokens, of all prompts, by wall-clock time."""
-        return self.n_prompts * len(self.token_ids) / self.seconds
 
 
 @dataclass(frozen=True)
@@ -99,35 +93,6 @@ class Models:
         return cls(reference, core, int8, decoders)
 
 
-def core_run(
-    core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
-) -> Run:
-    """Generate with the core."""
-    return _run_of(lambda: _stream(core, prompt_ids, max_new_tokens, cached=cached))
-
-
-def _stream(
-    core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
-) -> Iterator[Step]:
-    cache = core.new_cache(1, len(prompt_ids) + max_new_tokens) if cached else None
-    return stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
-
-
-def _run_of(start: Callable[[], Iterator[Step]]) -> Run:
-    """Go through the steps that `start` gives, under the clock."""
-    begin = time.perf_counter()
-    steps = start()
-    # the logits of a step are let go before the next one, which so uses their memory again
-    token_ids, step_seconds = zip(*((step.token_id, step.seconds) for step in steps), strict=True)
-    seconds = time.perf_counter() - begin
-    return Run(
-        token_ids=list(token_ids),
-        seconds=seconds,
-        prefill_seconds=step_seconds[0],
-        decode_seconds=sum(step_seconds[1:]),
-    )
-
-
 def core_batch_run(core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
     """Generate with the core for `BATCH_SIZE` prompts at once: `prompt_ids` and shorter ones."""
     begin = time.perf_counter()
@@ -142,27 +107,6 @@ def core_batch_run(core: Transformer, prompt_ids: Sequence[int], max_new_tokens:
         decode_seconds=sum(step.seconds for step in first[1:]),
         n_prompts=len(prompts),
     )
-
-
-def transformers_run(
-    reference: Any, prompt_ids: Sequence[int], max_new_tokens: int, attention: str
-) -> Run:
-    """Generate with transformers, cached, in inference mode."""
-    reference.set_attn_implementation(attention)
-    with torch.inference_mode():
-        prompt = torch.tensor([prompt_ids], device=reference.device)
-        synchronize()
-        begin = time.perf_counter()
-        sequence = reference.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=max_new_tokens,
-            do_sample=False,
-            use_cache=True,
-        )
-        synchronize()
-        seconds = time.perf_counter() - begin
-    return Run(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
 
 
 def measure(
@@ -181,7 +125,7 @@ def measure(
     }
     for name, decoder in models.compiled.items():
         start = partial(decoder.stream, prompt_ids, max_new_tokens=max_new_tokens)
-        calls[name] = partial(_run_of, start)
+        calls[name] = partial(run_of, start)
     for name, attention in PEERS.items():
         calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
             reference, prompt_ids, max_new_tokens, attention
@@ -213,18 +157,7 @@ def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
 
 def report(runs: dict[str, list[Run]]) -> str:
     """The table and the ratios, as text."""
-    rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/step")]
-    for name, repeats in runs.items():
-        rows.append(
-            (
-                name,
-                f"{_samples(run.tokens_per_second for run in repeats):.1f}",
-                f"{_samples(run.seconds for run in repeats):.2f}",
-                *_phases(repeats),
-            )
-        )
-    speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
-    peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
+    peer, rates = faster_peer(runs), speeds(runs)
     n_different = len(set(runs[_CACHED][0].token_ids))
     targets = {
         _CACHED: TARGET_OVER_TRANSFORMERS,
@@ -234,46 +167,18 @@ def report(runs: dict[str, list[Run]]) -> str:
     }
     return "\n".join(
         [
-            table(rows),
+            speed_table(runs),
             "",
             f"token ids identical in all float32 runs, {n_different} different ones",
             *(
-                ratio_line(speeds, name, peer, target)
+                ratio_line(rates, name, peer, target)
                 for name, target in targets.items()
-                if name in speeds
+                if name in rates
             ),
-            ratio_line(speeds, _CACHED, _UNCACHED),
-            ratio_line(speeds, _BATCH, _CACHED, TARGET_OF_BATCH),
+            ratio_line(rates, _CACHED, _UNCACHED),
+            ratio_line(rates, _BATCH, _CACHED, TARGET_OF_BATCH),
         ]
     )
-
-
-def _phases(repeats: list[Run]) -> tuple[str, str]:
-    """Prefill and one decode step in milliseconds, model calls alone; a dash if not measured."""
-    prefill = [1e3 * run.prefill_seconds for run in repeats if run.prefill_seconds is not None]
-    decode = [
-        1e3 * run.decode_seconds / max(1, len(run.token_ids) - 1)
-        for run in repeats
-        if run.decode_seconds is not None
-    ]
-    if not prefill or not decode:
-        return "-", "-"
-    return f"{Samples(tuple(prefill)):.1f}", f"{Samples(tuple(decode)):.1f}"
-
-
-def ratio_line(
-    speeds: dict[str, list[float]], one: str, other: str, target: float | None = None
-) -> str:
-    """How many times as fast one is, pair by pair, and whether that reaches the target."""
-    ratio = paired_ratio(speeds[one], speeds[other])
-    line = f"{one} over {other}: {ratio:.2f} times as fast"
-    if target is None:
-        return line
-    return f"{line}; target {target}: {'reached' if ratio.median >= target else 'not reached'}"
-
-
-def _samples(values: Iterable[float]) -> Samples:
-    return Samples(tuple(values))
 
 
 def main(
@@ -282,8 +187,12 @@ def main(
     config: GPT2Config | None = None,
     prompt_ids: Sequence[int] = PROMPT_IDS,
     max_new_tokens: int = 100,
+    trained: Trained | None = None,
 ) -> int:
-    """Measure, print, and return the exit status: 1 when the tokens differ."""
+    """Measure, print, and return the exit status: 1 when the tokens differ.
+
+    trained: the model that is drafted, for the tests; SmolLM2 if it is not given.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
     parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiled step out")
@@ -308,6 +217,18 @@ def main(
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(report(runs))
     print(reading_lines(_reading(models, prompt_ids, min(max_new_tokens, 20), options.repeats)))
+    if options.no_compile:
+        return 0
+    del models
+    trained = trained or Trained.bundled()
+    try:
+        runs = drafted.measure(
+            trained, max_new_tokens=max_new_tokens, repeats=options.repeats, compile_step=True
+        )
+    except RuntimeError as error:
+        print(f"benchmarks.decode: {error}", file=sys.stderr)
+        return 1
+    print(f"\n{drafted.report(trained, runs, TARGET_OVER_TRANSFORMERS)}")
     return 0
 
 
@@ -315,7 +236,7 @@ def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int
     """How fast decode steps read weights; more than a few would measure the same steps again."""
     core = models.core
     streams: dict[str, Callable[[], Iterator[Step]]] = {
-        _CACHED: lambda: _stream(core, prompt_ids, n_new, cached=True)
+        _CACHED: lambda: core_stream(core, prompt_ids, n_new, cached=True)
     }
     if _COMPILED in models.compiled:
         decoder = models.compiled[_COMPILED]

@@ -28,7 +28,16 @@ from transformers import GPT2Config
 
 from attention_core.costs.stopwatch import Samples, interleave, synchronize
 from attention_core.graphs.decoder import Decoder
-from benchmarks.decode import PEERS, PROMPT_IDS, Run, core_run, ratio_line, transformers_run
+from benchmarks.decode import PROMPT_IDS
+from benchmarks.runs import (
+    PEERS,
+    Run,
+    core_run,
+    faster_peer,
+    ratio_line,
+    speeds,
+    transformers_run,
+)
 from benchmarks.timing import table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -106,9 +115,7 @@ def report(runs: dict[str, list[Run]]) -> str:
                 "all" if place is None else f"until {place}",
             )
         )
-    speeds = {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
-    peer = max(PEERS, key=lambda name: Samples(tuple(speeds[name])).median)
-    return f"{table(rows)}\n\n{ratio_line(speeds, _GRAPHS, peer, TARGET)}"
+    return f"{table(rows)}\n\n{ratio_line(speeds(runs), _GRAPHS, faster_peer(runs), TARGET)}"
 
 
 def main(

@@ -31,7 +31,7 @@ def is_by_intel(description: Path = Path("/proc/cpuinfo")) -> bool:
         return "GenuineIntel" in platform.processor()
 
 
-_PLAIN_IS_FASTEST = torch.backends.mkl.is_available() and is_by_intel()
+PLAIN_IS_FASTEST = torch.backends.mkl.is_available() and is_by_intel()
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -44,7 +44,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     d_in, d_out = weight.shape
     n_rows = x.numel() // d_in
     # a compiler has its own ways
-    if _PLAIN_IS_FASTEST or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if PLAIN_IS_FASTEST or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return nn.functional.linear(x, weight.t(), bias)
     if n_rows == 1 and (_WIDE or not _HAS_ONEDNN or weight.numel() < _LARGE):
         return _of_one_row(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)

@@ -1,6 +1,7 @@
 """The benchmark programs run through on tiny sizes; no time is asserted."""
 
 import dataclasses
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,10 +13,22 @@ from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
 from attention_core.graphs.decoder import Decoder
-from benchmarks import busy_threads, decode, decode_gpu, kv_cache, one_row, reading, repaint
+from attention_core.graphs.drafted import DraftedDecoder
+from benchmarks import (
+    busy_threads,
+    decode,
+    decode_gpu,
+    drafted,
+    kv_cache,
+    one_row,
+    reading,
+    repaint,
+)
 from benchmarks.controls import Control, Move, controls, moves_of
+from benchmarks.drafted import Trained
 from benchmarks.painting import wait_until_idle, watch
 from benchmarks.repaint import Row
+from benchmarks.runs import PEERS, Run, transformers_run
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
@@ -30,7 +43,19 @@ def tiny():
 def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
     # steps are compiled in tests/core/graphs/test_decoder.py; here they only take their place
     monkeypatch.setattr(decode, "Decoder", lambda model, room, compile_step: Decoder(model, room))
-    status = decode.main(["--repeats", "2"], config=tiny, prompt_ids=PROMPT, max_new_tokens=12)
+    monkeypatch.setattr(
+        drafted,
+        "DraftedDecoder",
+        lambda *models, n_drafted, compile_step: DraftedDecoder(*models, n_drafted=n_drafted),
+    )
+    reference = random_gpt2(tiny)
+    status = decode.main(
+        ["--repeats", "2"],
+        config=tiny,
+        prompt_ids=PROMPT,
+        max_new_tokens=12,
+        trained=Trained("A small model", core_from_reference(reference), reference, PROMPT),
+    )
     printed = capsys.readouterr()
     assert status == 0, printed.err
     for name in ("cached", "compiled", "int8", "int8 compiled", "batch 8", "uncached"):
@@ -47,7 +72,9 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
     assert "\ncore cached reads " in printed.out
     assert "target 0.8: " in printed.out
     assert "\ncore compiled reads " in printed.out
-    for name in ("cached", "compiled", "int8 compiled"):
+    assert "\nA small model, trained weights, 3 prompt + 12 new tokens\n" in printed.out
+    assert re.search(r"\na pass of the model settles [1-4]\.\d\d .* of at most 4\n", printed.out)
+    for name in ("cached", "compiled", "int8 compiled", "drafted in 8 bits"):
         assert f"\ncore {name} over transformers " in printed.out
 
 
@@ -79,8 +106,8 @@ def test_decode_on_a_gpu_prints_the_table_and_the_ratio(tiny, capsys):
 
 
 def test_decode_on_a_gpu_says_where_tokens_part_and_fails_where_they_must_not(monkeypatch, tiny):
-    runs = {name: [decode_gpu.Run([7, 8, 9], 2.0)] for name in ("core graphs", *decode.PEERS)}
-    runs["transformers eager"] = [decode_gpu.Run([7, 8, 5], 0.5)]
+    runs = {name: [Run([7, 8, 9], 2.0)] for name in ("core graphs", *PEERS)}
+    runs["transformers eager"] = [Run([7, 8, 5], 0.5)]
     said = decode_gpu.report(runs)
     assert "0.25 (0.25..0.25) times as fast; target 4.0: not reached" in said
     lines = {line.split("  ")[0]: line for line in said.splitlines()}
@@ -115,8 +142,8 @@ def test_decode_counts_the_tokens_of_every_prompt_of_a_batch(tiny):
     runs = decode.measure(models, PROMPT, max_new_tokens=9, repeats=1)
     [run] = runs["core batch 8"]
     assert run.tokens_per_second == pytest.approx(8 * 9 / run.seconds)
-    twice = {name: [decode.Run([*range(9)], 2.0)] for name in runs}
-    twice["core batch 8"] = [decode.Run([*range(9)], 4.0, n_prompts=8)]
+    twice = {name: [Run([*range(9)], 2.0)] for name in runs}
+    twice["core batch 8"] = [Run([*range(9)], 4.0, n_prompts=8)]
     assert (
         "core batch 8 over core cached: 4.00 (4.00..4.00) times as fast; target 3.0: reached"
         in (decode.report(twice))
@@ -140,7 +167,7 @@ def test_reading_judges_known_rates():
 
 
 def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatch):
-    original = decode.transformers_run
+    original = transformers_run
 
     def one_token_off(*arguments):
         run = original(*arguments)
@@ -158,7 +185,7 @@ def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatc
 
 
 def test_decode_refuses_to_compare_one_repeated_token():
-    runs = {"core cached": [decode.Run([7] * 20, 1.0)]}
+    runs = {"core cached": [Run([7] * 20, 1.0)]}
     with pytest.raises(RuntimeError, match="only 1 different"):
         decode.check_tokens(runs, 20)
 

@@ -40,7 +40,7 @@ def test_every_product_equals_the_plain_one(
     large: bool,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(products, "_PLAIN_IS_FASTEST", by_intel)
+    monkeypatch.setattr(products, "PLAIN_IS_FASTEST", by_intel)
     monkeypatch.setattr(products, "_WIDE", wide)
     monkeypatch.setattr(products, "_LARGE", 1 if large else 1000)
     layer = Projection(shape[-1], 5, bias)

@@ -1,0 +1,119 @@
+"""Decode speed of a trained model in float32 whose tokens are drafted in 8 bits.
+
+Part of `python -m benchmarks.decode`. A decode step cannot be quicker than its weights are read,
+however it is written; a draft lets one reading settle several tokens (`attention_core.graphs.
+drafted`). How many depends on how often the draft is right, so this is measured on trained weights
+and a real sentence, not on random numbers. Beside the draft stand this core with its cache, and
+transformers with its own; all must produce the same token ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from attention_core import Transformer
+from attention_core.costs.stopwatch import Samples, interleave
+from attention_core.graphs.drafted import DraftedDecoder
+from attention_core.quantized.int8 import Int8Transformer
+from benchmarks.runs import (
+    PEERS,
+    Run,
+    core_run,
+    faster_peer,
+    ratio_line,
+    speed_table,
+    speeds,
+    transformers_run,
+)
+
+MODEL = "smollm2-135m-instruct"
+TEXT = "The history of the steam engine begins with"
+N_DRAFTED = 3
+_CACHED, _DRAFTED = "core cached", "core drafted in 8 bits"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with trained weights in this core and in transformers, and a prompt for it."""
+
+    title: str
+    core: Transformer
+    reference: Any
+    prompt_ids: Sequence[int]
+
+    @classmethod
+    def bundled(cls) -> Trained:
+        """SmolLM2. Raises: as `pretrained.load`, where its package is missing."""
+        import pretrained
+
+        model = pretrained.load(MODEL, device="cpu")
+        ids = model.tokenizer.encode(TEXT).ids
+        return cls(model.spec.title, model.core, model.reference, list(ids))
+
+
+def drafted_run(decoder: DraftedDecoder, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
+    """Generate with drafts."""
+    begin = time.perf_counter()
+    rounds = list(decoder.rounds(prompt_ids, max_new_tokens=max_new_tokens))
+    seconds = time.perf_counter() - begin
+    return Run(
+        token_ids=[token_id for settled in rounds for token_id in settled.token_ids],
+        seconds=seconds,
+        prefill_seconds=rounds[0].seconds,
+        decode_seconds=sum(settled.seconds for settled in rounds[1:]),
+        n_passes=len(rounds),
+    )
+
+
+def measure(
+    model: Trained, *, max_new_tokens: int, repeats: int, compile_step: bool
+) -> dict[str, list[Run]]:
+    """The runs of all, by name, after one warm-up each.
+
+    Raises: RuntimeError when they do not all produce the same tokens.
+    """
+    core, prompt_ids = model.core, model.prompt_ids
+    decoder = DraftedDecoder(
+        core,
+        Int8Transformer(core),
+        len(prompt_ids) + max_new_tokens,
+        n_drafted=N_DRAFTED,
+        compile_step=compile_step,
+    )
+    calls: dict[str, Callable[[], Run]] = {
+        _CACHED: partial(core_run, core, prompt_ids, max_new_tokens, cached=True),
+        _DRAFTED: partial(drafted_run, decoder, prompt_ids, max_new_tokens),
+    }
+    for name, attention in PEERS.items():
+        calls[name] = partial(
+            transformers_run, model.reference, prompt_ids, max_new_tokens, attention
+        )
+    runs = interleave(calls, repeats=repeats)
+    expected = runs[_CACHED][0].token_ids
+    for name, repeated in runs.items():
+        if any(run.token_ids != expected for run in repeated):
+            raise RuntimeError(f"{name} and {_CACHED} do not write the same tokens")
+    return runs
+
+
+def report(model: Trained, runs: dict[str, list[Run]], target: float) -> str:
+    """The table, the ratio over transformers and the tokens of a pass, as text."""
+    n_new = len(runs[_CACHED][0].token_ids)
+    # the prompt's pass gives the first token, each later one at most the guesses and its own
+    tokens_a_pass = [(n_new - 1) / (run.n_passes - 1) for run in runs[_DRAFTED] if run.n_passes]
+    return "\n".join(
+        [
+            f"{model.title}, trained weights, {len(model.prompt_ids)} prompt + {n_new} new tokens",
+            "",
+            speed_table(runs),
+            "",
+            "token ids identical in all runs",
+            ratio_line(speeds(runs), _DRAFTED, faster_peer(runs), target),
+            f"a pass of the model settles {Samples(tuple(tokens_a_pass)):.2f} tokens, "
+            f"of at most {N_DRAFTED + 1}",
+        ]
+    )

@@ -1,0 +1,149 @@
+"""Drafted tokens: those of `stream`, whatever the draft is worth, and in how few passes."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Sampling, Transformer, stream
+from attention_core.graphs.drafted import DraftedDecoder, Round
+from attention_core.graphs.fixed_pass import FixedPass
+from tests.core.graphs.test_decoder import (
+    CONFIGS,
+    DEVICES,
+    GPT2,
+    PROMPT,
+    SAMPLINGS,
+    has_compiler,
+    random_model,
+)
+
+N_NEW = 17
+
+
+def another_model(device: str = "cpu") -> Transformer:
+    """A model of another size with the tokens of `GPT2`, which guesses little right."""
+    config = dataclasses.replace(GPT2, d_model=12, n_layers=1, n_heads=2)
+    return random_model(config, device)
+
+
+def nearly(model: Transformer, noise: float) -> Transformer:
+    """A model with weights near those of another one, which guesses much right."""
+    near = random_model(model.config, str(next(model.parameters()).device))
+    for parameter, other in zip(near.parameters(), model.parameters(), strict=True):
+        parameter.data.copy_(other + noise * torch.randn_like(other))
+    return near
+
+
+def tokens_of(rounds: list[Round]) -> list[int]:
+    return [token_id for settled in rounds for token_id in settled.token_ids]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n_drafted", [1, 2, 5])
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_tokens_and_logits_are_those_of_stream(kind: str, n_drafted: int, device: str):
+    model = random_model(CONFIGS[kind], device)
+    expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 22)))
+    decoder = DraftedDecoder(model, nearly(model, 0.03), 22, n_drafted=n_drafted)
+    for _ in range(2):  # nothing of the first run is left
+        rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
+        assert tokens_of(rounds) == [step.token_id for step in expected]
+        logits = torch.cat([settled.logits for settled in rounds])
+        assert_close(logits, torch.stack([s.logits for s in expected]), atol=1e-5, rtol=1e-5)
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens_of(rounds)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_the_draws_are_those_of_stream(name: str, device: str):
+    model, sampling = random_model(GPT2, device), SAMPLINGS[name]
+    options = {"max_new_tokens": N_NEW, "sampling": sampling}
+    expected = [s.token_id for s in stream(model, PROMPT, cache=model.new_cache(1, 22), **options)]
+    n_passes = []
+    for draft in (another_model(device), nearly(model, 0.03)):
+        decoder = DraftedDecoder(model, draft, 22, sampling=sampling)
+        for _ in range(2):  # the seed is set anew
+            rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
+            assert tokens_of(rounds) == expected
+        n_passes.append(len(rounds))
+    bad, good = n_passes
+    assert 5 <= good < bad <= N_NEW  # with four tokens a pass at best 5
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.3, seed=4)], ids=["greedy", "warm"])
+@pytest.mark.parametrize("n_drafted", [1, 3, 4])
+def test_a_draft_that_is_the_model_itself_is_always_right(n_drafted: int, sampling: Sampling):
+    """Its draws too, as it draws with the same numbers: one pass for k + 1 tokens."""
+    model = random_model(GPT2)
+    decoder = DraftedDecoder(model, model, 22, n_drafted=n_drafted, sampling=sampling)
+    rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
+    assert [settled.n_drafted for settled in rounds] == [0] + [n_drafted] * (len(rounds) - 1)
+    assert len(rounds) == 1 + -(-(N_NEW - 1) // (n_drafted + 1))
+    assert {len(settled.token_ids) for settled in rounds[1:-1]} == {n_drafted + 1}
+    assert [len(settled.logits) for settled in rounds] == [len(r.token_ids) for r in rounds]
+
+
+def test_at_the_end_of_the_context_the_last_tokens_are_run_alone():
+    model = random_model(GPT2)
+    expected = list(stream(model, PROMPT, max_new_tokens=26, cache=model.new_cache(1, 30)))
+    decoder = DraftedDecoder(model, model, 30, n_drafted=3)
+    rounds = list(decoder.rounds(PROMPT, max_new_tokens=26))
+    assert tokens_of(rounds) == [step.token_id for step in expected]
+    assert rounds[-1].n_drafted == 0
+    assert_close(rounds[-1].logits[-1], expected[-1].logits, atol=1e-5, rtol=1e-5)
+
+
+def test_it_ends_at_a_stop_token_in_the_middle_of_a_round():
+    model = random_model(GPT2)
+    decoder = DraftedDecoder(model, model, 22, n_drafted=5)
+    tokens = decoder.generate(PROMPT, max_new_tokens=N_NEW)
+    for stop in (i for i in range(N_NEW) if tokens[i] not in tokens[:i]):
+        options = {"max_new_tokens": N_NEW, "stop_ids": {tokens[stop]}}
+        assert decoder.generate(PROMPT, **options) == tokens[: stop + 1]
+    for n_new in (1, 2, 4, 9):
+        assert decoder.generate(PROMPT, max_new_tokens=n_new) == tokens[:n_new]
+
+
+@pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
+def test_a_compiled_pass_of_several_rows_gives_the_logits_of_the_model():
+    """Of its parts: the draft's step is the one that `Decoder` compiles."""
+    model = random_model(dataclasses.replace(GPT2, n_layers=1))
+    check = FixedPass(model, 22, n_rows=3, compile_step=True)
+    ids = torch.tensor([[*PROMPT, 33, 8, 51, 2, 19]])
+    expected = model(ids).logits[0]
+    with torch.inference_mode():
+        last, _ = check.start(PROMPT)
+        assert_close(last, expected[4], atol=1e-5, rtol=1e-5)
+        for start in (5, 7):  # the second writes over the first one's last row
+            check.cache.stand_at(start)
+            check.token_ids.copy_(ids[:, start : start + 3])
+            with torch.compiler.set_stance("fail_on_recompile"):
+                check.advance()
+            assert_close(check.logits, expected[start : start + 3], atol=1e-5, rtol=1e-5)
+
+
+def test_wrong_arguments():
+    model = random_model(GPT2)
+    decoder = DraftedDecoder(model, another_model(), 10)
+    for run in (decoder.rounds, decoder.generate):
+        with pytest.raises(ValueError, match="need 11 positions, but there is room for 10"):
+            run(PROMPT, max_new_tokens=7)
+        with pytest.raises(ValueError, match="least 1"):
+            run((), max_new_tokens=1)
+    with pytest.raises(ValueError, match="61 of the model, 67 of the draft"):
+        DraftedDecoder(model, random_model(CONFIGS["grouped, rotary"]), 10)
+    with pytest.raises(ValueError, match="n_rows must be at most 9, got 10"):
+        FixedPass(model, 9, n_rows=10)
+    with pytest.raises(ValueError, match="n_drafted"):
+        DraftedDecoder(model, model, 10, n_drafted=0)
+    with pytest.raises(ValueError, match="31 tokens exceeds the context length of 30"):
+        DraftedDecoder(model, model, 31)
+
+
+def test_logits_that_are_no_numbers_are_named():
+    model, draft = random_model(GPT2), another_model()
+    model.final_norm.bias[0] = torch.nan
+    with pytest.raises(ValueError, match="the largest of the logits is"):
+        DraftedDecoder(model, draft, 22).generate(PROMPT, max_new_tokens=N_NEW)
