@@ -202,7 +202,14 @@ def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
     Raises: ValueError for a part that is none, or that a model of these sizes does not have.
     """
     parts = tuple(sorted({_named(part) for part in text.split()}))
-    _switched(parts).check(n_layers, n_heads)
+    for part in parts:
+        try:
+            _switched((part,)).check(n_layers, n_heads)
+        except ValueError:
+            raise ValueError(
+                f"This model has no {part[:20]}: its layers are 0 to {n_layers - 1}, "
+                f"its heads 0 to {n_heads - 1}."
+            ) from None
     return parts
 
 

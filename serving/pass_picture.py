@@ -17,7 +17,7 @@ from serving.cache import kept
 from serving.codes import Codes, coded
 from serving.limits import PACKED_CACHE_BYTES
 from serving.number_text import counted
-from serving.one_pass import OnePass, one_pass
+from serving.one_pass import OnePass, SwitchedRun, one_pass
 
 STORED_MODEL = "smollm2-135m-instruct"
 STORED_TEXT = "The animal didn't cross the street because it was too tired"
@@ -42,8 +42,9 @@ def picture(passed: OnePass) -> PassPicture:
     """The picture of a pass."""
     run, next_token, weights = passed.run, passed.next_token, codes(passed)
     n_layers, n_heads = run.weights.shape[:2]
+    off = f", without {', '.join(run.off)}" if isinstance(run, SwitchedRun) else ""
     header = {
-        "title": f"{run.title}: one pass over {counted(len(run.tokens), 'token')}",
+        "title": f"{run.title}: one pass over {counted(len(run.tokens), 'token')}{off}",
         "model": run.model,
         "labels": list(run.tokens.labels),
         "layers": n_layers,

@@ -113,7 +113,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "Your text becomes tokens",
             f"A model reads no letters. Your text was cut into {counted(n_tokens, 'token')}, each "
-            "an entry of a fixed vocabulary. Every ribbon of this picture is the way of one.",
+            "an entry of a fixed vocabulary. Every ribbon of this picture follows one of them.",
             "whole",
             "tokens",
         ),

@@ -151,7 +151,11 @@ def test_a_shaded_text_is_saved(drawings: Page):
     shown = [written(label) for i, label in enumerate(LABELS) if i != 5]  # that one comes later
     said = without_head(drawing, root, f"Shaded {HOSTILE}")
     assert said[: len(shown)] == shown
-    assert said[len(shown) :][:3] == ["0", "0.6", "weight, square-root colours"]
+    assert said[len(shown) :][:3] == [
+        "0",
+        "0.6",
+        "weight, the colour and the bar of a token, by square roots",
+    ]
     assert "whole frame: the token that looks" in " ".join(said[len(shown) :])
     shares = [
         float(element.get("width") or 0)

@@ -136,8 +136,8 @@ def test_parts_are_read_from_a_text():
     assert switched_off("L3H1 L03H1 F1 F001", 4, 2) == ("F1", "L3H1")
     assert switched_off("", 4, 2) == ()
     for text, message in (
-        ("L4H0", r"layers must be 0 to 3, got \[4\]"),
-        ("L0H2", r"heads must be 0 to 1, got \[2\]"),
+        ("L4H0", "has no L4H0: its layers are 0 to 3, its heads 0 to 1"),
+        ("L0H2", "has no L0H2: its layers are 0 to 3"),
         ("<b>", "“<b>” is no part that can be switched off"),
         ("L٣H1", "“L٣H1” is no part that can"),  # a digit, but none that names a head
     ):

@@ -67,7 +67,9 @@ with right:
 shown = parts("generated_tokens_part", (CHOICES, STEPS, SINK))
 if CHOICES in shown:
     st.subheader(CHOICES)
-    table = step.alternatives(generation, step_index).style.format({"probability": "{:.4f}"})
+    table = step.alternatives(generation, step_index).style.format({"probability": step.chance})
+    if generation.settings.temperature:
+        st.markdown("These are the model's own probabilities, before the temperature changes them.")
     with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
         st.dataframe(table, hide_index=True, height="content", key="generated_tokens_choices")
 if STEPS in shown:

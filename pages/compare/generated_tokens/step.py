@@ -12,6 +12,7 @@ from pages.compare.generated_tokens.shaded import Shaded, shaded
 from pretrained.tokenization.tokens import printable
 from serving import models
 from serving.heads import HeadId
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.widgets.head_pairs import MANY_TOKENS
@@ -149,10 +150,16 @@ def sentence(maps: HeadMaps, step: int) -> str:
         if row[best] > 0
         else "All its weight is on a token that is left out here."
     )
+    drawn = " before the temperature" if generation.settings.temperature else ""
     return (
         f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
-        f"chose “{isolated(labels[query + 1])}”, probability {probability:.3f}."
+        f"chose “{isolated(labels[query + 1])}”, probability {chance(probability)}{drawn}."
     )
+
+
+def chance(probability: float) -> str:
+    """A probability with three places, or as a power of ten where these would be zeros."""
+    return written(probability, ".3f" if probability >= 0.001 else ".0e")
 
 
 def row(maps: HeadMaps, step: int) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from ui.widgets import controls, messages
 from ui.widgets.head_links import head_links
 from ui.widgets.later import later
 from ui.widgets.linked import linked
-from ui.widgets.pair import choose_pair
 from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
@@ -70,10 +69,10 @@ with right, settings():
 columns = st.columns(2, gap="large")
 with columns[0]:
     first = controls.head("side_by_side_a", prefer="bert", layer=3, head=1)
-    above, places = [same_pair.line("a")], [later()]
+    above, places = [same_pair.line("a", view)], [later()]
 with columns[1]:
     second = controls.head("side_by_side_b", prefer="gpt2", layer=3, head=1, of_visit=False)
-    above.append(same_pair.line("b"))
+    above.append(same_pair.line("b", view))
     places.append(later())
 
 opened = []
@@ -95,9 +94,9 @@ if len(opened) == 2:
     comparison = side_by_side.compare(both_runs, (first, second), view, renormalise)
     scale = side_by_side.scale([side.values for side in comparison.sides], colours)
     with columns[0]:
-        pair = choose_pair(both_runs[0], first, "side_by_side", causal=both_runs[1].causal)
+        pair = same_pair.choose(both_runs, first, view)
+    pairs = pair, same_pair.show(above, both_runs, (first, second), pair, view)
     framed = view == side_by_side.TOKENS
-    pairs = pair, same_pair.show(above, both_runs, (first, second), pair, framed=framed)
     for (which, place, run, choice), side, cell in zip(
         opened, comparison.sides, pairs, strict=True
     ):
@@ -119,7 +118,7 @@ if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
     heading(DIFFERENCE, shown)
-    halves = st.columns([1, 2], gap="large")
+    halves = st.columns(2, gap="large")
     with halves[0]:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")

@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.compare.side_by_side.comparison import Cell
-from pretrained.tokenization.alignment import Unit, aligned
+from pages.compare.side_by_side.comparison import TOKENS, WORDS, Cell
+from pretrained.tokenization.alignment import aligned, aligned_words
 from serving.heads import HeadChoice, HeadId
 from serving.runs import Run
 from serving.token_text import isolated
+from ui.widgets.pair import choose_pair
 
 
-def on_the_right(runs: Sequence[Run], pair: Cell) -> Cell | None:
-    """The right tokens that hold the characters of the left pair, of several the first; or None."""
-    units = _units(runs, pair)
-    return None if units is None else (units[0].b[0], units[1].b[0])
+@dataclass(frozen=True)
+class Pair:
+    """A query and a key in both texts: their tokens on each side, and how the left text has them.
+
+    With `is_one_cell` each is one token in both texts.
+    """
+
+    left: tuple[tuple[int, ...], tuple[int, ...]]
+    right: tuple[tuple[int, ...], tuple[int, ...]]
+    labels: tuple[str, str]
+
+    @property
+    def is_one_cell(self) -> bool:
+        """Whether each side has one token for the query and one for the key."""
+        return all(len(tokens) == 1 for tokens in (*self.left, *self.right))
 
 
-def _units(runs: Sequence[Run], pair: Cell) -> tuple[Unit, Unit] | None:
-    """The shared units that the query and the key of the left text belong to, if both have one."""
-    units = {
-        token: unit for unit in aligned(runs[0].tokens, runs[1].tokens).units for token in unit.a
-    }
-    query, key = (units.get(token) for token in pair)
-    return None if query is None or key is None else (query, key)
+def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
+    """The left tokens of a cell with the right ones that hold the same characters; None for none.
+
+    Where the view has tokens, and both texts are cut alike there, a token has a token as its
+    partner; elsewhere the whole shared units, or words, are the pair.
+    """
+    alignment = (aligned_words if view == WORDS else aligned)(runs[0].tokens, runs[1].tokens)
+    of_token = {token: unit for unit in alignment.units for token in unit.a}
+    units = [of_token[token] for token in cell if token in of_token]
+    if len(units) < 2:
+        return None
+    query, key = units
+    if view == TOKENS and all(len(unit.a) == len(unit.b) for unit in units):
+        left_labels = runs[0].tokens.labels
+        right = [unit.b[unit.a.index(token)] for unit, token in zip(units, cell, strict=True)]
+        return Pair(
+            ((cell[0],), (cell[1],)),
+            ((right[0],), (right[1],)),
+            (left_labels[cell[0]], left_labels[cell[1]]),
+        )
+    return Pair((query.a, key.a), (query.b, key.b), (query.label_a, key.label_a))
+
+
+def on_the_right(runs: Sequence[Run], cell: Cell) -> Cell | None:
+    """The right tokens that hold the characters of the left cell, of several the first; or None."""
+    pair = partner(runs, cell)
+    return None if pair is None else (pair.right[0][0], pair.right[1][0])
 
 
 def on_the_left(runs: Sequence[Run], pair: Cell) -> Cell | None:
@@ -57,10 +90,17 @@ def strongest_head(weights: np.ndarray) -> HeadId:
     return HeadId(layer, head)
 
 
-def line(which: str) -> DeltaGenerator:
+def choose(runs: Sequence[Run], head: HeadChoice, view: str) -> Cell:
+    """The sliders of the query and the key, tokens of the left text in every view."""
+    labels = ("Query (row)", "Key (column)") if view == TOKENS else ("Query token", "Key token")
+    return choose_pair(runs[0], head, "side_by_side", labels, causal=runs[1].causal)
+
+
+def line(which: str, view: str) -> DeltaGenerator:
     """The place, above the map of one side, in which `show` writes."""
+    framed = "framed_" if view == TOKENS else ""
     return st.container(
-        horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
+        horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_{framed}line"
     )
 
 
@@ -68,23 +108,25 @@ def show(
     places: Sequence[DeltaGenerator],
     runs: Sequence[Run],
     heads: Sequence[HeadChoice],
-    pair: Cell,
-    *,
-    framed: bool,
+    cell: Cell,
+    view: str,
 ) -> Cell | None:
     """What both heads give the pair, and a button for the right model's head that gives it most.
 
-    framed: whether the maps have a frame around the pair. The result is the pair in the right text.
+    The result is the pair in the right text.
     """
-    query, key = (isolated(runs[0].tokens.labels[token]) for token in pair)
-    weight = runs[0].weights[heads[0].layer, heads[0].head][pair]
-    which = "Framed" if framed else "Chosen pair"
+    pair, run, choice = partner(runs, cell, view), runs[1], heads[1]
+    left = ((cell[0],), (cell[1],)) if pair is None else pair.left
+    labels = tuple(runs[0].tokens.labels[token] for token in cell) if pair is None else pair.labels
+    query, key = (isolated(label) for label in labels)
+    weight = unit_weights(runs[0], *left)[heads[0].layer, heads[0].head]
+    is_framed = view == TOKENS and all(len(tokens) == 1 for tokens in left)
+    which = "Framed" if is_framed else "Chosen pair"
     places[0].text(f"{which}: “{query}” gives {weight:.3f} of its attention to “{key}”.")
-    units, run, choice = _units(runs, pair), runs[1], heads[1]
-    if units is None:
+    if pair is None:
         places[1].text("The right side has no token with a partner in this pair.")
         return None
-    queries, keys = (unit.b for unit in units)
+    queries, keys = pair.right
     right = queries[0], keys[0]
     if run.causal and keys[0] > queries[-1]:
         places[1].text(f"“{query}” cannot look at “{key}” here: {run.title} does not look ahead.")
@@ -92,13 +134,8 @@ def show(
     weights = unit_weights(run, queries, keys)
     best = strongest_head(weights)
     weight, most = weights[choice.layer, choice.head], weights[best.layer, best.head]
-    is_single = all(len(unit.a) == len(unit.b) == 1 for unit in units)
-    said = (
-        "The same pair"
-        if is_single
-        else f"The pair's shared units, {len(queries)} × {len(keys)} tokens here"
-    )
-    places[1].text(f"{said}: {weight:.3f}.", width="content")
+    several = "" if pair.is_one_cell else f", {len(queries)} × {len(keys)} tokens here"
+    places[1].text(f"The same pair{several}: {weight:.3f}.", width="content")
     places[1].button(
         f"Most in {best}: {most:.3f}",
         type="tertiary",

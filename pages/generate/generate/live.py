@@ -73,7 +73,8 @@ def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         job_view.stop_button(job, live=was_live, key="generate_stop")
         _status(job, "" if is_as_set else _OTHER_SETTINGS)
-    st.text(job.request.summary)
+    if job.state != "failed":
+        st.text(job.request.summary)
     if job.cached.steps:
         _numbers(job)
         show_live(_chart(job), key="generate_chart")
@@ -121,7 +122,7 @@ def _race(job: Job, *, over: bool) -> None:
         (first, second),
         run=str(id(job)),
         prompt=job.request.prompt,
-        n_steps=job.request.max_new_tokens,
+        n_steps=len(job.cached.steps) if job.state == "done" else job.request.max_new_tokens,
         over=over,
         verdict=verdict,
         key="generate_race",
@@ -200,7 +201,9 @@ def _data(job: Job) -> None:
             "FLOPs": step.flops,
         }
         for title, run in ((style.CACHED, job.cached), (style.UNCACHED, job.uncached))
-        for number, (step, piece) in enumerate(zip(run.steps, job.pieces(run), strict=False))
+        for number, (step, piece) in enumerate(
+            zip(run.steps, job.pieces(run), strict=False), start=1
+        )
     ]
     table = pd.DataFrame(rows)
     with st.expander("Every step, and the data to take away"):

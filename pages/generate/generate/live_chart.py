@@ -21,8 +21,8 @@ def time_per_token(
 ) -> dict[str, Any]:
     """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
 
-    `prefill[run]` is the time of step 0, `decode[run][i]` that of step `i + 1`. The x axis spans
-    all `n_steps` from the start, so that the picture does not change its scale while it fills.
+    `prefill[run]` is the time of step 1, `decode[run][i]` that of step `i + 2`. The x axis has room
+    for `n_steps` decode steps from the start, so that its scale does not change while it fills.
     """
     rows = [
         {"run": run, "kind": "prefill", "step": 1, "milliseconds": round(value, 3)}
@@ -41,7 +41,7 @@ def time_per_token(
                 "field": "step",
                 "type": "quantitative",
                 "title": "step (1, the diamond, is the prefill)",
-                "scale": {"domain": [0, n_steps + 1], "nice": False},
+                "scale": {"domain": [0.5, n_steps + 1.5], "nice": False},
                 "axis": {"tickMinStep": 1},
             },
             "y": {

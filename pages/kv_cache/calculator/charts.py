@@ -103,8 +103,11 @@ def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevel
             ],
         )
     )
-    empty = "An empty circle: longer than the context that this model was published with."
-    title = alt.Title(setting, subtitle=empty, anchor="start", fontSize=14, subtitleFontSize=13)
+    empty = ["An empty circle: longer than the context", "that this model was published with."]
+    # in lines, which a phone has room for
+    title = alt.Title(
+        setting.split(", "), subtitle=empty, anchor="start", fontSize=14, subtitleFontSize=13
+    )
     return alt.layer(lines, points, height=ROW * len(order), title=title)
 
 

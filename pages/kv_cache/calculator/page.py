@@ -113,20 +113,21 @@ if GPT3 in shown:
     with left:
         show(charts.family_chart, numbers.sizes_of_family(family), key="calculator_family_chart")
     with right:
-        st.dataframe(family.readable, hide_index=True)
         st.markdown(
             f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both "
             "curves climb. Yet against its parameters the cache grows only with their power "
             f"**{family.exponent:.2f}**: layers × width, where the weights are layers × width². "
             "At an equal context, the cache weighs most beside *small* models."
         )
+    st.dataframe(family.readable, hide_index=True)
 if PRICE in shown:
     st.header(PRICE)
     st.dataframe(numbers.price(chosen), hide_index=True)
     st.markdown(
         f"{sentences.crossing(chosen)} To make one token, a processor reads the weights, once for "
-        "all sequences, and the sequence's own cache, for itself alone. The weights' share falls "
-        "with every sequence that joins; the cache's does not, and long ones leave room for fewer. "
+        "all sequences (listed is the share of one), and the sequence's own cache, for itself "
+        "alone. The weights' share falls with every sequence that joins; the cache's does not, and "
+        "long ones leave room for fewer. "
         "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
     )
     source.step(CORE, "token_cost", "kept_tokens = sum(", "parameters_read = min(")

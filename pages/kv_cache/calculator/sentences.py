@@ -57,7 +57,7 @@ def remark(chosen: Setting) -> str:
     if chosen.n_tokens > model.context_length:
         sentences.append(f"Its published context ends at {model.context_length:,} tokens.")
     if model.name == OWN:
-        sentences = ["The shapes that are typed above."]
+        sentences = ["The shapes are those typed under Settings."]
     return " ".join(sentences) or f"Its published context: {model.context_length:,} tokens."
 
 

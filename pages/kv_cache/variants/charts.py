@@ -20,7 +20,9 @@ def sizes(ladder: Ladder) -> pd.DataFrame:
             "kB": form.measured / 1e3,
             "formula": form.formula / 1e3,
             "bytes": form.measured,
-            "label": f"{form.measured / 1e3:,.0f} kB",
+            "label": f"{form.measured / 1e3:,.3g} kB"
+            if form.measured < 1e5
+            else f"{form.measured / 1e3:,.0f} kB",
         }
         for form in ladder.forms.values()
     )

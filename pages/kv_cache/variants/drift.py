@@ -284,7 +284,7 @@ def group_sentence(run: Run, layer: int, group: int) -> str:
     own, _ = group_distances(weights[group * size : (group + 1) * size], size)
     within, across = group_distances(weights, size)
     names = ", ".join(str(group * size + i) for i in range(size))
-    across_groups = "" if across is None else f", two heads of different groups {across:.0%}"
+    across_groups = "" if across is None else f", two heads of different groups in {across:.0%}"
     return (
         f"{run.title}, layer {layer}: query heads {names} read key/value head {group}. Their keys "
         f"are one tensor, their queries are not: two of them differ in {own:.0%} of their "

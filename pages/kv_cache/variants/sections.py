@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.kv_cache.variants import charts, sharing
 from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, LatentForms, names
+from serving.number_text import counted, written
 from ui.charts.show import show
 from ui.export import tables
 from ui.widgets.linked import linked
@@ -24,7 +25,7 @@ def choose_form(n_heads: int) -> str:
     default = "GQA 4" if "GQA 4" in options else options[1]
     chosen: str = linked(
         st.select_slider,
-        "Who keeps keys and values: from MHA over GQA to MQA and MLA",
+        "Who keeps keys and values: from MHA through GQA to MQA and MLA",
         options,
         default,
         key=FORM,
@@ -109,9 +110,9 @@ def cache_bytes(ladder: Ladder, form: Form) -> None:
     short = next(each_form for each_form in ladder.forms.values() if "window" in each_form.name)
     st.markdown(
         f":small[Bars: bytes of stored rows, {ladder.dtype}, {LAYERS} layers, measured on the "
-        f"caches that this prompt of {ladder.n_tokens} tokens filled. Marks: the formula"
+        f"caches that this prompt of {counted(ladder.n_tokens, 'token')} filled. Marks: the formula"
         f"{', the same in every row' if equal else '; **it differs**'}. With a window, "
-        f"{short.n_stored} tokens are kept.]"
+        f"{counted(short.n_stored, 'token')} {'is' if short.n_stored == 1 else 'are'} kept.]"
     )
 
 
@@ -131,8 +132,8 @@ def models_note(ladder: Ladder) -> str:
         f":small[The models: width {WIDTH}, {LAYERS} layers, {ladder.n_heads} heads of "
         f"{ladder.head_size}, weights drawn from seed {SEED}, not trained; tokens are the bytes of "
         "the prompt. GQA and MQA average the key/value heads of the MHA model (in layer 0 their "
-        f"cached keys are the means of MHA's within {ladder.mean_difference:.0e}); MLA draws its "
-        "own query, key and value matrices. All else is shared.]"
+        f"cached keys are the means of MHA's within {written(ladder.mean_difference, '.0e')}); MLA "
+        "draws its own query, key and value matrices. All else is shared.]"
     )
 
 
@@ -144,5 +145,5 @@ def latent_shapes(ladder: Ladder, latents: LatentForms) -> None:
     st.markdown(
         f"A token leaves **{latent.shape} = {latent.numbers_per_token}** numbers, where MHA "
         f"leaves {whole.shape} = {whole.numbers_per_token:,}. Largest difference of the two forms "
-        f"over all logits of the prompt: **{latents.difference:.1e}**."
+        f"over all logits of the prompt: **{written(latents.difference, '.1e')}**."
     )

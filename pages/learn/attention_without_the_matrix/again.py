@@ -60,8 +60,9 @@ def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
     rows = walked.rows
     said = (
         f"Of “{isolated(walked.labels[query])}” are kept m = "
-        f"{written(float(rows.m[query]), '.4f')} and l = {float(rows.l[query]):.4f}. They make "
-        f"{counted(len(recorded), 'weight')} again; the largest difference is "
+        f"{written(float(rows.m[query]), '.4f')} and l = {float(rows.l[query]):.4f}. From "
+        f"them its whole row comes out again, {counted(len(recorded), 'weight')}; the largest "
+        "difference is "
         f"{written(float((weights - recorded).abs().max()), '.1e')}."
     )
     return table, said

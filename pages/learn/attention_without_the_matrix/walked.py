@@ -12,7 +12,7 @@ import pandas as pd
 from serving import runs
 from serving.heads import HeadChoice
 from serving.limits import MAX_TILED_TOKENS
-from serving.number_text import written
+from serving.number_text import counted, written
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -195,7 +195,8 @@ def sentences(walked: Walk, number: int) -> list[str]:
     )
     return [
         _rescaling(walked, step),
-        f"So far {n_cells:,} scores were computed, never more than {size} at once. {skipped} "
+        f"So far {counted(n_cells, 'score')} {'was' if n_cells == 1 else 'were'} computed, never "
+        f"more than {size} at once. {skipped} "
         "After the last tile, o / l is the output of the head; it differs from the one with "
         f"the whole matrix by at most {written(difference(walked), '.1e')}.",
     ]

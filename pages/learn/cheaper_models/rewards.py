@@ -264,7 +264,7 @@ def draw(run: Run) -> None:
     if not table["advantage"].any():
         st.info(
             "All rewards are equal, so every advantage is 0 and nothing is learnt. Choose another "
-            "rule, or sample again with another seed."
+            "rule or word, or sample again with another seed."
         )
     else:
         _show_push(run, sampled, table["advantage"].tolist())

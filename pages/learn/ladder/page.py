@@ -115,7 +115,7 @@ if rung is not None and sentence is not None and place is not None:
     if SOFTMAX in shown:
         st.header(SOFTMAX)
         times = linked(
-            st.select_slider, "Multiply row i of the scores by", TIMES, 100, key="ladder_times"
+            st.select_slider, "Multiply the chosen row of scores by", TIMES, 100, key="ladder_times"
         )
         weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
         st.dataframe(weights, hide_index=True, height=tables.height_of(count))

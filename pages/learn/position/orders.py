@@ -10,7 +10,7 @@ import numpy as np
 
 from serving import models, turns
 from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, SMALL_CACHE_BYTES
+from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, SMALL_CACHE_BYTES, Refused
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel
 
@@ -39,9 +39,14 @@ class TwoOrders:
 def n_tokens(name: str, text: str) -> int:
     """How many tokens the model makes of the text.
 
-    Raises: OverLimit for too many, ValueError for none, and what loading a model raises.
+    Raises: OverLimit for too many, Refused for fewer than two, and what loading a model raises.
     """
-    return len(prepare(models.get(name), text, MAX_LESSON_TOKENS, "this page").ids)
+    tokens = prepare(models.get(name), text, MAX_LESSON_TOKENS, "this page").tokens
+    if len(tokens) - sum(tokens.special) < 2:
+        raise Refused(
+            "These are fewer than two tokens, which have no other order: type more words."
+        )
+    return len(tokens)
 
 
 def _key(name: str, text: str, first: int, how: str) -> tuple[object, ...]:

@@ -63,7 +63,7 @@ else:
             tensors(found.panels[given], key="position_orders")
         with right:
             st.markdown(
-                "What attention in layer 0 hands each token; every token sees all others. "
+                "This is what attention in layer 0 hands each token; every token sees all others. "
                 "**Without positions** a token gets the same in both orders, but for rounding: the "
                 f"largest change is {written(found.changes[orders.WITHOUT], '.1e')}. **With "
                 f"positions** it is {found.changes[orders.WITH]:.2g}, of numbers up to "

@@ -23,16 +23,16 @@ _TITLES = {ENTROPY: f"entropy in nats (log {N_TOKENS} is the top)", LARGEST: "la
 def softmax_chart(table: pd.DataFrame) -> alt.Chart:
     """Bars: one group a logit, one bar a softmax; table: columns `logit`, `scores`, `weight`."""
     names = list(table["scores"].unique())
-    few = table["logit"].nunique() < 6
+    places = list(table["logit"].unique())  # in the order that was typed, whatever it was before
     return (
         alt.Chart(table, height=340)
         .mark_bar()
         .encode(
             alt.X(
                 "logit:N",
-                sort=None,
+                sort=places,
                 title="place: logit",
-                axis=alt.Axis(labelAngle=0 if few else -60),
+                axis=alt.Axis(labelAngle=0 if len(places) < 6 else -60),
             ),
             alt.XOffset("scores:N", sort=names),
             alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[0, 1])),

@@ -53,23 +53,24 @@ def parse(text: str) -> list[float]:
 
     Raises: ValueError for fewer than 2 or more than `MAX_LOGITS`, and for what is no number.
     """
-    words = re.split(r"[\s,;]+", text.strip(" \t\n,;[]"))
+    words = [word for word in re.split(r"[\s,;]+", text.strip(" \t\n,;[]")) if word]
+    numbers = [_number(word) for word in words[:MAX_LOGITS]]
     if len(words) < 2 or len(words) > MAX_LOGITS:
-        n_given = len(words) if words != [""] else 0
-        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”; these are {n_given}.")
-    return [_number(word) for word in words]
+        given = "Here is 1" if len(words) == 1 else f"Here are {len(words)}"
+        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”. {given}.")
+    return numbers
 
 
 def _number(word: str) -> float:
     try:
         number = float(word)
     except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"“{word[:20]}” is not a number. Type numbers like “20 21.5 22”.")
+    if abs(number) > LARGEST_LOGIT:
         raise ValueError(
-            f"“{word[:20]}” is not a number. Type numbers like “20 21.5 22”."
-        ) from None
-    if not abs(number) <= LARGEST_LOGIT:
-        raise ValueError(
-            f"“{word[:20]}” is out of range: use -{LARGEST_LOGIT:g} to {LARGEST_LOGIT:g}."
+            f"“{word[:20]}” is out of range: use −{LARGEST_LOGIT:,.0f} to {LARGEST_LOGIT:,.0f}."
         )
     return number
 

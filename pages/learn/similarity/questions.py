@@ -1,4 +1,4 @@
-"""The questions of the page "Similarity", answered on the notebook's six words."""
+"""The questions of the page "Similarity", answered on the lecture's six words."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def questions() -> list[Question]:
             "of their cosine?",
             right=change,
             wrong=tuple(text for text in changes.values() if text != change),
-            because=f"“Your” and “journey” of the notebook: {float(once.dots[0]):.4f} becomes "
+            because=f"“Your” and “journey” of the lecture: {float(once.dots[0]):.4f} becomes "
             f"{float(twice.dots[0]):.4f}; the cosine is {float(once.cosines[0]):.4f} both times.",
         ),
         Question(
-            ask="The notebook takes softmax(x·xᵀ) of six words. In how many rows is the weight of "
-            "a word on itself the largest?",
+            ask="The lecture takes softmax(x·xᵀ) of six words, “Your journey starts with one "
+            "step”. In how many rows is the weight of a word on itself the largest?",
             right=f"in {n_first} of 6",
             wrong=tuple(count for count in counts if count != f"in {n_first} of 6"),
             because="The six vectors are not equally long: “journey”, of length "

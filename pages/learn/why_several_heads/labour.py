@@ -117,13 +117,13 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
 
 
 def who_does_what(table: pd.DataFrame) -> str:
-    """A sentence that names for each job of `jobs` the head that gives it most."""
+    """A sentence that names for each job of `jobs` the head that gives it the largest share."""
     rows = table.loc[table.groupby("job", sort=False)["share"].idxmax()]
     rows = rows[rows["share"] >= 0.005]  # what no head does has no head that does it most
     parts = [f"H{row.head} {row.share:.0%} to {row.job}" for row in rows.itertuples()]
     return (
-        f"The head that gives most of its attention to each: {', '.join(parts)}. The rows overlap: "
-        "the percents of a head need not add up to 100."
+        f"The head that gives each the largest share of its attention: {', '.join(parts)}. The "
+        "rows overlap: the percents of a head need not add up to 100."
     )
 
 

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from attention_core import Sampling, Transformer, stream
 from attention_core.graphs.drafted import DraftedDecoder, Round
 from attention_core.graphs.fixed_pass import FixedPass
-from tests.core.graphs.test_decoder import (
+from tests.helpers.decoders import (
     CONFIGS,
     DEVICES,
     GPT2,

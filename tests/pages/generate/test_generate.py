@@ -288,7 +288,7 @@ def test_stopping_is_not_a_failure():
 def test_the_chart_keeps_its_axis_while_it_fills():
     decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
     chart = time_per_token({CACHED: 9.0}, decode, n_steps=39)
-    assert chart["encoding"]["x"]["scale"]["domain"] == [0, 40]
+    assert chart["encoding"]["x"]["scale"]["domain"] == [0.5, 40.5]
     rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
     assert rows == [("prefill", 1, 9.0), ("decode", 2, 1.0), ("decode", 3, 2.0), ("decode", 2, 3.0)]
 

@@ -93,7 +93,9 @@ def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: App
     open_whole_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
     assert formula(site).endswith(f"= {3 * 2 * 128 * 5 * 7 * 2 * 4:,} bytes")
     site.number_input("calculator_n_kv_heads").set_value(4.0).run()
-    assert messages(site) == ["10 query heads do not divide among 4 key/value heads"]
+    assert messages(site) == [
+        "10 query heads do not divide among 4 key/value heads: choose a number that divides 10"
+    ]
     assert not site.exception
     assert site.number_input("calculator_n_kv_heads").value == 4
 

@@ -285,7 +285,7 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     )
     assert not site.exception
     labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
-    assert labels == ["Rung", "Input", "Row i (query)", "Multiply row i of the scores by"]
+    assert labels == ["Rung", "Input", "Row i (query)", "Multiply the chosen row of scores by"]
     assert described(site)["scores"]["mark"] == [[1, 3]]
 
 

@@ -76,7 +76,7 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
     ]
     assert (pair[0].cells[:, 1] == pair[1].cells[:, 3]).all()  # “dog” lights up in both
     change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
-    _, without, with_positions, largest = numbers(said(site, "What attention in layer 0"))
+    _, without, with_positions, largest = numbers(said(site, "This is what attention in layer 0"))
     assert without < 1e-5
     if given == orders.WITH:
         assert with_positions == pytest.approx(change, rel=0.05)

@@ -78,10 +78,10 @@ def test_presets_fill_the_box(site: AppTest):
     ("typed", "message"),
     [
         ("", "Type 2 to 16 numbers"),
-        ("7", "these are 1"),
-        ("1 " * 17, "these are 17"),
+        ("7", "Here is 1."),
+        ("1 " * 17, "Here are 17."),
         ("1 two", "“two” is not a number"),
-        ("1 nan", "out of range"),
+        ("1 nan", "“nan” is not a number"),
         ("1 inf", "out of range"),
         ("1 -1e30", "out of range"),
         ("1 <img src=x onerror=alert(1)>", "is not a number"),

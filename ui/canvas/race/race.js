@@ -101,11 +101,11 @@ export default function (component) {
         floor = top + LANE - 6,
         room = LANE - HEAD - 8;
       const count = done(lane, time);
-      const finished = race.over && count === lane.steps.length && count > 0;
+      const finished = race.over && count === race.steps;
       context.fillStyle = ink;
       context.textAlign = "left";
       context.fillText(
-        `${lane.name}: ${count} of ${race.over ? lane.steps.length : race.steps} tokens`,
+        `${lane.name}: ${count} of ${race.steps} tokens`,
         SIDE,
         top + HEAD / 2,
       );

@@ -25,7 +25,7 @@ export default function (component) {
     tone: colour,
     low: "0",
     high: number(largest, 3),
-    text: `weight${squareRoot ? ", square-root colours" : ""}`,
+    text: `weight, the colour and the bar of a token${squareRoot ? ", by square roots" : ""}`,
   };
   showLegend(element(parentElement, ".key"), says, [scale]);
   row.setAttribute("aria-label", `${title}. Use the arrow keys to read each token's number.`);

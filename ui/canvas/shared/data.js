@@ -51,14 +51,17 @@ function number(value, digits) {
 /** @typedef {Pick<CanvasRenderingContext2D, "measureText">} Measure */
 
 /**
- * A label cut to the room that a canvas has for it.
+ * A label cut to the room that a canvas has for it. The number that tells a token from others of the
+ * same text stays: "␣animal (2)" becomes "␣ani…(2)".
  * @type {(context: Measure, text: string, room: number) => string}
  */
 function shorten(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  const kept = [...text];
-  while (kept.length > 1 && context.measureText(`${kept.join("")}…`).width > room) kept.pop();
-  return `${kept.join("")}…`;
+  const which = text.match(/ (\(\d+\))$/)?.[1] ?? "";
+  const kept = [...(which ? text.slice(0, -which.length - 1) : text)];
+  const cut = () => `${kept.join("")}…${which}`;
+  while (kept.length > 1 && context.measureText(cut()).width > room) kept.pop();
+  return cut();
 }
 
 /**

@@ -14,6 +14,8 @@
         PICTURE_NAME.test(nameOfPicture(picture)),
     );
     place.replaceChildren();
+    // what is said below is about the code
+    for (const text of place.parentElement?.querySelectorAll("p") ?? []) text.hidden = !pictures.length;
     if (!pictures.length) {
       place.append("This page shows no picture now.");
       return;
@@ -24,7 +26,12 @@
       copy = document.createElement("button"),
       text = document.createElement("pre"),
       code = document.createElement("code");
-    const titles = pictures.map(titleOfPicture);
+    const titles = pictures
+      .map(titleOfPicture)
+      .map((title, index, all) => {
+        const before = all.slice(0, index).filter((other) => other === title).length;
+        return before ? `${title} (${before + 1})` : title;
+      });
     choice.append(...titles.map((title, index) => new Option(title, String(index))));
     label.append("Picture ", choice);
     block.className = "code";
