@@ -38,3 +38,8 @@ def test_an_encoder_says_no_next_token():
     )
     assert "next_logits" not in made.numbers
     assert "position" in made.numbers
+
+
+def test_the_title_says_what_is_switched_off():
+    passed = one_pass("gpt2-novels", "One two three", ("F1", "L0H2", "mask"))
+    assert pass_picture.picture(passed).header["title"].endswith("tokens, without F1, L0H2, mask")

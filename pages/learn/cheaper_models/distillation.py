@@ -173,7 +173,7 @@ def draw(run: Run) -> None:
         plain_table(costs(run, n_layers), "What a student saves")
         st.text(notice(of_student, n_layers))
     st.markdown(
-        "A student of fewer layers is the same model, cut, and never learned to stand alone. A "
+        "With fewer layers the student is the model, cut; it never learned to stand alone. A "
         "step pushes each logit by p of the teacher − p of the student, divided by the temperature."
     )
     show(

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from attention_core.experiments.compare.side_by_side import merge_tokens
-from pages.compare.side_by_side import same_pair
-from pretrained.tokenization.alignment import aligned
+from pages.compare.side_by_side import comparison, same_pair
+from pretrained.tokenization.alignment import aligned, aligned_words
 from pretrained.tokenization.tokens import Tokens
 from serving import models, runs
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page
@@ -378,3 +378,33 @@ def test_a_pair_of_cut_words_is_weighed_as_in_the_map_of_shared_units():
     np.testing.assert_allclose(found, merged, rtol=1e-5)
     strongest = same_pair.strongest_head(found)
     assert found[strongest.layer, strongest.head] == found.max()
+
+
+def test_tokens_that_both_texts_cut_alike_are_partners_one_by_one():
+    """A character of four bytes is four tokens in both: the pair is two cells, not two blocks."""
+    left, right = (runs.run(name, "a 😀 b c") for name in ("bert-novels", "gpt2-novels"))
+    assert left.tokens.labels == right.tokens.labels
+    for cell in ((3, 4), (5, 1)):
+        pair = same_pair.partner((left, right), cell)
+        assert pair is not None
+        assert pair.is_one_cell
+        assert pair.left == pair.right == tuple((token,) for token in cell)
+        assert pair.labels == tuple(left.tokens.labels[token] for token in cell)
+        assert same_pair.on_the_right((left, right), cell) == cell
+
+
+@pytest.mark.parametrize("view", comparison.VIEWS)
+def test_both_sides_weigh_the_same_pair(view: str):
+    both = left, right = [
+        runs.run(name, "Tokenization matters unbelievably") for name in (DECODER, ENCODER)
+    ]
+    units = (aligned_words if view == "words" else aligned)(left.tokens, right.tokens).units
+    query, key = max(units, key=lambda unit: abs(len(unit.a) - len(unit.b))), units[0]
+    pair = same_pair.partner(both, (query.a[-1], key.a[0]), view)
+    assert pair is not None
+    assert (pair.left, pair.right) == ((query.a, key.a), (query.b, key.b))
+    assert not pair.is_one_cell
+    for run, (queries, keys) in zip(both, (pair.left, pair.right), strict=True):
+        merged = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
+        found = same_pair.unit_weights(run, queries, keys)
+        np.testing.assert_allclose(found, merged, rtol=1e-5)

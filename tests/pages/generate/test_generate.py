@@ -411,6 +411,8 @@ def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
     site.text_input("generate_prompt").set_value(prompt).run()
     run_job(site)
     assert any("over the limit of 512 for a prompt" in m for m in messages(site))
+    assert not any("40 new tokens" in text.value for text in site.text)  # nothing was generated
+    assert raced(site)["steps"] == 40
     assert site.text_input("generate_prompt").value == prompt
 
 

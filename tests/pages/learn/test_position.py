@@ -323,6 +323,15 @@ def test_texts_of_all_kinds(site: AppTest, model: str, text: str):
         assert not re.search(r"(?<!\\)<b>|(?<!\\)!\[", element.value)
 
 
+@pytest.mark.parametrize("text", ["", "  ", "dog"])
+def test_one_token_has_no_other_order(site: AppTest, text: str):
+    """[CLS] and [SEP], which the tokenizer adds, keep their places."""
+    open_page(site, VIEW, position_text=text)
+    assert not site.exception
+    assert any("fewer than two tokens" in message for message in messages(site))
+    assert site.text_input("position_text").value == text
+
+
 @pytest.mark.parametrize(
     ("parameter", "label"),
     [

@@ -104,11 +104,7 @@ export default function (component) {
       const finished = race.over && count === race.steps;
       context.fillStyle = ink;
       context.textAlign = "left";
-      context.fillText(
-        `${lane.name}: ${count} of ${race.steps} tokens`,
-        SIDE,
-        top + HEAD / 2,
-      );
+      context.fillText(`${lane.name}: ${count} of ${race.steps} tokens`, SIDE, top + HEAD / 2);
       context.strokeStyle = ink;
       context.globalAlpha = 0.35;
       context.lineWidth = 1;

@@ -15,7 +15,8 @@
     );
     place.replaceChildren();
     // what is said below is about the code
-    for (const text of place.parentElement?.querySelectorAll("p") ?? []) text.hidden = !pictures.length;
+    for (const text of place.parentElement?.querySelectorAll("p") ?? [])
+      text.hidden = !pictures.length;
     if (!pictures.length) {
       place.append("This page shows no picture now.");
       return;
@@ -26,12 +27,10 @@
       copy = document.createElement("button"),
       text = document.createElement("pre"),
       code = document.createElement("code");
-    const titles = pictures
-      .map(titleOfPicture)
-      .map((title, index, all) => {
-        const before = all.slice(0, index).filter((other) => other === title).length;
-        return before ? `${title} (${before + 1})` : title;
-      });
+    const titles = pictures.map(titleOfPicture).map((title, index, all) => {
+      const before = all.slice(0, index).filter((other) => other === title).length;
+      return before ? `${title} (${before + 1})` : title;
+    });
     choice.append(...titles.map((title, index) => new Option(title, String(index))));
     label.append("Picture ", choice);
     block.className = "code";
