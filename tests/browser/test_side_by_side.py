@@ -19,6 +19,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     read_cell,
     readout,
+    settings,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 from tests.helpers.visitors import settled
@@ -113,3 +114,15 @@ def test_pictures_are_saved(page: Page, site: Site, tmp_path: Path):
         click(right.get_by_role("button", name="Save this picture as PNG"))
     download.value.save_as(tmp_path / "map.png")
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_first_change_of_a_setting_moves_no_control(page: Page, site: Site):
+    """Said on the edge of their button is how many were changed."""
+    open_page(page, site, "/side-by-side", "Side by side")
+    button = page.get_by_role("button", name="Settings")
+    before = button.bounding_box()
+    with settings(page) as opened:
+        press(opened.get_by_role("radio", name="words"), "Space")
+        expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
+        expect(page.get_by_text("Chosen pair: ")).to_be_visible()
+        assert button.bounding_box() == before

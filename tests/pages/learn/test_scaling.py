@@ -8,7 +8,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.scaling import experiment, real_head, softmax
+from pages.learn.scaling import charts, experiment, real_head, softmax
 from tests.helpers.apptest import maps, messages, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -279,3 +279,9 @@ def test_numbers_that_add_up_to_zero_but_for_rounding_are_divided_by_nothing():
     result = softmax.softmaxes([1.1, 2.2, -3.3], 1.0)  # 2.4e-7 in float32
     assert result.by_sum is None
     assert softmax.softmaxes([1.1, 2.2, -3.2], 1.0).by_sum is not None
+
+
+def test_bars_stand_in_the_order_of_the_scores():
+    """A chart that is changed would go on in the order of its first scores."""
+    chart = charts.softmax_chart(softmax.softmaxes([21.5, -3.0, 22.0], 2.0).rows)
+    assert chart.to_dict()["encoding"]["x"]["sort"] == ["0: 21.5", "1: -3", "2: 22"]
