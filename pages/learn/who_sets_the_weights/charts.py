@@ -24,12 +24,13 @@ HEIGHT = 300
 
 def loss_chart(table: pd.DataFrame) -> alt.Chart:
     """The loss before the first step and after each: `numbers.losses`."""
+    room = alt.Scale(domain=[0, 1.1 * float(table["loss"].max())])  # for the first point, whole
     return (
         alt.Chart(table, height=150)
         .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=60))
         .encode(
             alt.X("step:O", title="after step", axis=alt.Axis(labelAngle=0)),
-            alt.Y("loss:Q", title="loss", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4)),
+            alt.Y("loss:Q", title="loss", scale=room, axis=alt.Axis(tickCount=4)),
             tooltip=[alt.Tooltip("step:O"), alt.Tooltip("loss:Q", format=".4f")],
         )
     )
