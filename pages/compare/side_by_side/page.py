@@ -118,7 +118,7 @@ if comparison is not None:
     about().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
     heading(DIFFERENCE, shown)
-    halves = st.columns(2, gap="large")
+    halves = st.columns([4, 7], gap="large")
     with halves[0]:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
