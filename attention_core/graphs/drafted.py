@@ -63,7 +63,7 @@ class DraftedDecoder:
         draft: Transformer,
         max_length: int,
         *,
-        n_drafted: int = 3,
+        n_drafted: int = 4,
         sampling: Sampling | None = None,
         compile_step: bool = False,
     ) -> None:

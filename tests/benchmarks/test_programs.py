@@ -73,7 +73,7 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
     assert "target 0.8: " in printed.out
     assert "\ncore compiled reads " in printed.out
     assert "\nA small model, trained weights, 3 prompt + 12 new tokens\n" in printed.out
-    assert re.search(r"\na pass of the model settles [1-4]\.\d\d .* of at most 4\n", printed.out)
+    assert re.search(r"\na pass of the model settles [1-5]\.\d\d .* of at most 5\n", printed.out)
     for name in ("cached", "compiled", "int8 compiled", "drafted in 8 bits"):
         assert f"\ncore {name} over transformers " in printed.out
 

@@ -69,7 +69,7 @@ def test_the_draws_are_those_of_stream(name: str, device: str):
             assert tokens_of(rounds) == expected
         n_passes.append(len(rounds))
     bad, good = n_passes
-    assert 5 <= good < bad <= N_NEW  # with four tokens a pass at best 5
+    assert 5 <= good < bad <= N_NEW  # with five tokens a pass at best 5
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.3, seed=4)], ids=["greedy", "warm"])
