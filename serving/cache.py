@@ -9,6 +9,10 @@ takes the total over it, the least recently used values of any cache go first; t
 is `last_to_go` (the models: seconds to load, and every page needs them) only when nothing else is
 left. So that such a cache cannot crowd out the others for good, it gets at most
 `LAST_TO_GO_SHARE` of the total.
+
+What visitors' texts leave behind, runs and what pages make of them, has one more bound for all of it
+together (`TEXTS_BYTES`; it holds for the caches that are no larger themselves). So a site that has
+been visited for an hour is no larger than after some minutes, whatever memory the machine has.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ import numpy as np
 from cachetools import LRUCache, cached
 
 from serving import page_runs
+from serving.limits import TEXTS_BYTES
 from serving.memory import memory_bytes
 
 P = ParamSpec("P")
@@ -42,8 +47,8 @@ TOTAL_BYTES = int(MEMORY_SHARE * memory_bytes())
 class Total:
     """The caches that share one bound, and the one lock and condition of all of them."""
 
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
+    def __init__(self, max_bytes: int, texts_bytes: int = 0) -> None:
+        self.max_bytes, self.texts_bytes = max_bytes, texts_bytes
         self.changed = threading.Condition()
         self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet()
         self._clock = itertools.count()
@@ -72,13 +77,16 @@ class Total:
         return sizes
 
     def make_room(self, newest: int) -> None:
-        """Forget values until the bound holds: the longest unused first, models last.
+        """Forget values until both bounds hold: the longest unused first, models last.
 
         The value that was used at `newest`, for which room is made, stays.
         """
-        while self.nbytes > self.max_bytes:
-            older_caches = [cache for cache in self._caches if cache.oldest < newest]
-            min(older_caches, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
+        caches = list(self._caches)
+        of_texts = [cache for cache in caches if cache.maxsize <= self.texts_bytes]
+        for bounded, most in ((of_texts, self.texts_bytes), (caches, self.max_bytes)):
+            while sum(cache.currsize for cache in bounded) > most:
+                older_caches = [cache for cache in bounded if cache.oldest < newest]
+                min(older_caches, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
 
 
 class _Cache(LRUCache[Hashable, Any]):
@@ -246,7 +254,7 @@ class Kept(Generic[P, Value]):
             self._cache, self._call = before
 
 
-_total = Total(TOTAL_BYTES)
+_total = Total(TOTAL_BYTES, TEXTS_BYTES)
 
 
 def kept(

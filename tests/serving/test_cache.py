@@ -113,6 +113,26 @@ def test_the_total_holds_over_several_caches_and_the_longest_unused_goes_first()
     assert total.nbytes == 20
 
 
+def test_small_caches_have_a_bound_together_and_leave_the_large_ones_alone():
+    total = Total(1000, texts_bytes=20)
+
+    def of(max_bytes: int) -> Kept[[int], str]:
+        return kept(max_bytes, key=lambda n: n, size=len, total=total)(lambda n: "x" * n)
+
+    small, smaller, large = of(20), of(15), of(100)
+    large(60)
+    small(9)
+    smaller(8)
+    assert total.nbytes == 77
+    smaller(4)  # 21 of texts: the longest unused of the small ones goes
+    assert (small.is_kept(9), smaller.is_kept(8), smaller.is_kept(4)) == (False, True, True)
+    small(20)  # alone it fills the bound
+    assert not smaller.is_kept(8)
+    assert not smaller.is_kept(4)
+    assert large.is_kept(60)
+    assert total.nbytes == 80
+
+
 def test_models_go_last_and_leave_a_share_to_the_others():
     total = Total(40)
     models, _ = keeper(1000, total, last_to_go=True)
