@@ -10,8 +10,8 @@ is `last_to_go` (the models: seconds to load, and every page needs them) only wh
 left. So that such a cache cannot crowd out the others for good, it gets at most
 `LAST_TO_GO_SHARE` of the total.
 
-What visitors' texts leave behind, runs and what pages make of them, has one more bound for all of it
-together (`TEXTS_BYTES`; it holds for the caches that are no larger themselves). So a site that has
+What visitors' texts leave behind, runs and what pages make of them, has one more bound for all
+of it (`TEXTS_BYTES`; it holds for the caches that are no larger themselves). So a site that has
 been visited for an hour is no larger than after some minutes, whatever memory the machine has.
 """
 
