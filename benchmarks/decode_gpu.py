@@ -49,7 +49,7 @@ _GRAPHS, _STEPS, _CACHED = "core graphs", "core step by step", "core cached"
 class _StepByStep(Decoder):
     """A decoder that records nothing."""
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         pass
 
 

@@ -117,7 +117,7 @@ def _phases(repeats: Sequence[Run]) -> tuple[str, str]:
     """Prefill and one decode step in milliseconds, model calls alone; a dash if not measured."""
     prefill = [1e3 * run.prefill_seconds for run in repeats if run.prefill_seconds is not None]
     decode = [
-        1e3 * run.decode_seconds / max(1, len(run.token_ids) - 1)
+        1e3 * run.decode_seconds / max(1, (run.n_passes or len(run.token_ids)) - 1)
         for run in repeats
         if run.decode_seconds is not None
     ]

@@ -11,8 +11,8 @@ left. So that such a cache cannot crowd out the others for good, it gets at most
 `LAST_TO_GO_SHARE` of the total.
 
 What visitors' texts leave behind, runs and what pages make of them, has one more bound for all
-of it (`TEXTS_BYTES`; it holds for the caches that are no larger themselves). So a site that has
-been visited for an hour is no larger than after some minutes, whatever memory the machine has.
+of it (`TEXTS_BYTES`; caches that are larger themselves are not meant). So a site that has been
+visited for an hour is no larger than after some minutes, whatever memory the machine has.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Total:
         The value that was used at `newest`, for which room is made, stays.
         """
         caches = list(self._caches)
-        of_texts = [cache for cache in caches if cache.maxsize <= self.texts_bytes]
+        of_texts = [cache for cache in caches if cache.of_texts]
         for bounded, most in ((of_texts, self.texts_bytes), (caches, self.max_bytes)):
             while sum(cache.currsize for cache in bounded) > most:
                 older_caches = [cache for cache in bounded if cache.oldest < newest]
@@ -99,10 +99,12 @@ class _Cache(LRUCache[Hashable, Any]):
         total: Total,
         *,
         last_to_go: bool,
+        of_texts: bool = False,
         name: str = "",
     ) -> None:
         super().__init__(max_bytes, getsizeof=size)
         self.total, self.last_to_go, self.name = total, last_to_go, name
+        self.of_texts = of_texts and max_bytes <= total.texts_bytes
         self.last_used: dict[Hashable, int] = {}  # in the order of use
         total.add(self)
 
@@ -264,6 +266,7 @@ def kept(
     size: Callable[[Any], int] | None = None,
     last_to_go: bool = False,
     slow: bool = False,
+    of_texts: bool = True,
     total: Total = _total,
 ) -> Callable[[Callable[P, Value]], Kept[P, Value]]:
     """Keep what a function returns: at most `max_bytes` of it, and no more than the total allows.
@@ -271,13 +274,16 @@ def kept(
     key: takes the arguments of a call and returns what stands for them; arguments that do not
     change the value, such as a function to report progress to, are left out of it. size: bytes of a
     value, by default what `size_of` counts. slow: it takes seconds, mostly outside the interpreter,
-    so that another page may run until the value is there (`serving.page_runs`).
+    so that another page may run until the value is there (`serving.page_runs`). of_texts: whether
+    it comes and goes with what visitors type, so that `TEXTS_BYTES` hold for it too.
     """
     bound = bound_of(max_bytes, last_to_go=last_to_go, total=total)
 
     def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
         name = f"{make.__module__}.{make.__qualname__}"
-        cache = _Cache(bound, size or size_of, total, last_to_go=last_to_go, name=name)
+        cache = _Cache(
+            bound, size or size_of, total, last_to_go=last_to_go, of_texts=of_texts, name=name
+        )
         return Kept(make, cache, key, slow=slow)
 
     return decorate

@@ -32,7 +32,8 @@ from attention_core.sampling import Sampling, sample
 class Round:
     """The tokens that one pass of the model has settled: the prompt's first, or a draft's.
 
-    The last of `token_ids` is the model's own; the others were guessed right, of `n_drafted`.
+    The others were guessed right, of `n_drafted`, but for the last of `token_ids`, which is the
+    model's own unless the text ends in the middle of the guesses.
     `seconds` hold the guesses, the pass and the choices. `logits` (n, V) are the model's for each
     token, float32, on the CPU.
     """
@@ -49,7 +50,8 @@ class DraftedDecoder:
     The tokens are those of `attention_core.stream` with a cache and the same `sampling`, on every
     device. In a pass over several rows the last bits of a logit may differ, so that two that are
     equal up to rounding may change places.
-    There is room for `max_length` tokens. One generation at a time. The weights of both have to
+    There is room for `max_length` tokens; where the context has none for a whole draft, tokens are
+    run one by one. One generation at a time. The weights of both have to
     stay where and what they are.
     compile_step: compile the draft's step and the model's pass before the first generation, on a
     CPU. `attention_core.graphs.compiled` says how long that takes and what it costs.
@@ -67,6 +69,7 @@ class DraftedDecoder:
         sampling: Sampling | None = None,
         compile_step: bool = False,
     ) -> None:
+        require_int("max_length", max_length)
         require_int("n_drafted", n_drafted)
         vocabularies = model.config.vocab_size, draft.config.vocab_size
         if vocabularies[0] != vocabularies[1]:
@@ -135,6 +138,8 @@ class DraftedDecoder:
 
     def _first(self, text: list[int], generator: torch.Generator) -> Round:
         """Run the prompt in both models; the model chooses the first new token."""
+        self._draft.prepare()
+        self._check.prepare()
         begin = time.perf_counter()
         self._draft.start(text)
         logits, _ = self._check.start(text)
@@ -175,8 +180,7 @@ class DraftedDecoder:
         """The model's logits behind each of some tokens: (T, V), float32, on the CPU."""
         self._check.token_ids.copy_(torch.tensor([token_ids]))
         self._check.advance()
-        self._check.check_logits()
-        return self._check.logits.cpu()
+        return self._check.logits.cpu()  # what follows a wrong guess is not looked at
 
     def _chosen(
         self, logits: Tensor, guesses: list[int], generator: torch.Generator
@@ -190,7 +194,10 @@ class DraftedDecoder:
         return tuple(chosen)
 
     def _choice(self, logits: Tensor, generator: torch.Generator) -> int:
-        return sample(logits.cpu(), self.sampling, generator)
+        logits = logits.cpu()
+        if not logits.max().isfinite():
+            return int(logits.argmax())  # any guess will do: the model decides
+        return sample(logits, self.sampling, generator)
 
 
 def _up_to_a_stop(token_ids: tuple[int, ...], stop_ids: frozenset[int]) -> tuple[int, ...]:

@@ -37,7 +37,8 @@ class FixedPass:
     `token_ids` (1, T) are what the next pass runs. Afterwards `logits` (T, V) and `likeliest` (T),
     the number of each row's largest logit, are there; `finite` says whether the largest of every
     row since `start` was a finite number.
-    The weights have to stay where and what they are: move or convert the model before.
+    The weights have to stay where and what they are: move or convert the model before. Call it in
+    inference mode: what it keeps would else remember how it was computed.
     compile_step: compile the pass before it runs first, on a CPU.
     `attention_core.graphs.compiled` says how long that takes and what it costs.
     Raises: ValueError for a model without logits, for a `max_length` beyond its context or below
@@ -74,8 +75,10 @@ class FixedPass:
 
     def start(self, ids: Sequence[int], hooks: Hooks = NO_HOOKS) -> tuple[Tensor, float]:
         """Forget everything and run a prompt: its last logits (V,) and the model call's seconds."""
-        self._prepare()
+        self.prepare()
         self.cache.reset()
+        for buffer in (*self.cache.buffers[0], *self.cache.buffers[1]):
+            buffer.zero_()  # hidden rows count 0 times, which of a number that is none is none
         self.finite.fill_(True)
         new = torch.tensor([list(ids)], device=self.device)
         (logits,), seconds, _ = timed_pass(self.model, new, cache=self.cache, hooks=hooks)
@@ -102,7 +105,7 @@ class FixedPass:
         if not self.finite:
             raise ValueError("no token can be chosen: the largest of the logits is not finite")
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Before the first pass: record it on a GPU, or compile it if that is asked."""
         if self._is_prepared:
             return

@@ -159,7 +159,7 @@ def _own_bytes(head: MaskedWordHead) -> int:
     return size_of([part for name, part in vars(head).items() if name != "output"])
 
 
-@kept(MASKED_WORD_CACHE_BYTES, key=lambda name: models.key(name), size=_own_bytes)
+@kept(MASKED_WORD_CACHE_BYTES, of_texts=False, key=lambda name: models.key(name), size=_own_bytes)
 def _masked_word_head(name: str) -> MaskedWordHead:
     from pretrained.masked_word import masked_word_head
 

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.compare.side_by_side.comparison import TOKENS, WORDS, Cell
-from pretrained.tokenization.alignment import aligned, aligned_words
+from pretrained.tokenization.alignment import Unit, aligned, aligned_words
 from serving.heads import HeadChoice, HeadId
 from serving.runs import Run
 from serving.token_text import isolated
@@ -37,8 +37,8 @@ class Pair:
 def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
     """The left tokens of a cell with the right ones that hold the same characters; None for none.
 
-    Where the view has tokens, and both texts are cut alike there, a token has a token as its
-    partner; elsewhere the whole shared units, or words, are the pair.
+    Where the view has tokens, and both texts are cut at the same places there, a token has a token
+    as its partner; elsewhere the whole shared units, or words, are the pair.
     """
     alignment = (aligned_words if view == WORDS else aligned)(runs[0].tokens, runs[1].tokens)
     of_token = {token: unit for unit in alignment.units for token in unit.a}
@@ -46,7 +46,7 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
     if len(units) < 2:
         return None
     query, key = units
-    if view == TOKENS and all(len(unit.a) == len(unit.b) for unit in units):
+    if view == TOKENS and all(_is_cut_alike(runs, unit) for unit in units):
         left_labels = runs[0].tokens.labels
         right = [unit.b[unit.a.index(token)] for unit, token in zip(units, cell, strict=True)]
         return Pair(
@@ -55,6 +55,15 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
             (left_labels[cell[0]], left_labels[cell[1]]),
         )
     return Pair((query.a, key.a), (query.b, key.b), (query.label_a, key.label_a))
+
+
+def _is_cut_alike(runs: Sequence[Run], unit: Unit) -> bool:
+    """Whether the tokens of a unit have the same characters on both sides, one by one."""
+    of_left, of_right = (
+        [run.tokens.text[slice(*run.tokens.spans[token])].strip().casefold() for token in tokens]
+        for run, tokens in zip(runs, (unit.a, unit.b), strict=True)
+    )
+    return of_left == of_right
 
 
 def on_the_right(runs: Sequence[Run], cell: Cell) -> Cell | None:
@@ -96,11 +105,10 @@ def choose(runs: Sequence[Run], head: HeadChoice, view: str) -> Cell:
     return choose_pair(runs[0], head, "side_by_side", labels, causal=runs[1].causal)
 
 
-def line(which: str, view: str) -> DeltaGenerator:
+def line(which: str) -> DeltaGenerator:
     """The place, above the map of one side, in which `show` writes."""
-    framed = "framed_" if view == TOKENS else ""
     return st.container(
-        horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_{framed}line"
+        horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
     )
 
 
@@ -122,7 +130,8 @@ def show(
     weight = unit_weights(runs[0], *left)[heads[0].layer, heads[0].head]
     is_framed = view == TOKENS and all(len(tokens) == 1 for tokens in left)
     which = "Framed" if is_framed else "Chosen pair"
-    places[0].text(f"{which}: “{query}” gives {weight:.3f} of its attention to “{key}”.")
+    place = places[0].container(key="side_by_side_framed" if is_framed else "side_by_side_chosen")
+    place.text(f"{which}: “{query}” gives {weight:.3f} of its attention to “{key}”.")
     if pair is None:
         places[1].text("The right side has no token with a partner in this pair.")
         return None

@@ -140,7 +140,7 @@ def config(n_heads: int) -> TransformerConfig:
     )
 
 
-@kept(FAMILY_CACHE_BYTES, key=lambda n_heads: n_heads)
+@kept(FAMILY_CACHE_BYTES, of_texts=False, key=lambda n_heads: n_heads)
 def family(n_heads: int) -> dict[str, Transformer]:
     """The models of all forms, kept; they share most of their weights."""
     from attention_core.experiments.kv_cache.variants.forms import (

@@ -32,7 +32,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return words
 
 
-@kept(LAYER_CACHE_BYTES, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
+@kept(LAYER_CACHE_BYTES, of_texts=False, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
 def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
     """An untrained layer of these sizes, the same each time."""
     from attention_core.experiments.learn.block.layers_of_2017 import (

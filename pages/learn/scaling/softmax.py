@@ -63,14 +63,14 @@ def parse(text: str) -> list[float]:
 
 def _number(word: str) -> float:
     try:
-        number = float(word)
+        number = float(word.replace("−", "-"))
     except ValueError:
         number = math.nan
     if math.isnan(number):
         raise ValueError(f"“{word[:20]}” is not a number. Type numbers like “20 21.5 22”.")
     if abs(number) > LARGEST_LOGIT:
         raise ValueError(
-            f"“{word[:20]}” is out of range: use −{LARGEST_LOGIT:,.0f} to {LARGEST_LOGIT:,.0f}."
+            f"“{word[:20]}” is out of range: use -{LARGEST_LOGIT:.0f} to {LARGEST_LOGIT:.0f}."
         )
     return number
 

@@ -84,7 +84,12 @@ class Run:
         moments.append(measured)
 
 
-@kept(FORMING_CACHE_BYTES, key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
+@kept(
+    FORMING_CACHE_BYTES,
+    of_texts=False,
+    key=lambda number, settings=None: number,
+    size=lambda _: RUN_BYTES,
+)
 def run(number: int, settings: Settings) -> Run:
     """The run with this number, made if it is new. Of too many the oldest is forgotten."""
     return Run(settings)

@@ -79,7 +79,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(TRAINING_CACHE_BYTES, key=_key)
+@kept(TRAINING_CACHE_BYTES, of_texts=False, key=_key)
 def run(settings: Settings, report: Report | None = None) -> Trained:
     """The run for these settings, kept for all visitors.
 

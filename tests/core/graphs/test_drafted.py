@@ -136,10 +136,27 @@ def test_wrong_arguments():
         DraftedDecoder(model, random_model(CONFIGS["grouped, rotary"]), 10)
     with pytest.raises(ValueError, match="n_rows must be at most 9, got 10"):
         FixedPass(model, 9, n_rows=10)
+    with pytest.raises(ValueError, match="max_length must be at least 1, got 0"):
+        DraftedDecoder(model, model, 0)
     with pytest.raises(ValueError, match="n_drafted"):
         DraftedDecoder(model, model, 10, n_drafted=0)
     with pytest.raises(ValueError, match="31 tokens exceeds the context length of 30"):
         DraftedDecoder(model, model, 31)
+
+
+def test_a_draft_whose_logits_are_no_numbers_ends_nothing():
+    """A draft may fail altogether; and no number that is none is left for the next text."""
+    model = random_model(dataclasses.replace(GPT2, output="separate"))
+    expected = [s.token_id for s in stream(model, PROMPT, max_new_tokens=N_NEW)]
+    bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})
+    model.embedding.data[bad] = torch.nan
+    draft = random_model(model.config)
+    draft.unembedding.data[:, guess] = torch.nan  # for torch the largest, and so the guess
+    decoder = DraftedDecoder(model, draft, 22)
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected
+    with pytest.raises(ValueError, match="the largest of the logits is"):
+        decoder.generate((bad, *PROMPT), max_new_tokens=3)
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # nothing of it is left
 
 
 def test_logits_that_are_no_numbers_are_named():

@@ -408,3 +408,14 @@ def test_both_sides_weigh_the_same_pair(view: str):
         merged = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
         found = same_pair.unit_weights(run, queries, keys)
         np.testing.assert_allclose(found, merged, rtol=1e-5)
+
+
+def test_words_cut_at_other_places_are_compared_as_a_whole():
+    """Both models make as many tokens of the word, but not of the same letters."""
+    both = [runs.run(name, "The embeddings were here") for name in (ENCODER, "gpt2-novels")]
+    units = aligned(both[0].tokens, both[1].tokens).units
+    word = max(units, key=lambda unit: len(unit.a))
+    assert len(word.a) == len(word.b) > 1
+    pair = same_pair.partner(both, (word.a[1], word.a[0]))
+    assert pair is not None
+    assert (pair.left, pair.right) == ((word.a, word.a), (word.b, word.b))
