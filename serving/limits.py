@@ -112,8 +112,8 @@ LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
 MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
 
 # What texts leave behind: these and all others that are no larger, together.
-TEXTS_BYTES = 384 * MIB
-RUN_CACHE_BYTES = TEXTS_BYTES  # recorded runs: three of the largest, 119 MB (256 tokens, SmolLM2)
+TEXTS_BYTES = 320 * MIB
+RUN_CACHE_BYTES = TEXTS_BYTES  # recorded runs; the largest take 119 MB (256 tokens, SmolLM2)
 READ_CACHE_BYTES = 256 * MIB  # weights of all heads, read in another way
 EFFECT_CACHE_BYTES = 32 * MIB  # predictions with heads off: two rows of a vocabulary each
 TRACE_CACHE_BYTES = 192 * MIB  # generations with the attention of every step
