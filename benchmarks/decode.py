@@ -43,16 +43,15 @@ from benchmarks import drafted
 from benchmarks.drafted import Trained
 from benchmarks.reading import Reading, measure_reading, reading_lines
 from benchmarks.runs import (
-    PEERS,
     Run,
     core_run,
     core_stream,
     faster_peer,
+    peer_calls,
     ratio_line,
     run_of,
     speed_table,
     speeds,
-    transformers_run,
 )
 from benchmarks.timing import machine
 from pretrained.untrained import random_gpt2
@@ -126,10 +125,7 @@ def measure(
     for name, decoder in models.compiled.items():
         start = partial(decoder.stream, prompt_ids, max_new_tokens=max_new_tokens)
         calls[name] = partial(run_of, start)
-    for name, attention in PEERS.items():
-        calls[name] = lambda attention=attention: transformers_run(  # type: ignore[misc]
-            reference, prompt_ids, max_new_tokens, attention
-        )
+    calls |= peer_calls(reference, prompt_ids, max_new_tokens)
     runs = interleave(calls, repeats=repeats)
     check_tokens(runs, max_new_tokens)
     return runs

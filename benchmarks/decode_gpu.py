@@ -30,13 +30,12 @@ from attention_core.costs.stopwatch import Samples, interleave, synchronize
 from attention_core.graphs.decoder import Decoder
 from benchmarks.decode import PROMPT_IDS
 from benchmarks.runs import (
-    PEERS,
     Run,
     core_run,
     faster_peer,
+    peer_calls,
     ratio_line,
     speeds,
-    transformers_run,
 )
 from benchmarks.timing import table
 from pretrained.untrained import random_gpt2
@@ -74,8 +73,7 @@ def measure(
         for name, decoder in decoders.items()
     }
     calls[_CACHED] = partial(core_run, core, prompt_ids, max_new_tokens, cached=True)
-    for name, attention in PEERS.items():
-        calls[name] = partial(transformers_run, reference, prompt_ids, max_new_tokens, attention)
+    calls |= peer_calls(reference, prompt_ids, max_new_tokens)
     runs = interleave(calls, repeats=repeats)
     expected = runs[_STEPS][0].token_ids
     for run in (*runs[_STEPS], *runs[_GRAPHS]):

@@ -20,14 +20,13 @@ from attention_core.costs.stopwatch import Samples, interleave
 from attention_core.graphs.drafted import DraftedDecoder
 from attention_core.quantized.int8 import Int8Transformer
 from benchmarks.runs import (
-    PEERS,
     Run,
     core_run,
     faster_peer,
+    peer_calls,
     ratio_line,
     speed_table,
     speeds,
-    transformers_run,
 )
 
 MODEL = "smollm2-135m-instruct"
@@ -88,10 +87,7 @@ def measure(
         _CACHED: partial(core_run, core, prompt_ids, max_new_tokens, cached=True),
         _DRAFTED: partial(drafted_run, decoder, prompt_ids, max_new_tokens),
     }
-    for name, attention in PEERS.items():
-        calls[name] = partial(
-            transformers_run, model.reference, prompt_ids, max_new_tokens, attention
-        )
+    calls |= peer_calls(model.reference, prompt_ids, max_new_tokens)
     runs = interleave(calls, repeats=repeats)
     expected = runs[_CACHED][0].token_ids
     for name, repeated in runs.items():

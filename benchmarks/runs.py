@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -86,6 +87,16 @@ def transformers_run(
         synchronize()
         seconds = time.perf_counter() - begin
     return Run(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
+
+
+def peer_calls(
+    reference: Any, prompt_ids: Sequence[int], max_new_tokens: int
+) -> dict[str, Callable[[], Run]]:
+    """A call for each way of transformers, by its name."""
+    return {
+        name: partial(transformers_run, reference, prompt_ids, max_new_tokens, attention)
+        for name, attention in PEERS.items()
+    }
 
 
 def speed_table(runs: Mapping[str, Sequence[Run]]) -> str:

@@ -111,7 +111,7 @@ FORMING_CACHE_BYTES = 64 * MIB  # small models in training, with what their head
 LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
 MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
 
-# What texts leave behind: these and all others that are no larger, together.
+# What visitors' texts leave behind, together: see `of_texts` of `serving.cache.kept`.
 TEXTS_BYTES = 320 * MIB
 RUN_CACHE_BYTES = TEXTS_BYTES  # recorded runs; the largest take 119 MB (256 tokens, SmolLM2)
 READ_CACHE_BYTES = 256 * MIB  # weights of all heads, read in another way

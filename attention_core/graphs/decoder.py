@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from attention_core.costs.formulas import forward_flops
-from attention_core.generation import Step, check_room
-from attention_core.graphs.fixed_pass import FixedPass
+from attention_core.generation import Step
+from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
-from attention_core.model.inputs import prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, distribution, sample
 
@@ -94,15 +93,8 @@ class Decoder(FixedPass):
 
     def _checked(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
         """The ids of a prompt that has room in the cache, which nothing is done to."""
-        ids = prompt_ids(token_ids, self.model.config.vocab_size)
-        check_room(self.model.config, len(ids), max_new_tokens)
-        needed = len(ids) + max_new_tokens - 1
-        if needed > self.cache.max_length:
-            raise ValueError(
-                f"{len(ids)} prompt + {max_new_tokens} new tokens need {needed} positions, but the "
-                f"cache holds {self.cache.max_length}"
-            )
-        return ids
+        room, holder = self.cache.max_length, "the cache holds"
+        return prompt_in_room(self.model.config, token_ids, max_new_tokens, room, holder)
 
     def _steps(
         self, ids: list[int], max_new_tokens: int, stop_ids: frozenset[int], hooks: Hooks

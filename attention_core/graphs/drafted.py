@@ -21,9 +21,8 @@ import torch
 from torch import Tensor
 
 from attention_core.checks import require_int
-from attention_core.generation import check_room, timed_pass
-from attention_core.graphs.fixed_pass import FixedPass
-from attention_core.model.inputs import prompt_ids
+from attention_core.generation import timed_pass
+from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -51,8 +50,8 @@ class DraftedDecoder:
     device. In a pass over several rows the last bits of a logit may differ, so that two that are
     equal up to rounding may change places.
     There is room for `max_length` tokens; where the context has none for a whole draft, tokens are
-    run one by one. One generation at a time. The weights of both have to
-    stay where and what they are.
+    run one by one. One generation at a time. The weights of both have to stay where and what they
+    are.
     compile_step: compile the draft's step and the model's pass before the first generation, on a
     CPU. `attention_core.graphs.compiled` says how long that takes and what it costs.
     Raises: ValueError for models without logits or of different vocabularies, for a `max_length`
@@ -98,15 +97,8 @@ class DraftedDecoder:
         Raises: ValueError, before anything runs, for a prompt that is no row of ids of the
         vocabulary, or for tokens that have no room; later where the largest logit is not finite.
         """
-        model = self._check.model
-        ids = prompt_ids(token_ids, model.config.vocab_size)
-        check_room(model.config, len(ids), max_new_tokens)
-        needed = len(ids) + max_new_tokens - 1
-        if needed > self.max_length:
-            raise ValueError(
-                f"{len(ids)} prompt + {max_new_tokens} new tokens need {needed} positions, but "
-                f"there is room for {self.max_length}"
-            )
+        config, holder = self._check.model.config, "there is room for"
+        ids = prompt_in_room(config, token_ids, max_new_tokens, self.max_length, holder)
         return self._rounds(ids, max_new_tokens, frozenset(stop_ids))
 
     def generate(

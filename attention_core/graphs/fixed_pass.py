@@ -23,12 +23,35 @@ from attention_core.costs.stopwatch import synchronize
 from attention_core.generation import check_room, timed_pass
 from attention_core.graphs.cache import StaticCache
 from attention_core.graphs.compiled import check_compiler, compiled
+from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
-from attention_core.model.inputs import check_cache
+from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.positions.rotary import Rotation, rotary_angles
 
 _WARM_UPS = 3  # passes before recording, in which libraries set themselves up
+
+
+def prompt_in_room(
+    config: TransformerConfig,
+    token_ids: Sequence[int] | Tensor,
+    max_new_tokens: int,
+    room: int,
+    holder: str,
+) -> list[int]:
+    """The ids of a prompt for whose text there is room: so many positions, in what `holder` names.
+
+    Raises: ValueError for a prompt that is no row of ids of the vocabulary, or without room.
+    """
+    ids = prompt_ids(token_ids, config.vocab_size)
+    check_room(config, len(ids), max_new_tokens)
+    needed = len(ids) + max_new_tokens - 1
+    if needed > room:
+        raise ValueError(
+            f"{len(ids)} prompt + {max_new_tokens} new tokens need {needed} positions, but "
+            f"{holder} {room}"
+        )
+    return ids
 
 
 class FixedPass:
@@ -78,7 +101,7 @@ class FixedPass:
         self.prepare()
         self.cache.reset()
         for buffer in (*self.cache.buffers[0], *self.cache.buffers[1]):
-            buffer.zero_()  # hidden rows count 0 times, which of a number that is none is none
+            buffer.zero_()  # a hidden row has weight 0, and 0 times NaN would be NaN
         self.finite.fill_(True)
         new = torch.tensor([list(ids)], device=self.device)
         (logits,), seconds, _ = timed_pass(self.model, new, cache=self.cache, hooks=hooks)

@@ -175,7 +175,7 @@ def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatc
         token_ids[3] += 1
         return dataclasses.replace(run, token_ids=token_ids)
 
-    monkeypatch.setattr(decode, "transformers_run", one_token_off)
+    monkeypatch.setattr("benchmarks.runs.transformers_run", one_token_off)
     status = decode.main(
         ["--repeats", "1", "--no-compile"], config=tiny, prompt_ids=PROMPT, max_new_tokens=8
     )

@@ -18,6 +18,7 @@ from pretrained.tokenization.alignment import (
     aligned_words,
     group_labels,
 )
+from pretrained.tokenization.tokens import Tokens
 from serving.heads import HeadChoice
 from serving.number_text import written
 from serving.runs import Run
@@ -98,6 +99,11 @@ class Comparison:
         )
 
 
+def alignment_of(a: Tokens, b: Tokens, view: str) -> Alignment:
+    """What the two texts share in a view: words, else the units between common borders."""
+    return aligned_words(a, b) if view == WORDS else aligned(a, b)
+
+
 def compare(
     runs: tuple[Run, Run],
     heads: tuple[HeadChoice, HeadChoice],
@@ -120,7 +126,7 @@ def compare(
     if view not in VIEWS:
         raise ValueError(f"a view is one of {', '.join(VIEWS)}, not {view!r}")
     a, b = runs[0].tokens, runs[1].tokens
-    alignment = aligned_words(a, b) if view == WORDS else aligned(a, b)
+    alignment = alignment_of(a, b, view)
     groups = tuple(unit.a for unit in alignment.units), tuple(unit.b for unit in alignment.units)
     weights = [
         run.tensors.weights[head.layer, head.head] for run, head in zip(runs, heads, strict=True)

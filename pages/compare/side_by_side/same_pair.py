@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.compare.side_by_side.comparison import TOKENS, WORDS, Cell
-from pretrained.tokenization.alignment import Unit, aligned, aligned_words
+from pages.compare.side_by_side.comparison import TOKENS, Cell, alignment_of
+from pretrained.tokenization.alignment import Unit
 from serving.heads import HeadChoice, HeadId
 from serving.runs import Run
 from serving.token_text import isolated
@@ -40,7 +40,7 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
     Where the view has tokens, and both texts are cut at the same places there, a token has a token
     as its partner; elsewhere the whole shared units, or words, are the pair.
     """
-    alignment = (aligned_words if view == WORDS else aligned)(runs[0].tokens, runs[1].tokens)
+    alignment = alignment_of(runs[0].tokens, runs[1].tokens, view)
     of_token = {token: unit for unit in alignment.units for token in unit.a}
     units = [of_token[token] for token in cell if token in of_token]
     if len(units) < 2:
