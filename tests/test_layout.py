@@ -308,25 +308,3 @@ def test_pages_end_early_so_that_the_frame_goes_on():
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "st.stop"
     ]
     assert stopped == []  # `messages.end_page` leaves the links below the page where they are
-
-
-def test_pages_stay_short():
-    files = [ROOT / "app.py", ROOT / "ui/frame/frame.py"]
-    limits = dict.fromkeys(files, 60) | dict.fromkeys((ROOT / "pages").glob("*/*/page.py"), 170)
-    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in limits}
-    assert {str(path): n for path, n in lines.items() if n > limits[path]} == {}
-
-
-@pytest.mark.parametrize(
-    ("patterns", "limit"),
-    [
-        (("attention_core/*.py", "attention_core/model/*.py"), 2_300),  # read in one sitting
-        (("attention_core/model/transformer.py",), 220),
-        # what pages share; what one page needs lies beside it, what is around them in ui/around/
-        (("ui/[!a]*/**/*.py",), 2_600),
-    ],
-)
-def test_what_a_reader_must_read_stays_short(patterns, limit):
-    files = [file for pattern in patterns for file in ROOT.glob(pattern)]
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
-    assert 0 < lines <= limit

@@ -34,7 +34,6 @@ from tests.helpers.apptest import (
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, weights
 from tests.helpers.charts import drawn_charts
-from tests.helpers.reading_ease import EASY, passages, reading_ease, syllables
 from tests.helpers.says import unnamed_axes
 from ui.export import tables
 from ui.widgets import controls
@@ -70,30 +69,12 @@ def test_every_picture_says_what_its_rows_and_columns_are(view: str):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_passage_reads_easily(view: str):
-    ease = {passage: reading_ease(passage) for passage in passages(opened(view))}
-    assert {passage: value for passage, value in ease.items() if value < EASY} == {}
-
-
-@pytest.mark.parametrize("view", VIEWS)
 def test_every_term_of_the_glossary_is_marked_wherever_it_is_used(view: str):
     texts = glossary.prose(opened(view))
     by_words = [glossary.used(text) for text in texts]
     assert glossary.marked(texts) == by_words
     if "/glossary/" not in view:
         assert set.union(*by_words)
-
-
-def test_long_sentences_of_long_words_do_not_read_easily():
-    easy = "The cat sat on the mat. It saw a dog, and the dog saw it. Then both ran home to eat."
-    hard = (
-        "Representational similarity of contextualised activations necessitates dimensionality "
-        "reduction, notwithstanding considerable computational expenditure during visualisation."
-    )
-    assert reading_ease(hard) < 0 < EASY < 100 < reading_ease(easy)
-    words = ("cat", "table", "walked", "wanted", "makes", "boxes", "sentence", "attention", "see")
-    assert [syllables(word) for word in words] == [1, 2, 1, 2, 1, 2, 2, 3, 1]
-    assert reading_ease(hard, {"dimensionality", "representational"}) > reading_ease(hard)
 
 
 def test_a_blank_row_is_found(blank_rows: list[list[str]]):
