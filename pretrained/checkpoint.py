@@ -23,20 +23,52 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
 }
 
 # model_type -> option -> the values that the core builds; the first is what an absent option means.
+# The parity tests are generated from this table: each value is compared with transformers.
 OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "gpt2": {
         "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False,),
+        "reorder_and_upcast_attn": (False, True),
         "add_cross_attention": (False,),
-        "tie_word_embeddings": (True,),
+        "tie_word_embeddings": (True, False),
     },
     "bert": {
         "hidden_act": ("gelu", "gelu_new", "gelu_pytorch_tanh"),
         "position_embedding_type": ("absolute",),
         "is_decoder": (False,),
+        "add_cross_attention": (False,),
+        "tie_word_embeddings": (True, False),
     },
-    "llama": {"hidden_act": ("silu",), "partial_rotary_factor": (1.0, None)},
+    "llama": {
+        "hidden_act": ("silu",),
+        "attention_bias": (False, True),
+        "mlp_bias": (False, True),
+        "tie_word_embeddings": (False, True),
+        "partial_rotary_factor": (1.0, None),
+    },
+}
+
+# Values that compute the same as one named before them, up to rounding: (option, value).
+ROUNDING_ONLY: frozenset[tuple[str, Any]] = frozenset(
+    {
+        ("activation_function", "gelu_pytorch_tanh"),  # the formula of gelu_new as one operation
+        ("hidden_act", "gelu_pytorch_tanh"),
+        ("reorder_and_upcast_attn", True),  # scores in float32, which matters in 16 bits only
+        ("partial_rotary_factor", None),
+    }
+)
+
+# model_type -> names under which a configuration may state the same number.
+ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "gpt2": (
+        ("n_embd", "hidden_size"),
+        ("n_layer", "num_hidden_layers"),
+        ("n_head", "num_attention_heads"),
+        ("n_positions", "max_position_embeddings", "n_ctx"),
+    ),
+    "bert": (),
+    "llama": (),
 }
 
 # Scalings of rotary positions that the core builds; "default" is none.
@@ -73,11 +105,21 @@ def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
     if len(raw) > max_bytes:
         raise ValueError(f"{name} is larger than {max_bytes:,} bytes.")
     try:
-        value = json.loads(raw)
+        value = json.loads(raw, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
         raise ValueError(f"{name} holds no JSON object.")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; `json` alone would keep the last of two values and drop the first."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"it states {repeated!r} twice; keep one of them")
     return value
 
 
@@ -124,32 +166,69 @@ def obstacles(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
-    for option, allowed in OPTIONS[config["model_type"]].items():
+    model_type = config["model_type"]
+    for option, allowed in OPTIONS[model_type].items():
         value = config.get(option, allowed[0])
         if value not in allowed:
             yield f"The core does not build models with {option}={value!r}."
-    if config["model_type"] == "llama":
+    for names in ALIASES[model_type]:
+        yield from _contradictions({name: config.get(name) for name in names})
+    if model_type == "llama":
         table = rope_table(config)
         if rope_kind(table) not in ROPE_KINDS:
             yield f"The core does not build models with rope_type={rope_kind(table)!r}."
         if table.get("partial_rotary_factor") not in (1.0, None):
             part = table["partial_rotary_factor"]
             yield f"The core does not build models with partial_rotary_factor={part!r}."
+        yield from _rope_contradictions(config)
+
+
+def _rope_contradictions(config: Mapping[str, Any]) -> Iterator[str]:
+    """What a Llama configuration states twice about its rotary positions, with other values."""
+    older, newer = (
+        {"rope_type" if name == "type" else name: value for name, value in table.items()}
+        for table in _rope_tables(config)
+    )
+    if older and newer:
+        for option in sorted(older.keys() | newer.keys()):
+            if older.get(option) != newer.get(option):
+                yield (
+                    f"config.json gives {option}={older.get(option)!r} in 'rope_scaling' and "
+                    f"{newer.get(option)!r} in 'rope_parameters'. Keep one of the two tables."
+                )
+    table = rope_table(config)
+    yield from _contradictions({name: table.get(name) for name in ("rope_type", "type")})
+    for option in ("rope_theta", "original_max_position_embeddings", "partial_rotary_factor"):
+        beside, inside = option, f"{option} of the rotary positions"
+        yield from _contradictions({beside: config.get(option), inside: table.get(option)})
+
+
+def _contradictions(stated: Mapping[str, Any]) -> Iterator[str]:
+    """A message if names that mean the same number have different values; None states nothing."""
+    values = {name: value for name, value in stated.items() if value is not None}
+    if any(value != other for value in values.values() for other in values.values()):
+        pairs = " and ".join(f"{name}={value!r}" for name, value in values.items())
+        yield f"config.json gives {pairs}, which mean the same. Keep the right one."
 
 
 def rope_table(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a Llama configuration says of its rotary positions, if anything.
 
-    The older `rope_scaling` counts more than the `rope_parameters` of transformers 5, as there.
-    Raises ValueError when one of them is no table.
+    Raises ValueError when one of its two tables isn't a table.
     """
+    older, newer = _rope_tables(config)
+    return older or newer
+
+
+def _rope_tables(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The `rope_scaling` of older files and the `rope_parameters` of transformers 5."""
     tables: list[Mapping[str, Any]] = []
     for option in ("rope_scaling", "rope_parameters"):
         table = config.get(option)
         if table is not None and not isinstance(table, Mapping):
             raise ValueError(f"{option!r} is {table!r}, which is no table of options.")
         tables.append(table or {})
-    return tables[0] or tables[1]
+    return tables[0], tables[1]
 
 
 def rope_kind(table: Mapping[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pretrained import checkpoint
 from pretrained.load import Pretrained
+from pretrained.options import flag
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,14 +14,17 @@ if TYPE_CHECKING:
     from attention_core.experiments.compare.masked_word_head import MaskedWordHead
 
 _PREFIX = "cls.predictions."
-# the parts by their names in checkpoints; those of 2018 call a norm's weights gamma and beta
-_PARTS = {
-    "dense": ("transform.dense.weight",),
-    "dense_bias": ("transform.dense.bias",),
-    "norm_weight": ("transform.LayerNorm.weight", "transform.LayerNorm.gamma"),
-    "norm_bias": ("transform.LayerNorm.bias", "transform.LayerNorm.beta"),
-    # where both are stored, the output layer reads its own
-    "output_bias": ("decoder.bias", "bias"),
+# Parts of the head by the names that a checkpoint stores them under.
+_TRANSFORM = {
+    "dense": "transform.dense.weight",
+    "dense_bias": "transform.dense.bias",
+    "norm_weight": "transform.LayerNorm.weight",
+    "norm_bias": "transform.LayerNorm.bias",
+}
+# Checkpoints of 2018 call the weight and bias of a norm gamma and beta.
+_OLD_NAMES = {
+    "transform.LayerNorm.gamma": "transform.LayerNorm.weight",
+    "transform.LayerNorm.beta": "transform.LayerNorm.bias",
 }
 
 
@@ -37,28 +41,57 @@ def has_masked_word_head(model: Pretrained) -> bool:
 def masked_word_head(model: Pretrained) -> MaskedWordHead:
     """The head with the checkpoint's weights, on the model's device and in its dtype.
 
-    Only its own tensors are read. The output matrix is the token embedding unless the
-    configuration says that it is not.
-    Raises ValueError when a part is missing or damaged, or does not fit the model.
+    Only its own tensors are read. As in transformers, the configuration may tie the output matrix
+    to the token embedding and the bias `decoder.bias` to `bias`, and a stored matrix or bias that
+    differs is used untied. The output layer reads `decoder.bias` where there is one.
+    Raises ValueError when a part is missing, unknown, damaged, stored twice with different numbers,
+    or doesn't fit the model.
     """
     from attention_core.experiments.compare.masked_word_head import MaskedWordHead
+    from pretrained.weights import same_numbers
 
-    stored = _read(model)
-    parts = {}
-    for part, names in _PARTS.items():
-        tensor = next((stored[name] for name in names if name in stored), None)
-        if tensor is None:
-            raise ValueError(f"The checkpoint has no weight '{_PREFIX}{names[0]}'.")
-        parts[part] = tensor.to(model.device, model.dtype)
-    output: Tensor | None = model.core.embedding
-    if model.config.get("tie_word_embeddings") is False:
-        if "decoder.weight" not in stored:
-            raise ValueError(f"The checkpoint has no weight '{_PREFIX}decoder.weight'.")
-        output = stored["decoder.weight"].to(model.device, model.dtype)
-    if output is None:
-        raise ValueError("A masked-word head needs the token embedding of an encoder.")
+    stored = _with_current_names(_read(model))
+    tied = flag(model.config, "tie_word_embeddings", True)
+    parts = {part: _take(stored, name) for part, name in _TRANSFORM.items()}
     parts["dense"] = parts["dense"].t()
+    bias = stored.pop("bias", None)
+    if not tied or "decoder.bias" in stored:
+        parts["output_bias"] = _take(stored, "decoder.bias")
+    elif bias is not None:
+        parts["output_bias"] = bias
+    else:
+        raise ValueError(f"The checkpoint has no weight '{_PREFIX}bias'.")
+    embedding = model.core.embedding
+    if embedding is None:
+        raise ValueError("A masked-word head needs the token embedding of an encoder.")
+    output: Tensor = embedding
+    if not tied or "decoder.weight" in stored:
+        own = _take(stored, "decoder.weight").to(model.device, model.dtype)
+        output = embedding if same_numbers(own, embedding) else own
+    if stored:
+        raise ValueError(f"The masked-word head has no place for '{_PREFIX}{min(stored)}'.")
+    parts = {part: tensor.to(model.device, model.dtype) for part, tensor in parts.items()}
     return MaskedWordHead(config=model.core.config, output=output, **parts)
+
+
+def _with_current_names(stored: dict[str, Tensor]) -> dict[str, Tensor]:
+    from pretrained.weights import same_numbers
+
+    renamed: dict[str, Tensor] = {}
+    for key, tensor in stored.items():
+        name = _OLD_NAMES.get(key, key)
+        if name in renamed and not same_numbers(renamed[name], tensor):
+            raise ValueError(
+                f"The checkpoint stores '{_PREFIX}{name}' twice, with different numbers."
+            )
+        renamed[name] = tensor
+    return renamed
+
+
+def _take(stored: dict[str, Tensor], name: str) -> Tensor:
+    if name not in stored:
+        raise ValueError(f"The checkpoint has no weight '{_PREFIX}{name}'.")
+    return stored.pop(name)
 
 
 def _read(model: Pretrained) -> dict[str, Tensor]:

@@ -69,7 +69,7 @@ def _attention_factor(table: Config, factor: float) -> float | None:
     """The one that is given, or the ratio of two lengths that DeepSeek's files give; else None."""
     if table.get("attention_factor") is not None:
         return _setting(table, "attention_factor")
-    if table.get("mscale") is None or table.get("mscale_all_dim") is None:
+    if not table.get("mscale") or not table.get("mscale_all_dim"):  # to transformers, 0 is absent
         return None
     above, below = (
         0.1 * _setting(table, name) * math.log(factor) + 1.0

@@ -1,19 +1,22 @@
 """Weight maps: from the checkpoints of GPT-2, BERT and Llama onto the from-scratch core.
 
-A checkpoint is taken apart key by key. A key that is missing, left over, or of the wrong shape is
-an error; the few keys that are no weights of the core are listed by name.
+No tensor of a checkpoint is dropped silently. Each one is used, or checked against what the core
+computes in its place, or named in an error. Only BERT's pooler and pre-training heads, which the
+core has no part for, are left out; `parts_outside_core` names them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
 
 from attention_core import Transformer, TransformerConfig, bert_config, gpt2_config, llama_config
+from attention_core.positions.scaling import plain_frequencies
 from pretrained import weight_names
 from pretrained.checkpoint import check_options
 from pretrained.options import Config, flag, number, optional_size, size
@@ -39,13 +42,9 @@ LARGEST = {
 # What weights are stored in; integers and truth values are no weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
-# Keys of checkpoints that hold no weight of the core: causal masks and rotary tables stored as
-# buffers, position numbers, the pooler, and the heads for pre-training of BERT.
-_IGNORED = {
-    "gpt2": r"h\.\d+\.attn\.(bias|masked_bias)",
-    "bert": r"embeddings\.position_ids|pooler\..*|cls\..*",
-    "llama": r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",
-}
+# Heads of BERT checkpoints that read the encoder's output.
+_OUTSIDE_CORE = {"bert": r"pooler\..*|cls\..*"}
+_LARGEST_MASKED_BIAS = -1e4  # GPT-2 checkpoints of every age hide a key with this or less
 
 
 def transformer_config(hf_config: Config) -> TransformerConfig:
@@ -67,14 +66,18 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
     """A `Transformer` in evaluation mode with the weights of a transformers state dict.
 
+    An output head (`lm_head`) that differs from the token embedding becomes a separate matrix, even
+    if the configuration asks for tied ones; transformers does the same.
+
     Tensors that the core stores as they come are shared with `state`, not copied: embeddings and
     positions, what belongs to norms, and all of GPT-2's layers. Changing one in place changes the
     other; moving or casting the core makes its own. Copied is what is stored otherwise here: tied
     and output matrices (transposed), and the matrices and biases of BERT's and Llama's layers
     (transposed, queries, keys and values side by side).
 
-    Raises: ValueError for keys missing or left over, shapes that do not fit, weights that are no
-    finite floating-point numbers, or an unsupported configuration.
+    Raises: ValueError for keys missing, left over or stored twice with different numbers, buffers
+    that contradict the configuration, shapes that do not fit, weights that are not finite
+    floating-point numbers, or an unsupported configuration.
     """
     config = transformer_config(hf_config)
     if config.n_layers > len(state):
@@ -90,7 +93,9 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
         weights = convert(config, keys)
     except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
         raise ValueError(f"the tensors of the checkpoint do not fit together: {error}") from error
-    keys.check_consumed(_IGNORED[hf_config["model_type"]])
+    keys.check_consumed(hf_config["model_type"], config)
+    if config.output == "tied" and "embedding" in weights:  # the head has numbers of its own
+        config = replace(config, output="separate")
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         core = Transformer(config)
     for name, parameter in core.named_parameters():
@@ -103,6 +108,17 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
         _check_numbers(name, tensor)
     core.load_state_dict(weights, strict=True, assign=True)
     return core.requires_grad_(False).eval()
+
+
+def parts_outside_core(model_type: str, keys: Iterable[str]) -> list[str]:
+    """The tensors of a checkpoint that belong to heads the core doesn't have, sorted by name."""
+    outside = _OUTSIDE_CORE.get(model_type)
+    return sorted(key for key in keys if outside and re.fullmatch(outside, _plain(key)))
+
+
+def same_numbers(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, whatever types they are stored in."""
+    return a.shape == b.shape and torch.equal(a, b.to(a.dtype)) and torch.equal(a.to(b.dtype), b)
 
 
 def core_from_reference(hf_model: Any) -> Transformer:
@@ -123,19 +139,24 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
 
 
 class _Checkpoint:
-    """A state dict from which every key is taken once; prefixes of wrapping models are dropped."""
+    """A state dict from which every key is taken once; prefixes of wrapping models are dropped.
+
+    Raises: ValueError for a tensor that two spellings of its name store with different numbers.
+    """
 
     def __init__(self, state: Mapping[str, Tensor]) -> None:
-        self._state = {_plain(key): tensor for key, tensor in state.items()}
+        self._state: dict[str, Tensor] = {}
+        for key, tensor in state.items():
+            name = _plain(key)
+            if name in self._state and not same_numbers(self._state[name], tensor):
+                raise ValueError(f"the checkpoint stores {name!r} twice, with different numbers")
+            self._state[name] = tensor
 
     def take(self, key: str) -> Tensor:
         try:
             return self._state.pop(key)
         except KeyError:
             raise ValueError(f"the checkpoint has no weight {key!r}") from None
-
-    def take_optional(self, key: str) -> Tensor | None:
-        return self._state.pop(key, None)
 
     def take_matrix(self, *keys: str) -> Tensor:
         """`nn.Linear` weights (d_out, d_in), side by side as one (d_in, sum of d_out)."""
@@ -144,13 +165,82 @@ class _Checkpoint:
     def take_biases(self, *keys: str) -> Tensor:
         return torch.cat([self.take(f"{key}.bias") for key in keys])
 
-    def check_consumed(self, ignored: str) -> None:
-        left = [key for key in self._state if not re.fullmatch(ignored, key)]
+    def take_tables(self, embedding_key: str, config: TransformerConfig) -> dict[str, Tensor]:
+        """The token embedding and the output head, as one matrix where they are tied.
+
+        As in transformers, two tied tables that are both stored are tied only if they are equal,
+        and if only one is stored, it serves as both.
+        """
+        head_key, tied = "lm_head.weight", config.output == "tied"
+        if tied and head_key not in self._state:
+            return {"unembedding": self.take(embedding_key).t().contiguous()}
+        head = self.take(head_key)
+        embedding = head
+        if not tied or embedding_key in self._state:
+            embedding = self.take(embedding_key)
+        weights = {"unembedding": head.t().contiguous()}
+        if not tied or not same_numbers(embedding, head):
+            weights["embedding"] = embedding
+        return weights
+
+    def check_consumed(self, model_type: str, config: TransformerConfig) -> None:
+        """Check what is left: buffers that the core computes itself, and heads it doesn't have."""
+        outside = parts_outside_core(model_type, self._state)
+        left = [
+            key
+            for key in self._state.keys() - set(outside)
+            if not _is_computed(model_type, key, self._state[key], config)
+        ]
         if left:
             raise ValueError(
                 f"{len(left)} weights of the checkpoint have no place in the core, "
-                f"the first is {left[0]!r}"
+                f"the first is {min(left)!r}"
             )
+
+
+def _is_computed(model_type: str, key: str, buffer: Tensor, config: TransformerConfig) -> bool:
+    """Whether a tensor is a buffer of old checkpoints that holds what the core computes itself."""
+    for pattern, holds_it in _BUFFERS[model_type].items():
+        if re.fullmatch(pattern, key):
+            return holds_it(buffer, config)
+    return False
+
+
+def _is_causal_mask(buffer: Tensor, config: TransformerConfig) -> bool:
+    visible = buffer != 0
+    square = (config.context_length, config.context_length)
+    return buffer.shape[-2:] == square and torch.equal(visible, torch.ones_like(visible).tril())
+
+
+def _hides_keys(buffer: Tensor, config: TransformerConfig) -> bool:
+    return buffer.numel() == 1 and float(buffer) <= _LARGEST_MASKED_BIAS
+
+
+def _counts_positions(buffer: Tensor, config: TransformerConfig) -> bool:
+    positions = buffer.flatten()
+    return len(positions) == config.context_length and torch.equal(
+        positions.cpu(), torch.arange(len(positions), dtype=buffer.dtype)
+    )
+
+
+def _holds_rotary_frequencies(buffer: Tensor, config: TransformerConfig) -> bool:
+    expected = plain_frequencies(config.d_rotary, config.rope_theta)
+    if not buffer.is_floating_point() or buffer.shape != expected.shape:
+        return False
+    rounding = torch.finfo(buffer.dtype)  # the buffer was cast with the weights
+    tolerance = {"rtol": 2 * rounding.eps, "atol": rounding.smallest_normal}
+    return torch.allclose(buffer.float().cpu(), expected, **tolerance)
+
+
+# Buffers that old checkpoints store: the causal mask and its fill, positions, rotary frequencies.
+_BUFFERS: dict[str, dict[str, Callable[[Tensor, TransformerConfig], bool]]] = {
+    "gpt2": {
+        r"h\.\d+\.attn\.bias": _is_causal_mask,
+        r"h\.\d+\.attn\.masked_bias": _hides_keys,
+    },
+    "bert": {r"embeddings\.position_ids": _counts_positions},
+    "llama": {r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq": _holds_rotary_frequencies},
+}
 
 
 def _plain(key: str) -> str:
@@ -177,6 +267,7 @@ def _gpt2_config(hf: Config) -> TransformerConfig:
         context_length=size(hf, "n_positions"),
         d_ff=optional_size(hf, "n_inner"),
         norm_eps=number(hf, "layer_norm_epsilon", 1e-5),
+        tied=flag(hf, "tie_word_embeddings", True),
     )
 
 
@@ -216,12 +307,8 @@ def _llama_config(hf: Config) -> TransformerConfig:
 
 
 def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
-    """GPT-2's Conv1D layers already store (d_in, d_out): nothing to transpose but the embedding."""
-    keys.take_optional("lm_head.weight")  # the token embedding once more
-    weights = {
-        "unembedding": keys.take("wte.weight").t().contiguous(),
-        "positions": keys.take("wpe.weight"),
-    }
+    """GPT-2's Conv1D layers already store (d_in, d_out): only the output matrix is transposed."""
+    weights = keys.take_tables("wte.weight", config) | {"positions": keys.take("wpe.weight")}
     names = {
         f"blocks.{i}.{ours}": f"h.{i}.{theirs}"
         for i in range(config.n_layers)
@@ -254,14 +341,7 @@ def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
 
 
 def _llama_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
-    embedding = keys.take("embed_tokens.weight")
-    output = keys.take_optional("lm_head.weight")
-    if config.output == "tied":
-        weights = {"unembedding": embedding.t().contiguous()}
-    elif output is None:
-        raise ValueError("the checkpoint has no weight 'lm_head.weight' and does not tie it")
-    else:
-        weights = {"embedding": embedding, "unembedding": output.t().contiguous()}
+    weights = keys.take_tables("embed_tokens.weight", config)
     weights["final_norm.weight"] = keys.take("norm.weight")
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}", f"layers.{layer}"

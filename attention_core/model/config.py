@@ -165,6 +165,7 @@ def gpt2_config(
     context_length: int = 1024,
     d_ff: int | None = None,
     norm_eps: float = 1e-5,
+    tied: bool = True,
 ) -> TransformerConfig:
     """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output matrix.
 
@@ -178,6 +179,7 @@ def gpt2_config(
         n_heads=n_heads,
         d_ff=d_ff or 4 * d_model,
         norm_eps=norm_eps,
+        output="tied" if tied else "separate",
     )
 
 

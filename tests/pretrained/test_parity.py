@@ -117,7 +117,10 @@ def test_bare_gpt2_checkpoints_with_mask_buffers():
         key.removeprefix("transformer."): value
         for key, value in reference.state_dict().items()
         if key != "lm_head.weight"
-    } | {"h.0.attn.bias": torch.ones(1, 1, 31, 31), "h.2.attn.masked_bias": torch.tensor(-1e4)}
+    } | {
+        "h.0.attn.bias": torch.ones(1, 1, 31, 31).tril(),
+        "h.2.attn.masked_bias": torch.tensor(-1e4),
+    }
     core = core_from_state_dict(reference.config.to_dict(), state)
     tokens = ids(reference)
     assert_close(core(tokens).logits, core_from_reference(reference)(tokens).logits)
@@ -253,5 +256,5 @@ def test_a_missing_or_mistyped_number_is_named(family: str, option: str):
     ],
 )
 def test_mistyped_optional_numbers_are_named(config: dict[str, Any], option: str):
-    with pytest.raises(ValueError, match=f"^{option} has to be"):
+    with pytest.raises(ValueError, match=option):
         transformer_config(config)

@@ -196,19 +196,42 @@ def test_configurations_as_they_were_published(kind: str):
     assert f"{kind} scaling by {config.rope_scaling.factor:g}" in answer.shape
 
 
-def test_the_older_option_counts_more_and_the_length_beside_the_table():
-    both = LLAMA | {
-        "rope_parameters": {"rope_type": "default", "rope_theta": 7e4},
-        "rope_scaling": {"type": "llama3", "factor": 2, "low_freq_factor": 1, "rope_theta": 3e4,
-                         "high_freq_factor": 2, "original_max_position_embeddings": 50},
-        "original_max_position_embeddings": 60,
-    }  # fmt: skip
-    config, theirs = transformer_config(both), LlamaConfig(**both)
+TABLE = {
+    "rope_type": "llama3", "rope_theta": 3e4, "factor": 2.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 2.0, "original_max_position_embeddings": 50,
+}  # fmt: skip
+WITHOUT = {k: v for k, v in LLAMA.items() if k != "rope_parameters"}
+# A configuration that states a setting twice, and the name of that setting.
+TWICE: dict[str, tuple[dict[str, Any], str]] = {
+    "theta beside the table": ({"rope_theta": 3e4, "rope_parameters": TABLE}, "rope_theta"),
+    "trained length beside the table": (
+        {"original_max_position_embeddings": 50, "rope_scaling": TABLE},
+        "original_max_position_embeddings",
+    ),
+    "old and new spelling": ({"rope_parameters": TABLE | {"type": "llama3"}}, "type"),
+}
+TWICE |= {
+    f"{name} in two tables": ({"rope_scaling": TABLE, "rope_parameters": TABLE}, name)
+    for name in TABLE
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_is_stated_twice_has_to_agree(name: str):
+    """Two equal statements are one; of two different ones, no reader could tell which is meant."""
+    stated, option = TWICE[name]
+    config, theirs = transformer_config(WITHOUT | stated), LlamaConfig(**(WITHOUT | stated))
     assert config.rope_theta == theirs.rope_parameters["rope_theta"] == 3e4
     plain = plain_frequencies(config.d_head, 3e4)
     assert config.rope_scaling is not None
     ours = config.rope_scaling.frequencies(plain, 3e4, torch.tensor([7]))
     assert_close(ours, ROPE_INIT_FUNCTIONS["llama3"](theirs)[0], atol=0.0, rtol=1e-6)
+    other = "linear" if option in ("type", "rope_type") else 4.0
+    for holder in stated:
+        inside = isinstance(stated[holder], dict)
+        changed = stated[holder] | {option: other} if inside else other
+        with pytest.raises(ValueError, match=option):
+            transformer_config(WITHOUT | stated | {holder: changed})
 
 
 LLAMA3 = SCALINGS["llama3"]
@@ -243,7 +266,8 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("table", "message"), HOSTILE)
 def test_scalings_that_cannot_be(table: dict[str, Any], message: str):
-    for fields in (OLD | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):
+    old = {name: value for name, value in OLD.items() if name not in table}
+    for fields in (old | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):
         with pytest.raises(ValueError, match=message):
             transformer_config(fields)
         assert not compatibility.of_config(fields).loads
