@@ -1,0 +1,299 @@
+"""No tensor of a checkpoint is dropped silently: it is used as transformers does, or refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.testing import assert_close
+
+import pretrained
+from attention_core.positions.scaling import plain_frequencies
+from pretrained import checkpoint
+from pretrained.masked_word import masked_word_head
+from pretrained.weights import core_from_reference, core_from_state_dict, parts_outside_core
+from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
+from tests.helpers.small_bert import bert, save_bert
+
+State = dict[str, Tensor]
+
+EMBEDDING = {
+    "gpt2": "transformer.wte.weight",
+    "llama": "model.embed_tokens.weight",
+    "bert": "bert.embeddings.word_embeddings.weight",
+}
+HEAD = {
+    "gpt2": "lm_head.weight",
+    "llama": "lm_head.weight",
+    "bert": "cls.predictions.decoder.weight",
+}
+
+
+def save(family: str, folder: Path, tied: bool) -> Any:
+    """A tiny random model in a folder, as transformers writes it."""
+    if family == "bert":
+        return save_bert(folder, tie_word_embeddings=tied)
+    model = gpt2() if family == "gpt2" else llama()
+    model.config.tie_word_embeddings = tied
+    enlarge(model).save_pretrained(folder)
+    return model
+
+
+def change_state(folder: Path, change: Callable[[State], object]) -> None:
+    file = folder / checkpoint.WEIGHTS_FILE
+    state = {name: tensor.clone() for name, tensor in load_file(file).items()}
+    change(state)
+    save_file(state, file, {"format": "pt"})
+
+
+def our_logits(family: str, folder: Path, tokens: Tensor) -> Tensor:
+    if family != "bert":
+        core = core_from_state_dict(checkpoint.read_config(folder), checkpoint.read_state(folder))
+        return core(tokens).logits
+    model = pretrained.load(folder.name, device="cpu")
+    return masked_word_head(model)(model.core(tokens).hidden)
+
+
+def their_logits(family: str, folder: Path, tokens: Tensor) -> tuple[Tensor, set[str]]:
+    """What transformers computes from the folder, and the weights that it had to invent."""
+    import transformers
+
+    names = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM"}
+    model, info = getattr(transformers, names[family]).from_pretrained(
+        folder, dtype=torch.float32, output_loading_info=True
+    )
+    with torch.inference_mode():
+        return model.eval()(tokens).logits, set(info["missing_keys"])
+
+
+STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
+    "as saved": lambda family: lambda state: None,
+    "one table": lambda family: lambda state: state.pop(HEAD[family], None),
+    "two equal tables": lambda family: (
+        lambda state: state.update({HEAD[family]: state[EMBEDDING[family]].clone()})
+    ),
+    "two tables": lambda family: (
+        lambda state: state.update(
+            {
+                HEAD[family]: state[EMBEDDING[family]]
+                + 0.3 * torch.randn_like(state[EMBEDDING[family]])
+            }
+        )
+    ),
+    "two tables, one row apart": lambda family: (
+        lambda state: state.update(
+            {HEAD[family]: state[EMBEDDING[family]].index_fill(0, torch.tensor([7]), 2.0)}
+        )
+    ),
+    "the head alone": lambda family: (
+        lambda state: state.update({HEAD[family]: state.pop(EMBEDDING[family]).clone()})
+    ),
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("family", EMBEDDING)
+def test_the_output_head(family: str, tied: bool, stored: str, models: Path):
+    folder = models / "mine"
+    torch.manual_seed(4)
+    save(family, folder, tied)
+    change_state(folder, STORED[stored](family))
+    tokens = torch.randint(14, (2, 9))
+    expected, missing = their_logits(family, folder, tokens)
+    # BERT's layers need the embedding, which transformers ties and the encoder alone does not
+    if missing or (family == "bert" and stored == "the head alone"):
+        with pytest.raises(ValueError, match="no weight"):
+            our_logits(family, folder, tokens)
+    else:
+        assert_close(our_logits(family, folder, tokens), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_the_head_of_a_live_model_that_was_replaced(family: str, tied: bool):
+    live = gpt2() if family == "gpt2" else llama()
+    live.config.tie_word_embeddings = tied
+    enlarge(live)
+    tokens = ids(live)
+    for noise in (0.0, 0.3):
+        head = live.lm_head.weight.detach()
+        live.lm_head.weight = torch.nn.Parameter(head + noise * torch.randn_like(head))
+        assert_close(core_from_reference(live)(tokens).logits, live(tokens).logits, **TOLERANCE)
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("stored", [("bias",), ("decoder.bias",), ("bias", "decoder.bias")])
+def test_the_bias_of_a_masked_word_head(tied: bool, stored: tuple[str, ...], models: Path):
+    folder = models / "mine"
+    save_bert(folder, tie_word_embeddings=tied)
+    prefix = "cls.predictions."
+
+    def change(state: State) -> None:
+        biases = {prefix + name: torch.randn(14) for name in stored}
+        for name in ("bias", "decoder.bias"):
+            state.pop(prefix + name, None)
+        state.update(biases)
+
+    change_state(folder, change)
+    tokens = torch.randint(14, (2, 9))
+    expected, missing = their_logits("bert", folder, tokens)
+    # an untied `bias` plays no part in transformers' own computation
+    if missing - {prefix + "bias"}:
+        with pytest.raises(ValueError, match=r"decoder\.bias"):
+            our_logits("bert", folder, tokens)
+    else:
+        assert_close(our_logits("bert", folder, tokens), expected, **TOLERANCE)
+
+
+def vector(n: int) -> Tensor:
+    return torch.linspace(0.1, 1.0, n)
+
+
+# family -> a tensor that no part of the model reads, or that the configuration does not name
+EXTRA: dict[str, State] = {
+    "gpt2": {
+        "lm_head.bias": vector(97),
+        "score.weight": torch.ones(2, 24),
+        "transformer.h.3.ln_1.weight": vector(24),  # there are 3 layers
+        "transformer.h.1.attn.q_attn.weight": torch.ones(24, 24),
+        "transformer.h.1.crossattention.bias": torch.ones(1, 1, 31, 31).tril(),
+        "transformer.h.1.attn.bias": torch.ones(1, 1, 31, 31),  # nothing is hidden
+        "transformer.h.2.attn.bias": torch.ones(1, 1, 30, 30).tril(),
+        "transformer.h.1.attn.masked_bias": torch.tensor(0.0),
+        "transformer.position_ids": torch.arange(31),
+    },
+    "llama": {
+        "model.layers.1.self_attn.q_proj.bias": vector(48),
+        "model.layers.0.self_attn.o_proj.bias": vector(30),
+        "model.layers.0.mlp.up_proj.bias": vector(44),
+        "model.layers.1.self_attn.q_norm.weight": vector(8),
+        "model.layers.1.self_attn.rotary_emb.inv_freq": plain_frequencies(8, 900.0),
+        "model.rotary_emb.inv_freq": plain_frequencies(10, 5000.0),
+        "lm_head.bias": vector(89),
+        "model.norm.bias": vector(30),
+    },
+    "bert": {
+        "embeddings.position_ids": torch.arange(29).flip(0)[None],
+        "classifier.weight": torch.ones(3, 20),
+        "encoder.layer.1.crossattention.self.key.weight": torch.ones(20, 20),
+        "encoder.layer.2.attention.self.distance_embedding.weight": torch.ones(57, 4),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, extra in EXTRA.items() for name in extra]
+)
+def test_an_extra_tensor_is_named(family: str, name: str):
+    reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
+    state = reference.state_dict() | {name: EXTRA[family][name]}
+    with pytest.raises(ValueError, match=name.split(".", 1)[1].replace(".", r"\.")):
+        core_from_state_dict(reference.config.to_dict(), state)
+
+
+# family -> a buffer of old checkpoints that holds what the core computes
+COMPUTED: dict[str, State] = {
+    "gpt2": {
+        "transformer.h.1.attn.bias": torch.ones(1, 1, 31, 31, dtype=torch.uint8).tril(),
+        "h.0.attn.bias": torch.ones(1, 1, 31, 31).tril(),
+        "transformer.h.1.attn.masked_bias": torch.tensor(-1e9),
+        "h.2.attn.masked_bias": torch.tensor(-1e4, dtype=torch.float16),
+    },
+    "llama": {
+        "model.layers.1.self_attn.rotary_emb.inv_freq": plain_frequencies(8, 5000.0),
+        "model.rotary_emb.inv_freq": plain_frequencies(8, 5000.0).half(),
+        "model.layers.0.self_attn.rotary_emb.inv_freq": plain_frequencies(8, 5000.0).bfloat16(),
+    },
+    "bert": {
+        "embeddings.position_ids": torch.arange(29)[None],
+        "bert.embeddings.position_ids": torch.arange(29),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, names in COMPUTED.items() for name in names]
+)
+def test_a_buffer_that_the_core_computes_changes_nothing(family: str, name: str):
+    reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
+    state = reference.state_dict() | {name: COMPUTED[family][name]}
+    core = core_from_state_dict(reference.config.to_dict(), state)
+    tokens = ids(reference)
+    expected = reference(tokens, output_hidden_states=True).hidden_states[-1]
+    assert_close(core(tokens).hidden, expected, **TOLERANCE)
+
+
+SPELLINGS = {
+    "gpt2": ("transformer.h.1.ln_2.bias", "h.1.ln_2.bias"),
+    "llama": ("model.layers.1.mlp.up_proj.weight", "layers.1.mlp.up_proj.weight"),
+    "bert": ("bert.encoder.layer.1.output.dense.bias", "encoder.layer.1.output.dense.bias"),
+    "bert, names of 2018": (
+        "bert.encoder.layer.1.output.LayerNorm.weight",
+        "bert.encoder.layer.1.output.LayerNorm.gamma",
+    ),
+    "bert, its head": (
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.predictions.transform.LayerNorm.beta",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPELLINGS)
+def test_a_tensor_under_two_names(case: str, models: Path):
+    family, (name, other) = case.split(",")[0], SPELLINGS[case]
+    folder = models / "mine"
+    save(family, folder, tied=True)
+    tokens = torch.randint(14, (2, 9))
+    expected = our_logits(family, folder, tokens)
+    change_state(folder, lambda state: state.update({other: state[name].clone()}))
+    assert_close(our_logits(family, folder, tokens), expected, atol=0.0, rtol=0.0)
+    change_state(folder, lambda state: state.update({other: state[name] + 0.5}))
+    with pytest.raises(ValueError, match="twice, with different numbers"):
+        our_logits(family, folder, tokens)
+
+
+def test_what_is_left_out_of_bert_is_named(models: Path):
+    save_bert(models / "mine")
+    names = checkpoint.tensor_names(models / "mine") | {"bert.pooler.dense.bias"}
+    outside = parts_outside_core("bert", names)
+    assert "bert.pooler.dense.bias" in outside
+    assert {name for name in names if name.startswith("cls.")} <= set(outside)
+    assert not any("encoder" in name for name in outside)
+
+
+def test_a_masked_word_head_with_a_tensor_too_many(models: Path):
+    folder = models / "mine"
+    save_bert(folder)
+    extra = "cls.predictions.transform.gate.weight"
+    change_state(folder, lambda state: state.update({extra: torch.ones(20, 20)}))
+    with pytest.raises(ValueError, match=extra.replace(".", r"\.")):
+        our_logits("bert", folder, torch.ones(1, 3, dtype=torch.long))
+
+
+ALIASES = [
+    (family, names[0], alias)
+    for family, groups in checkpoint.ALIASES.items()
+    for names in groups
+    for alias in names[1:]
+]
+
+
+@pytest.mark.parametrize(("family", "option", "alias"), ALIASES)
+def test_a_number_under_two_names(family: str, option: str, alias: str):
+    reference = enlarge(gpt2())
+    config, state = reference.config.to_dict(), reference.state_dict()
+    assert core_from_state_dict(config | {alias: config[option]}, state)
+    with pytest.raises(ValueError, match=alias):
+        core_from_state_dict(config | {alias: 2 * config[option]}, state)
+
+
+@pytest.mark.parametrize("text", ['{"n_head": 4, "n_head": 2}', '{"a": {"b": 1, "b": 1}}'])
+def test_a_key_that_is_stated_twice(text: str, tmp_path: Path):
+    with pytest.raises(ValueError, match="twice"):
+        checkpoint.json_object(text.encode(), 1000, "config.json")
+    assert json.loads(text)  # which Python reads, dropping the first value
