@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.testing import assert_close
 
-import pretrained
 from attention_core.positions.scaling import plain_frequencies
 from pretrained import checkpoint
-from pretrained.masked_word import masked_word_head
 from pretrained.weights import core_from_reference, core_from_state_dict, parts_outside_core
+from tests.helpers.checkpoints import State, change_state, our_logits, their_logits
 from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
 from tests.helpers.small_bert import bert, save_bert
-
-State = dict[str, Tensor]
 
 EMBEDDING = {
     "gpt2": "transformer.wte.weight",
@@ -41,33 +37,6 @@ def save(family: str, folder: Path, tied: bool) -> Any:
     model.config.tie_word_embeddings = tied
     enlarge(model).save_pretrained(folder)
     return model
-
-
-def change_state(folder: Path, change: Callable[[State], object]) -> None:
-    file = folder / checkpoint.WEIGHTS_FILE
-    state = {name: tensor.clone() for name, tensor in load_file(file).items()}
-    change(state)
-    save_file(state, file, {"format": "pt"})
-
-
-def our_logits(family: str, folder: Path, tokens: Tensor) -> Tensor:
-    if family != "bert":
-        core = core_from_state_dict(checkpoint.read_config(folder), checkpoint.read_state(folder))
-        return core(tokens).logits
-    model = pretrained.load(folder.name, device="cpu")
-    return masked_word_head(model)(model.core(tokens).hidden)
-
-
-def their_logits(family: str, folder: Path, tokens: Tensor) -> tuple[Tensor, set[str]]:
-    """What transformers computes from the folder, and the weights that it had to invent."""
-    import transformers
-
-    names = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM"}
-    model, info = getattr(transformers, names[family]).from_pretrained(
-        folder, dtype=torch.float32, output_loading_info=True
-    )
-    with torch.inference_mode():
-        return model.eval()(tokens).logits, set(info["missing_keys"])
 
 
 STORED: dict[str, Callable[[str], Callable[[State], object]]] = {

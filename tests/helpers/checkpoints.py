@@ -1,0 +1,42 @@
+"""Model folders written by transformers, read by the core and by transformers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import pretrained
+from pretrained import checkpoint
+from pretrained.masked_word import masked_word_head
+from pretrained.weights import core_from_state_dict
+
+State = dict[str, Tensor]
+CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM"}
+
+
+def change_state(folder: Path, change: Callable[[State], object]) -> None:
+    file = folder / checkpoint.WEIGHTS_FILE
+    state = {name: tensor.clone() for name, tensor in load_file(file).items()}
+    change(state)
+    save_file(state, file, {"format": "pt"})
+
+
+def our_logits(family: str, folder: Path, tokens: Tensor) -> Tensor:
+    if family != "bert":
+        core = core_from_state_dict(checkpoint.read_config(folder), checkpoint.read_state(folder))
+        return core(tokens).logits
+    model = pretrained.load(folder.name, device="cpu")
+    return masked_word_head(model)(model.core(tokens).hidden)
+
+
+def their_logits(family: str, folder: Path, tokens: Tensor) -> tuple[Tensor, set[str]]:
+    """What transformers computes from the folder, and the weights that it had to invent."""
+    import transformers
+
+    model_class: Any = getattr(transformers, CLASSES[family])
+    model, info = model_class.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    with torch.inference_mode():
+        return model.eval()(tokens).logits, set(info["missing_keys"])
