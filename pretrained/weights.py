@@ -139,24 +139,25 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
 
 
 class _Checkpoint:
-    """A state dict from which every key is taken once; prefixes of wrapping models are dropped.
+    """A state dict from which every tensor is taken once; prefixes of wrapping models are dropped.
 
+    A tensor is looked up when it is taken, so a state that reads from files stays small.
     Raises: ValueError for a tensor that two spellings of its name store with different numbers.
     """
 
     def __init__(self, state: Mapping[str, Tensor]) -> None:
-        self._state: dict[str, Tensor] = {}
-        for key, tensor in state.items():
+        self._state = state
+        self._keys: dict[str, str] = {}
+        for key in state:
             name = _plain(key)
-            if name in self._state and not same_numbers(self._state[name], tensor):
+            if name in self._keys and not same_numbers(state[self._keys[name]], state[key]):
                 raise ValueError(f"the checkpoint stores {name!r} twice, with different numbers")
-            self._state[name] = tensor
+            self._keys[name] = key
 
-    def take(self, key: str) -> Tensor:
-        try:
-            return self._state.pop(key)
-        except KeyError:
-            raise ValueError(f"the checkpoint has no weight {key!r}") from None
+    def take(self, name: str) -> Tensor:
+        if name not in self._keys:
+            raise ValueError(f"the checkpoint has no weight {name!r}")
+        return self._state[self._keys.pop(name)]
 
     def take_matrix(self, *keys: str) -> Tensor:
         """`nn.Linear` weights (d_out, d_in), side by side as one (d_in, sum of d_out)."""
@@ -172,11 +173,11 @@ class _Checkpoint:
         and if only one is stored, it serves as both.
         """
         head_key, tied = "lm_head.weight", config.output == "tied"
-        if tied and head_key not in self._state:
+        if tied and head_key not in self._keys:
             return {"unembedding": self.take(embedding_key).t().contiguous()}
         head = self.take(head_key)
         embedding = head
-        if not tied or embedding_key in self._state:
+        if not tied or embedding_key in self._keys:
             embedding = self.take(embedding_key)
         weights = {"unembedding": head.t().contiguous()}
         if not tied or not same_numbers(embedding, head):
@@ -185,11 +186,11 @@ class _Checkpoint:
 
     def check_consumed(self, model_type: str, config: TransformerConfig) -> None:
         """Check what is left: buffers that the core computes itself, and heads it doesn't have."""
-        outside = parts_outside_core(model_type, self._state)
+        outside = parts_outside_core(model_type, self._keys)
         left = [
-            key
-            for key in self._state.keys() - set(outside)
-            if not _is_computed(model_type, key, self._state[key], config)
+            name
+            for name in self._keys.keys() - set(outside)
+            if not _is_computed(model_type, name, self._state[self._keys[name]], config)
         ]
         if left:
             raise ValueError(
