@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint, sources
+
+# torch is imported inside functions: importing this package has to stay cheap.
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -60,27 +65,44 @@ def of_name(name: str) -> Answer:
             "config.json instead."
         )
     try:
-        file = folders[0] / checkpoint.CONFIG_FILE
-        answer = of_config(checkpoint.read_json(file, checkpoint.MAX_CONFIG_BYTES))
-        n_files = len(checkpoint.weight_files(folders[0]))
+        return _of_folder(folders[0])
     except ValueError as error:
         return Answer((str(error),))
+
+
+def _of_folder(folder: Path) -> Answer:
+    """The answer for a folder. Of its weights only the names are read, and tied tables."""
+    config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
+    n_files = len(checkpoint.weight_files(folder))
+    state = checkpoint.read_state(folder)
+    answer = of_config(config, state)
+    if not answer.loads:
+        return answer
+    from pretrained.weights import parts_outside_core
+
     files = "one file" if n_files == 1 else f"{n_files} files"
-    return replace(answer, where=f"Its weights are on this machine, in {files}.")
+    where = f"Its weights are on this machine, in {files}."
+    outside = parts_outside_core(config["model_type"], state)
+    if outside:
+        where += f" The core leaves out {len(outside)} tensors: {', '.join(outside)}."
+    return replace(answer, where=where)
 
 
-def of_config(config: Mapping[str, Any]) -> Answer:
-    """The answer for the contents of a config.json."""
+def of_config(config: Mapping[str, Any], state: Mapping[str, Tensor] | None = None) -> Answer:
+    """The answer for the contents of a config.json, and for the weights beside it if they are here.
+
+    With the weights, an output head that differs from the token embedding is counted by itself.
+    """
     try:
         obstacles = tuple(checkpoint.obstacles(config))
     except ValueError as error:
         obstacles = (str(error),)
     if obstacles:
         return Answer(obstacles)
-    from pretrained.weights import transformer_config
+    from pretrained.weights import config_of_state, transformer_config
 
     try:
-        built = transformer_config(config)
+        built = transformer_config(config) if state is None else config_of_state(config, state)
     except ValueError as error:
         return Answer((f"In this config.json, {error}.",))
     from attention_core import Transformer

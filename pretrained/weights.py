@@ -42,6 +42,10 @@ LARGEST = {
 # What weights are stored in; integers and truth values are no weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
+# The token embedding and the output head by their names in checkpoints.
+_EMBEDDINGS = {"gpt2": "wte.weight", "llama": "embed_tokens.weight"}
+_HEAD = "lm_head.weight"
+
 # Heads of BERT checkpoints that read the encoder's output.
 _OUTSIDE_CORE = {"bert": r"pooler\..*|cls\..*"}
 _LARGEST_MASKED_BIAS = -1e4  # GPT-2 checkpoints of every age hide a key with this or less
@@ -63,6 +67,20 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
     return config
 
 
+def config_of_state(hf_config: Config, state: Mapping[str, Tensor]) -> TransformerConfig:
+    """The core's configuration for a checkpoint: tied tables that differ are separate ones.
+
+    transformers does the same. Raises: ValueError as of `transformer_config`, and for a tensor that
+    is stored twice with different numbers.
+    """
+    config, keys = transformer_config(hf_config), _Checkpoint(state)
+    tables = _EMBEDDINGS.get(hf_config["model_type"]), _HEAD
+    if config.output != "tied" or not all(table in keys for table in tables):
+        return config
+    embedding, head = (keys.take(table) for table in tables if table)
+    return config if same_numbers(embedding, head) else replace(config, output="separate")
+
+
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
     """A `Transformer` in evaluation mode with the weights of a transformers state dict.
 
@@ -79,7 +97,7 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     that contradict the configuration, shapes that do not fit, weights that are not finite
     floating-point numbers, or an unsupported configuration.
     """
-    config = transformer_config(hf_config)
+    config = config_of_state(hf_config, state)
     if config.n_layers > len(state):
         raise ValueError(
             f"config.json promises {config.n_layers:,} layers, and the checkpoint has only "
@@ -94,8 +112,6 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
         raise ValueError(f"the tensors of the checkpoint do not fit together: {error}") from error
     keys.check_consumed(hf_config["model_type"], config)
-    if config.output == "tied" and "embedding" in weights:  # the head has numbers of its own
-        config = replace(config, output="separate")
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         core = Transformer(config)
     for name, parameter in core.named_parameters():
@@ -154,6 +170,9 @@ class _Checkpoint:
                 raise ValueError(f"the checkpoint stores {name!r} twice, with different numbers")
             self._keys[name] = key
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys
+
     def take(self, name: str) -> Tensor:
         if name not in self._keys:
             raise ValueError(f"the checkpoint has no weight {name!r}")
@@ -166,23 +185,17 @@ class _Checkpoint:
     def take_biases(self, *keys: str) -> Tensor:
         return torch.cat([self.take(f"{key}.bias") for key in keys])
 
-    def take_tables(self, embedding_key: str, config: TransformerConfig) -> dict[str, Tensor]:
-        """The token embedding and the output head, as one matrix where they are tied.
+    def take_tables(self, config: TransformerConfig, model_type: str) -> dict[str, Tensor]:
+        """The token embedding and the output head, or one matrix for both if they are tied.
 
-        As in transformers, two tied tables that are both stored are tied only if they are equal,
-        and if only one is stored, it serves as both.
+        Of tied tables it is enough if one is stored, as in transformers.
         """
-        head_key, tied = "lm_head.weight", config.output == "tied"
-        if tied and head_key not in self._keys:
-            return {"unembedding": self.take(embedding_key).t().contiguous()}
-        head = self.take(head_key)
-        embedding = head
-        if not tied or embedding_key in self._keys:
-            embedding = self.take(embedding_key)
-        weights = {"unembedding": head.t().contiguous()}
-        if not tied or not same_numbers(embedding, head):
-            weights["embedding"] = embedding
-        return weights
+        embedding = _EMBEDDINGS[model_type]
+        if config.output != "tied":
+            head = self.take(_HEAD).t().contiguous()
+            return {"embedding": self.take(embedding), "unembedding": head}
+        stored = [self.take(name) for name in (_HEAD, embedding) if name in self._keys]
+        return {"unembedding": (stored or [self.take(embedding)])[0].t().contiguous()}
 
     def check_consumed(self, model_type: str, config: TransformerConfig) -> None:
         """Check what is left: buffers that the core computes itself, and heads it doesn't have."""
@@ -309,7 +322,7 @@ def _llama_config(hf: Config) -> TransformerConfig:
 
 def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
     """GPT-2's Conv1D layers already store (d_in, d_out): only the output matrix is transposed."""
-    weights = keys.take_tables("wte.weight", config) | {"positions": keys.take("wpe.weight")}
+    weights = keys.take_tables(config, "gpt2") | {"positions": keys.take("wpe.weight")}
     names = {
         f"blocks.{i}.{ours}": f"h.{i}.{theirs}"
         for i in range(config.n_layers)
@@ -342,7 +355,7 @@ def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
 
 
 def _llama_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
-    weights = keys.take_tables("embed_tokens.weight", config)
+    weights = keys.take_tables(config, "llama")
     weights["final_norm.weight"] = keys.take("norm.weight")
     for layer in range(config.n_layers):
         ours, theirs = f"blocks.{layer}", f"layers.{layer}"

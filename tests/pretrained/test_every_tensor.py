@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from attention_core.positions.scaling import plain_frequencies
-from pretrained import checkpoint
+from pretrained import checkpoint, compatibility
 from pretrained.weights import core_from_reference, core_from_state_dict, parts_outside_core
 from tests.helpers.checkpoints import State, change_state, our_logits, their_logits
 from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
@@ -80,6 +80,9 @@ def test_the_output_head(family: str, tied: bool, stored: str, models: Path):
             our_logits(family, folder, tokens)
     else:
         assert_close(our_logits(family, folder, tokens), expected, **TOLERANCE)
+        answer = compatibility.of_name("mine")
+        core = core_from_state_dict(checkpoint.read_config(folder), checkpoint.read_state(folder))
+        assert answer.n_parameters == sum(parameter.numel() for parameter in core.parameters())
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
@@ -233,6 +236,7 @@ def test_what_is_left_out_of_bert_is_named(models: Path):
     assert "bert.pooler.dense.bias" in outside
     assert {name for name in names if name.startswith("cls.")} <= set(outside)
     assert not any("encoder" in name for name in outside)
+    assert "cls.predictions.transform.dense.weight" in compatibility.of_name("mine").where
 
 
 def test_a_masked_word_head_with_a_tensor_too_many(models: Path):
