@@ -11,6 +11,7 @@ from torch import Tensor
 from attention_core.checks import require_int, require_positive
 
 _LARGEST_FLOAT32 = torch.finfo(torch.float32).max
+_SUM_TOLERANCE = 1e-6  # a sum of probabilities in float32 is off by a few units of 2**-24
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Sampling:
     `temperature` divides the logits (0 is greedy, and so is one so small that the division
     overflows); `top_k` keeps the k likeliest tokens, and with them every token whose logit equals
     that of the k-th; `top_p` keeps the smallest set of likeliest tokens whose probabilities reach p
-    (nucleus sampling, Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), at 1 all of them;
+    (nucleus sampling, Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), at 1 all of them. A
+    sum less than 1e-6 short of p counts as p, because float32 rounds sums: 0.5 and 0.3 reach 0.8.
     `seed` makes the draws repeatable.
     Raises: ValueError for a negative or infinite temperature, `top_k` below 1, `top_p` outside
     (0, 1], or a seed that is not a whole number from 0 to 2**63 - 1.
@@ -97,7 +99,8 @@ def _is_greedy(logits: Tensor, sampling: Sampling) -> bool:
 def _keep_nucleus(logits: Tensor, top_p: float) -> Tensor:
     """Forbid every token that is not needed to reach the cumulative probability `top_p`."""
     ordered, order = logits.sort(descending=True)
-    share = torch.softmax(ordered, dim=-1)
-    before = share.cumsum(dim=-1) - share  # mass of all likelier tokens; 0 for the first
-    forbidden = torch.empty_like(logits, dtype=torch.bool).scatter_(0, order, before >= top_p)
+    is_reached = torch.softmax(ordered, dim=-1).cumsum(dim=-1) >= top_p - _SUM_TOLERANCE
+    # a token is forbidden where those before it reach p; the first always stays
+    is_forbidden = torch.nn.functional.pad(is_reached[:-1], (1, 0), value=False)
+    forbidden = torch.empty_like(is_forbidden).scatter_(0, order, is_forbidden)
     return logits.masked_fill(forbidden, -math.inf)

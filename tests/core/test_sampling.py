@@ -1,12 +1,17 @@
 """Sampling refuses settings and logits that no token can be drawn from."""
 
 import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from attention_core import Sampling, probabilities, sample
+from attention_core.sampling import distribution
 
 
 @pytest.mark.parametrize(
@@ -70,3 +75,52 @@ def test_forbidden_tokens_are_never_drawn(sampling: Sampling):
 def test_logits_are_one_row(shape: tuple[int, ...], sampling: Sampling):
     with pytest.raises(ValueError, match=r"logits must be \(vocabulary,\), got shape"):
         probabilities(torch.zeros(shape), sampling)
+
+
+def partitions(total: int, largest: int) -> Iterator[list[int]]:
+    """Every way to write `total` as a sum of whole numbers up to `largest`, in falling order."""
+    if not total:
+        yield []
+    for first in range(min(total, largest), 0, -1):
+        yield from ([first, *rest] for rest in partitions(total - first, first))
+
+
+@pytest.mark.parametrize("denominator", [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 20])
+def test_top_p_keeps_the_smallest_set_that_reaches_p(denominator: int):
+    """Every distribution in parts of 1/n, for sums that are p and sums that are not."""
+    for number, parts in enumerate(partitions(denominator, denominator)):
+        shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(number))
+        shares = torch.tensor(parts, dtype=torch.float64)[shuffled] / denominator
+        sums = list(accumulate(Fraction(part, denominator) for part in parts))
+        between = [total - Fraction(1, 2 * denominator) for total in sums]
+        for top_p in {*sums, *between}:
+            n_needed = 1 + sum(total < top_p for total in sums)
+            least = Fraction(parts[n_needed - 1], denominator)
+            kept = probabilities(shares.log(), Sampling(1.0, top_p=float(top_p)))
+            assert int((kept > 0).sum()) == n_needed, (parts, top_p)
+            assert float(shares[kept > 0].min()) == pytest.approx(float(least)), (parts, top_p)
+
+
+def test_a_sum_that_a_student_adds_up():
+    kept = probabilities(torch.tensor([0.3, 0.1, 0.1, 0.5]).log(), Sampling(1.0, top_p=0.8))
+    assert_close(kept, torch.tensor([0.375, 0, 0, 0.625]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("size", [1_000, 50_257, 152_064])
+@pytest.mark.parametrize("tenths", [1, 5, 9])
+def test_top_p_of_a_large_vocabulary(size: int, tenths: int):
+    """Equal probabilities of 1/V, of which a rounded sum of thousands is still told apart."""
+    kept = probabilities(torch.zeros(size), Sampling(1.0, top_p=tenths / 10))
+    assert int((kept > 0).sum()) == -(-size * tenths // 10)
+
+
+@pytest.mark.parametrize("top_p", [1e-30, 1e-7, 1e-6])
+def test_the_likeliest_token_is_always_kept(top_p: float):
+    logits = torch.tensor([1.0, 3.0, 2.0])
+    assert probabilities(logits, Sampling(1.0, top_p=top_p)).tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_distribution_waits_for_no_device():
+    """Tensors on the meta device have no values: reading one on the host would raise."""
+    logits = torch.zeros(50, device="meta")
+    assert distribution(logits, Sampling(0.7, top_k=9, top_p=0.8)).shape == (50,)
