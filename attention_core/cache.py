@@ -29,6 +29,8 @@ class KVCache:
     Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
     `max_length`, or the window if that is less. `dtype` and `device` should be those of the model
     (`Transformer.new_cache` sees to it). A cache made in inference mode works outside it too.
+    A cache belongs to one model and one generation at a time. `state` tells whether it was changed,
+    but not by which model: one of another shape is refused, another one of the same shape is not.
     No gradient: what is stored is detached. While training, `update` returns copies in which the
     new rows have their gradients and the earlier ones are constants.
     Raises: ValueError if a size is not a whole number of at least 1.
@@ -57,7 +59,7 @@ class KVCache:
         self.max_length = max_length
         self.window = window
         self._n_rows = n_rows = max_length if window is None else min(window, max_length)
-        self._length = 0
+        self._length = self._n_changes = 0
         self._first = 0  # the first position still stored: 0 until a ring writes over it
         self._pending: list[tuple[Tensor, Tensor]] = []  # rows that a ring has yet to store
         self._keys, self._values = (
@@ -79,6 +81,20 @@ class KVCache:
     def length(self) -> int:
         """How many tokens have been stored: the position of the next one."""
         return self._length
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """The length, and how often it was set: equal states hold the same tokens."""
+        return self._length, self._n_changes
+
+    def check_state(self, state: tuple[int, int]) -> None:
+        """Raise ValueError, with both lengths, if tokens were stored or removed since `state`."""
+        if state != self.state:
+            raise ValueError(
+                f"the cache was changed between two steps of a generation: it had {state[0]} "
+                f"tokens and now has {self._length}. Each generation needs a cache or a decoder of "
+                "its own"
+            )
 
     @property
     def n_stored(self) -> int:
@@ -139,6 +155,7 @@ class KVCache:
         values[:, :, start:end] = v.detach()
         if layer == self.n_layers - 1:
             self._length = end
+            self._n_changes += 1
         if k.requires_grad or v.requires_grad:
             # no views: a later step writes to the buffers, and backward needs them as they are now
             return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
@@ -165,11 +182,13 @@ class KVCache:
                     f"{self._first} to {self._length - 1}"
                 )
         self._length = n_tokens
+        self._n_changes += 1
         self._first = self._first if n_tokens else 0
 
     def reset(self) -> None:
         """Forget everything; the memory stays allocated."""
         self._length = self._first = 0
+        self._n_changes += 1
         self._pending = []
 
     def _first_seen(self) -> int:
@@ -209,6 +228,7 @@ class KVCache:
                     buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
             self._pending = []
             self._length, self._first = end, max(self._first, end - self._n_rows)
+            self._n_changes += 1
         return visible[0], visible[1]
 
 

@@ -70,11 +70,12 @@ def stream(
     forward pass. With `record` every step carries the records of its pass.
     Raises: ValueError, before anything runs, for a prompt that is empty or no row of ids of the
     vocabulary, a model without logits, a cache of another model, or more tokens than the context or
-    the cache can hold.
+    the cache can hold; later if something else has changed the cache since the last step.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
     check_room(model.config, len(prompt), max_new_tokens, cache)
-    run = _Run(model, cache, sampling or Sampling(), frozenset(stop_ids), hooks, record)
+    state = (0, 0) if cache is None else cache.state
+    run = _Run(model, cache, state, sampling or Sampling(), frozenset(stop_ids), hooks, record)
     return run.steps(prompt, max_new_tokens)
 
 
@@ -103,10 +104,14 @@ def generate(
 
 @dataclass(frozen=True)
 class _Run:
-    """What all steps of one generation share; the meanings are those of `stream`."""
+    """What all steps of one generation share; the meanings are those of `stream`.
+
+    `state` is that of the cache before the first step.
+    """
 
     model: Transformer
     cache: KVCache | None
+    state: tuple[int, int]
     sampling: Sampling
     stop_ids: frozenset[int]
     hooks: Hooks
@@ -114,8 +119,8 @@ class _Run:
 
     def steps(self, prompt: list[int], max_new_tokens: int) -> Iterator[Step]:
         """Run the prompt, then one token a step, or the whole sequence without a cache."""
-        cache = self.cache
-        n_prompt, start = len(prompt), 0 if cache is None else cache.length
+        cache, state = self.cache, self.state
+        n_prompt, start = len(prompt), state[0]
         device = next(self.model.parameters()).device
         sequence = torch.empty(1, n_prompt + max_new_tokens, dtype=torch.long, device=device)
         sequence[0, :n_prompt] = torch.tensor(prompt)
@@ -123,9 +128,12 @@ class _Run:
         for end in range(n_prompt, n_prompt + max_new_tokens):
             first = end - 1 if cache is not None and end > n_prompt else 0
             n_new = end - first
+            if cache is not None:
+                cache.check_state(state)
             n_rows = end if cache is None else cache.n_keys(n_new)
             new, options = sequence[:, first:end], {"hooks": self.hooks, "record": self.record}
             (logits,), seconds, records = timed_pass(self.model, new, cache=cache, **options)
+            state = state if cache is None else cache.state
             token_id = sample(logits, self.sampling, generator)
             sequence[0, end] = token_id
             yield Step(

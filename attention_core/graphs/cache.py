@@ -53,8 +53,10 @@ class StaticCache(KVCache):
     def count_token(self) -> None:
         """Count the token of one more step as stored, which a fixed `update` has written."""
         self._length += 1
+        self._n_changes += 1
 
     def stand_at(self, n_tokens: int) -> None:
         """Count the first `n_tokens` as stored: the next fixed pass writes behind them."""
         self._length = n_tokens
+        self._n_changes += 1
         torch.arange(n_tokens, n_tokens + len(self.position), out=self.position)

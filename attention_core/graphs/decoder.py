@@ -28,7 +28,8 @@ class Decoder(FixedPass):
     The tokens are those of `attention_core.stream` with a cache. With a temperature the draws on a
     GPU are of its own generator: as likely, but other ones for the same seed. In 16 bits two
     logits that are equal up to rounding may change places.
-    One generation at a time: a second one writes over what the first has stored.
+    One generation at a time: a second one writes over what the first has stored, whose next step
+    then raises a ValueError.
     draw_on_cpu: draw each token on the CPU, with the numbers that `stream` draws for the same seed.
     The logits of every step, and not its token alone, then go there.
     Everything else is that of a `FixedPass` of one row, its errors too.
@@ -63,7 +64,8 @@ class Decoder(FixedPass):
         be edited.
         Raises: ValueError, before anything runs, for a prompt that is no row of ids of the
         vocabulary, for tokens that have no room in the cache, or for a hook that edits heads; later
-        where the largest logit is no finite number.
+        where the largest logit is no finite number, or if something else has used the decoder or
+        its cache since the last step.
         """
         ids = self._checked(token_ids, max_new_tokens)
         if hooks.edit_heads is not None:
@@ -99,10 +101,12 @@ class Decoder(FixedPass):
     def _steps(
         self, ids: list[int], max_new_tokens: int, stop_ids: frozenset[int], hooks: Hooks
     ) -> Iterator[Step]:
+        state = self.cache.state
         for number in range(max_new_tokens):
             # inference mode must not leak to the consumer between two steps
             with torch.inference_mode():
                 if number:
+                    self.cache.check_state(state)
                     if hooks.before_layer is not None:
                         hooks.before_layer(0)
                     seconds = self.timed_advance()
@@ -110,6 +114,7 @@ class Decoder(FixedPass):
                     seconds = self._prefill(ids, hooks)
                 token_id, logits = int(self.token_ids), self.logits[0].cpu().clone()
                 self.check_logits()
+                state = self.cache.state
             n_new, n_keys = 1 if number else len(ids), len(ids) + number
             yield Step(
                 kind="decode" if number else "prefill",

@@ -50,8 +50,8 @@ class DraftedDecoder:
     device. In a pass over several rows the last bits of a logit may differ, so that two that are
     equal up to rounding may change places.
     There is room for `max_length` tokens; where the context has none for a whole draft, tokens are
-    run one by one. One generation at a time. The weights of both have to stay where and what they
-    are.
+    run one by one. One generation at a time: after a second one has begun, the next round of the
+    first raises a ValueError. The weights of both have to stay where and what they are.
     compile_step: compile the draft's step and the model's pass before the first generation, on a
     CPU. `attention_core.graphs.compiled` says how long that takes and what it costs.
     Raises: ValueError for models without logits or of different vocabularies, for a `max_length`
@@ -95,7 +95,8 @@ class DraftedDecoder:
         """Yield one `Round` a pass of the model; the first is the prompt's, with one token.
 
         Raises: ValueError, before anything runs, for a prompt that is no row of ids of the
-        vocabulary, or for tokens that have no room; later where the largest logit is not finite.
+        vocabulary, or for tokens that have no room; later where the largest logit is not finite, or
+        another generation has used this decoder since the last round.
         """
         config, holder = self._check.model.config, "there is room for"
         ids = prompt_in_room(config, token_ids, max_new_tokens, self.max_length, holder)
@@ -122,9 +123,11 @@ class DraftedDecoder:
         while True:
             new = _up_to_a_stop(settled.token_ids[: end - len(text)], stop_ids)
             text = [*text, *new]
+            state = self._check.cache.state
             yield Round(new, settled.n_drafted, settled.seconds, settled.logits[: len(new)])
             if len(text) == end or new[-1] in stop_ids:
                 return
+            self._check.cache.check_state(state)
             with torch.inference_mode():
                 settled = self._next(text, generator)
 

@@ -1,0 +1,117 @@
+"""Two users of one cache or decoder: an error instead of another generation's tokens."""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from attention_core import KVCache, Transformer, generate, stream
+from attention_core.graphs.decoder import Decoder
+from attention_core.graphs.drafted import DraftedDecoder
+from tests.helpers.decoders import GPT2, PROMPT, random_model
+
+ROOM, N_NEW = 26, 12
+OTHERS = {"longer": (9, 9, 41, 2, 9, 33, 8), "equal": (9, 2, 41, 9, 33), "shorter": (9,)}
+Start = Callable[[tuple[int, ...]], Iterator[list[int]]]
+
+
+def with_cache(model: Transformer) -> tuple[Start, KVCache]:
+    cache = model.new_cache(1, ROOM)
+
+    def start(prompt: tuple[int, ...]) -> Iterator[list[int]]:
+        cache.reset()
+        steps = stream(model, prompt, max_new_tokens=N_NEW, cache=cache)
+        return ([step.token_id] for step in steps)
+
+    return start, cache
+
+
+def with_decoder(model: Transformer) -> tuple[Start, KVCache]:
+    decoder = Decoder(model, ROOM)
+
+    def start(prompt: tuple[int, ...]) -> Iterator[list[int]]:
+        return ([step.token_id] for step in decoder.stream(prompt, max_new_tokens=N_NEW))
+
+    return start, decoder.cache
+
+
+def with_drafts(model: Transformer) -> tuple[Start, KVCache]:
+    decoder = DraftedDecoder(model, model, ROOM, n_drafted=2)
+
+    def start(prompt: tuple[int, ...]) -> Iterator[list[int]]:
+        return (list(r.token_ids) for r in decoder.rounds(prompt, max_new_tokens=N_NEW))
+
+    return start, decoder._check.cache
+
+
+WAYS = {"stream": with_cache, "Decoder": with_decoder, "DraftedDecoder": with_drafts}
+every_way = pytest.mark.parametrize("way", WAYS)
+
+
+@every_way
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("n_theirs", [1, 2, 3])
+@pytest.mark.parametrize("n_ours", [1, 2, 3])
+def test_a_second_generation_ends_the_first(way: str, other: str, n_theirs: int, n_ours: int):
+    """Also where both caches are equally long, and the second one goes on as if alone."""
+    model = random_model(GPT2)
+    start, cache = WAYS[way](model)
+    ours = start(PROMPT)
+    for _ in range(n_ours):
+        next(ours)
+    left = cache.length
+    theirs = start(OTHERS[other])
+    tokens = [token_id for _ in range(n_theirs) for token_id in next(theirs)]
+    with pytest.raises(ValueError, match=f"it had {left} tokens and now has {cache.length}"):
+        next(ours)
+    tokens += [token_id for settled in theirs for token_id in settled]
+    assert tokens == generate(model, OTHERS[other], max_new_tokens=N_NEW)
+
+
+@every_way
+@pytest.mark.parametrize("window", [None, 4])
+@pytest.mark.parametrize(
+    "change", ["crop", "reset", "extend", "to the same length", "back and forth"]
+)
+def test_a_change_of_the_cache_ends_the_generation(way: str, change: str, window: int | None):
+    model = random_model(dataclasses.replace(GPT2, window=window))
+    start, cache = WAYS[way](model)
+    ours = start(PROMPT)
+    next(ours)
+    next(ours)
+    left = cache.length
+    if change in ("crop", "to the same length"):
+        cache.crop(left - 1)
+    if change in ("reset", "back and forth"):
+        cache.reset()
+    n_more = {"extend": 2, "to the same length": 1, "back and forth": left}.get(change, 0)
+    if n_more:
+        model(torch.full((1, n_more), 9), cache=cache)
+    with pytest.raises(ValueError, match=f"it had {left} tokens and now has {cache.length}"):
+        next(ours)
+
+
+@pytest.mark.parametrize("way", ["Decoder", "DraftedDecoder"])
+def test_generations_of_one_decoder_may_follow_each_other(way: str):
+    """Whichever was asked for first, or left unfinished."""
+    model = random_model(GPT2)
+    start, _ = WAYS[way](model)
+    prompts = [PROMPT, *OTHERS.values()]
+    begun = [start(prompt) for prompt in prompts]
+    next(start(PROMPT))
+    for prompt, steps in zip(reversed(prompts), reversed(begun), strict=True):
+        tokens = [token_id for settled in steps for token_id in settled]
+        assert tokens == generate(model, prompt, max_new_tokens=N_NEW)
+
+
+def test_two_streams_asked_for_on_one_cache():
+    """The second one was to continue the cache as it was at the call."""
+    model = random_model(GPT2)
+    cache = model.new_cache(1, ROOM)
+    first, second = (
+        stream(model, prompt, max_new_tokens=3, cache=cache) for prompt in (PROMPT, (9, 2))
+    )
+    assert len(list(first)) == 3
+    with pytest.raises(ValueError, match="it had 0 tokens and now has 7"):
+        next(second)
