@@ -1,10 +1,15 @@
 """A transformer whose matrices are stored in 8 bits ("weight-only" quantisation).
 
 The time of a decode step is the time to read the weights. A matrix is stored as whole numbers from
--127 to 127 and one scale for each of its outputs, so that a quarter of the bytes is read. Only the
-weights are rounded once; activations stay what they were, but for the rounding of each product to
-bfloat16 in a step. Source: Dettmers et al. 2022, "LLM.int8()", section 2, https://arxiv.org/abs/2208.07339
-(row-wise scales; without its outlier columns).
+-127 to 127 and one scale for each of its outputs, so that a quarter of the bytes is read.
+
+The weights are rounded once. Activations are rounded too in a pass of few rows, such as a decode
+step: on a CPU, up to 16 rows and the product of each are rounded to bfloat16, which has 8 bits of
+mantissa. More rows, and all rows on other devices, stay in float32. The same token therefore has
+slightly different logits in a step and in a pass over a long text.
+
+Source: Dettmers et al. 2022, "LLM.int8()", section 2, https://arxiv.org/abs/2208.07339 (row-wise
+scales; without its outlier columns).
 """
 
 from __future__ import annotations
@@ -40,7 +45,9 @@ class Int8Matrix(nn.Module):
         rows = weight.detach().float().t()  # (d_out, d_in)
         scales = rows.abs().amax(dim=1) / LARGEST_CODE
         divisors = torch.where(scales > 0, scales, torch.ones_like(scales))  # of rows of zeros
-        codes = (rows / divisors[:, None]).round().to(torch.int8)
+        # the scale of a row below 1e-36 is rounded itself, and a larger code would change its sign
+        codes = (rows / divisors[:, None]).round().clamp(-LARGEST_CODE, LARGEST_CODE)
+        codes = codes.to(torch.int8)
         self.register_buffer("codes", codes.contiguous())  # the kernel reads row after row
         self.register_buffer("scales", scales)
 
@@ -54,7 +61,10 @@ class Int8Matrix(nn.Module):
         return self.codes[numbers] * self.scales[numbers, None]
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x @ weight`: (..., d_in) -> (..., d_out) in float32."""
+        """`x @ weight`: (..., d_in) -> (..., d_out) in float32.
+
+        On a CPU, up to 16 rows of x are rounded to bfloat16 if d_in is a multiple of 16.
+        """
         rows = x.reshape(-1, x.shape[-1])
         if len(rows) > _FEW_ROWS or rows.shape[1] % _KERNEL_STEP or x.device.type != "cpu":
             y = nn.functional.linear(rows.float(), self.codes.float()) * self.scales
@@ -82,11 +92,21 @@ class Int8Transformer(Transformer):
     """A `Transformer` for generating and scoring, with all its matrices in 8 bits.
 
     Norms, biases and position vectors stay in float32 and are shared with `model`. The tied matrix
-    is stored once, as its outputs need it.
-    Raises: ValueError for latent attention, whose matrices are taken apart and multiplied.
+    is stored once, as its outputs need it. A pass of few rows rounds its activations to bfloat16
+    (see the top of this file).
+    Raises: ValueError for a model that is not in float32 or is in 8 bits already, and for latent
+    attention, whose matrices are taken apart and multiplied.
     """
 
     def __init__(self, model: Transformer) -> None:
+        if isinstance(model, Int8Transformer):
+            raise ValueError("the matrices of this model are in 8 bits already: pass the original")
+        dtypes = {str(parameter.dtype) for parameter in model.parameters()}
+        if dtypes != {"torch.float32"}:
+            raise ValueError(
+                f"only a model in torch.float32 can be quantized, got {', '.join(sorted(dtypes))}: "
+                "convert it with .float() first"
+            )
         if model.config.latent is not None:
             raise ValueError("latent attention is not quantised here")
         with torch.device("meta"):  # every weight is replaced below

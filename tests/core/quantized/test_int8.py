@@ -1,5 +1,7 @@
 """Matrices in 8 bits: how far off they are, and that a model with them is otherwise the same."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -27,6 +29,7 @@ CONFIGS = {
         d_model=20, n_layers=2, n_heads=5, d_ff=28, vocab_size=71, context_length=40
     ),
 }
+ROW = torch.tensor([7])
 
 
 def random_model(kind: str) -> Transformer:
@@ -61,6 +64,27 @@ def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
     off = (matrix.weight - weight).abs().amax(dim=0)
     assert (off <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
     assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.weight.t()[[4, 16]][None])
+
+
+@pytest.mark.parametrize(
+    "size", [0.0, 1e-45, 1e-44, 1.9e-43, 1e-42, 1e-40, 1e-38, 1e-36, 1e-6, 1.0, 1e38]
+)
+def test_codes_of_outputs_of_every_size(size: float):
+    """No code leaves its range and no sign changes, even where a scale has few bits of its own."""
+    torch.manual_seed(6)
+    ordinary = torch.randn(33, 1)
+    column = (torch.rand(33, 1) * 2 - 1) * size
+    column[4], column[9] = size, -size
+    columns = (column, column.abs(), -column.abs(), torch.zeros(33, 1).index_fill(0, ROW, size))
+    matrix = Int8Matrix(torch.cat((ordinary, *columns, -ordinary), dim=1))
+    assert int(matrix.codes.abs().max()) <= 127
+    # a scale is rounded to multiples of 2**-149, and a weight is up to 127 of these
+    limit = matrix.scales[1:5] * 0.50001 + 127 * 2.0**-150
+    exact = torch.cat(columns, dim=1)
+    assert ((matrix.weight[:, 1:5] - exact).abs() <= limit).all()
+    assert (matrix.weight[:, 1:5] * exact.sign() >= 0).all()
+    alone = Int8Matrix(ordinary).weight  # and its neighbors are as without it
+    assert torch.equal(matrix.weight[:, ::5], torch.cat((alone, -alone), dim=1))
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 8, 9, 40])
@@ -126,7 +150,23 @@ def test_what_is_not_quantised():
         d_ff=44,
     )
     latent = LatentConfig(kv_rank=8, nope_head_size=6, rope_head_size=4, v_head_size=6)
-    from dataclasses import replace
-
     with pytest.raises(ValueError, match="latent"):
         Int8Transformer(Transformer(replace(config, n_kv_heads=None, latent=latent)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_model_of_another_type_is_refused(kind: str, dtype: torch.dtype):
+    """Also where only a part has it."""
+    whole, part = random_model(kind).to(dtype), random_model(kind)
+    part.blocks[-1].to(dtype)
+    for model in (whole, part):
+        with pytest.raises(ValueError, match=str(dtype)):
+            Int8Transformer(model)
+    converted = Int8Transformer(random_model(kind).to(dtype).float())
+    assert converted(torch.tensor([[3, 1, 4]])).hidden.dtype == torch.float32
+
+
+def test_a_model_in_8_bits_is_refused():
+    with pytest.raises(ValueError, match="in 8 bits already"):
+        Int8Transformer(Int8Transformer(random_model("gpt2")))
