@@ -39,6 +39,16 @@ def prompt_ids(token_ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
     return ids
 
 
+def visible_positions(attention_mask: Tensor, n_new: int) -> Tensor:
+    """Positions that count from each row's first visible token: mask (B, S) -> (B, T), its last.
+
+    Padding on the left is at 0. Padding on the right, and tokens hidden between others, count.
+    """
+    is_leading = attention_mask.cumsum(dim=1) == 0
+    columns = torch.arange(attention_mask.shape[1], device=attention_mask.device)
+    return (columns - is_leading.sum(dim=1, keepdim=True)).clamp(min=0)[:, -n_new:]
+
+
 def check_inputs(
     config: TransformerConfig,
     token_ids: Tensor,

@@ -14,7 +14,7 @@ from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
-from attention_core.model.inputs import check_inputs
+from attention_core.model.inputs import check_inputs, visible_positions
 from attention_core.model.layers import make_norm, project, random_weights
 from attention_core.model.output import EmbeddingParts, TransformerOutput
 from attention_core.positions.rotary import rotary_angles
@@ -24,7 +24,7 @@ class Transformer(nn.Module):
     """Embeddings, a stack of blocks, and the output matrix if there is one.
 
     Weights are random until loaded. Everything moves with `.to(device, dtype)`; a forward pass
-    without cached tokens waits for the device, to check the ids (`check_inputs`).
+    without cached tokens waits for the device, to check ids and masks (`check_inputs`).
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -57,15 +57,21 @@ class Transformer(nn.Module):
     ) -> TransformerOutput:
         """Run the new tokens, behind those in `cache` if there is one.
 
-        Shapes: token_ids, segment_ids, positions (B, T); attention_mask (B, S), 0 for padding.
-        Positions that are not given count from the first column: padding then belongs on the right.
+        Shapes: token_ids, segment_ids, positions (B, T); attention_mask (B, S) of whole numbers or
+        bool, 0 for padding. Every pass with a cache needs the mask of all its columns.
+        Positions that are not given count from each row's first visible token, so padding may be on
+        either side. (transformers counts from the first column.) To hide the first tokens of a text
+        and keep its positions, pass them. A query that sees no key, as in a row of padding alone,
+        has attention weights and a context of 0.
         `record` keeps every tensor of every layer. `last_only` computes the logits of the last
         position alone, which is all that generation needs.
         Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
         """
         offset = cache.length if cache is not None else 0
         check_inputs(self.config, token_ids, cache, attention_mask, segment_ids, positions)
-        if positions is None:
+        if positions is None and attention_mask is not None:
+            positions = visible_positions(attention_mask, token_ids.shape[1])
+        elif positions is None:
             positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)

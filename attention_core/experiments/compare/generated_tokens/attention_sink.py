@@ -187,6 +187,7 @@ def run_variants(
                 record=True,
                 last_only=True,
                 attention_mask=key_mask if variant.hidden else None,
+                positions=torch.arange(ids.shape[1], device=ids.device)[None],
             )
             if output.logits is None:
                 raise ValueError("a model without an output matrix predicts no next token")

@@ -218,10 +218,15 @@ def last_logits(
 ) -> Tensor:
     """Logits (V) behind the last of these tokens, float32, on the CPU.
 
-    visible: (S), 0 for keys that no query may see. Raises: ValueError as the model does.
+    visible: (S), 0 for keys that no query may see; every token keeps its position.
+    Raises: ValueError as the model does.
     """
-    mask = None if visible is None else visible[None].to(next(model.parameters()).device)
-    options = {"cache": cache, "attention_mask": mask, "hooks": hooks}
+    options: dict[str, Any] = {"cache": cache, "hooks": hooks}
+    if visible is not None:
+        device = next(model.parameters()).device
+        columns = torch.arange(len(visible), device=device)
+        options["attention_mask"] = visible[None].to(device)
+        options["positions"] = columns[None, -len(token_ids) :]
     return _logits(model, token_ids, last_only=True, **options)[-1].clone()
 
 

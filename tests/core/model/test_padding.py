@@ -1,0 +1,117 @@
+"""Padding on either side: a row of a batch is what it is alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import GPT2Config
+
+from attention_core import Transformer, TransformerConfig
+from attention_core.positions.scaling import DynamicScaling
+from pretrained.untrained import random_gpt2
+from pretrained.weights import core_from_reference
+from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.tiny_models import TINY, build
+
+CONFIGS: dict[str, TransformerConfig] = {
+    "gpt2": TINY["gpt2"],
+    "llama": TINY["llama"],
+    "one key head": TINY["llama-tied"],
+    "gpt2, a window": replace(TINY["gpt2"], window=3),
+    "llama, a window": replace(TINY["llama"], window=5),
+    "dynamic scaling": replace(TINY["llama"], rope_scaling=DynamicScaling(4.0, 9)),
+    "latent": LATENT["expanded"],
+    "latent, absorbed, a window": replace(LATENT["absorbed"], window=4),
+}
+LENGTH = 17
+LEFT, RIGHT = (0, 4, 11, 16), (0, 6, 2, 0)  # columns of padding of each row
+NONE = (0, 0, 0, 0)
+CHUNKS = {"at once": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
+
+
+def padded(vocab_size: int, right: tuple[int, ...] = RIGHT) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids (4, 17), of which some are padding, and their mask."""
+    ids = torch.randint(vocab_size, (4, LENGTH), generator=torch.Generator().manual_seed(2))
+    columns = torch.arange(LENGTH)
+    first, last = torch.tensor(LEFT)[:, None], LENGTH - torch.tensor(right)[:, None]
+    return ids, ((columns >= first) & (columns < last)).long()
+
+
+def check_rows(
+    model: Transformer, hidden: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor
+) -> None:
+    for row, real in enumerate(mask.bool()):
+        alone = model(ids[row : row + 1, real]).hidden[0]
+        assert_close(hidden[row, real], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+@pytest.mark.parametrize("name", [*CONFIGS, "bert"])
+def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
+    model = enlarged(TINY["bert"] if name == "bert" else CONFIGS[name])
+    # dynamic scaling depends on the number of columns, and padding on the right counts
+    ids, mask = padded(model.config.vocab_size, NONE if name == "dynamic scaling" else RIGHT)
+    check_rows(model, model(ids, attention_mask=mask.to(dtype)).hidden, ids, mask)
+
+
+@pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
+@pytest.mark.parametrize("name", sorted({*CONFIGS} - {"dynamic scaling"}))
+def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
+    """A row may be padding alone at first. Dynamic scaling is left out: chunks change it."""
+    model = enlarged(CONFIGS[name])
+    ids, mask = padded(model.config.vocab_size)
+    cache, parts = model.new_cache(4, LENGTH), []
+    for chunk in ids.split(sizes, dim=1):
+        end = cache.length + chunk.shape[1]
+        parts.append(model(chunk, cache=cache, attention_mask=mask[:, :end]).hidden)
+    check_rows(model, torch.cat(parts, dim=1), ids, mask)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_right_padding_and_holes_move_no_position(name: str):
+    model = build(name)
+    ids = torch.randint(79, (3, 9), generator=torch.Generator().manual_seed(4))
+    mask = torch.ones(3, 9, dtype=torch.long)
+    mask[0, 6:], mask[1, 3:5], mask[2, 1], mask[2, 8] = 0, 0, 0, 0
+    columns = torch.arange(9).expand(3, -1)
+    expected = model(ids, attention_mask=mask, positions=columns).hidden
+    assert_close(model(ids, attention_mask=mask).hidden, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_positions_that_are_given_are_used(name: str):
+    """As for a first token that is hidden and keeps its position."""
+    model = build(name)
+    ids = torch.randint(79, (1, 7), generator=torch.Generator().manual_seed(4))
+    mask, columns = torch.ones(1, 7, dtype=torch.long), torch.arange(7)[None]
+    mask[0, 0] = 0
+    kept = model(ids, attention_mask=mask, positions=columns).hidden[:, 1:]
+    # the hidden token is put behind the others, where no causal query and no mask sees it
+    other_order = torch.cat((columns[:, 1:], columns[:, :1]), dim=1)
+    behind = model(ids[:, other_order[0]], attention_mask=mask.flip(1), positions=other_order)
+    assert_close(kept, behind.hidden[:, :-1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_a_row_of_padding_alone_sees_nothing(name: str):
+    model = build(name)
+    ids, mask = padded(79)
+    mask[1] = 0
+    output = model(ids, attention_mask=mask, record=True)
+    assert output.hidden.isfinite().all()
+    for record in output.records:
+        assert not record.weights[1].any()
+        assert not record.context[1].any()
+
+
+def test_transformers_with_the_same_positions():
+    """It counts from the first column unless it is given positions."""
+    sizes = dict(vocab_size=79, n_positions=23, n_embd=28, n_layer=3, n_head=4, n_inner=50)
+    reference = random_gpt2(GPT2Config(**sizes, initializer_range=0.06))
+    ids, mask = padded(79)
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    expected = reference(ids, attention_mask=mask, position_ids=positions).logits
+    ours = core_from_reference(reference)(ids, attention_mask=mask).logits
+    real = mask.bool()
+    assert_close(ours[real], expected[real], atol=1e-5, rtol=1e-5)
