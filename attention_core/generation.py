@@ -21,7 +21,7 @@ from attention_core.costs.formulas import forward_flops
 from attention_core.costs.stopwatch import synchronize
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
-from attention_core.model.inputs import check_cache, prompt_ids
+from attention_core.model.inputs import check_cache, check_devices, prompt_ids, stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -63,19 +63,23 @@ def stream(
 ) -> Iterator[Step]:
     """Yield one `Step` a new token; the first is the prefill.
 
-    `token_ids` is the prompt: a list, a tuple or a tensor (T) or (1, T), on any device.
+    `token_ids` is the prompt: a list, a tuple, a numpy array, or a tensor (T) or (1, T) on any
+    device.
     Without a cache every step runs the whole sequence again. With one, the prompt runs once and
-    each later step runs one token. A cache that already holds tokens is continued. Generation ends
-    after `max_new_tokens`, or after a token in `stop_ids`. The `hooks` go to every
-    forward pass. With `record` every step carries the records of its pass.
+    each later step runs one token. A cache that already holds tokens is continued; they must be of
+    the same model. Generation ends after `max_new_tokens`, or after a token in `stop_ids`, a
+    collection of ids. The `hooks` go to every forward pass. With `record` every step carries the
+    records of its pass.
     Raises: ValueError, before anything runs, for a prompt that is empty or no row of ids of the
-    vocabulary, a model without logits, a cache of another model, or more tokens than the context or
-    the cache can hold; later if something else has changed the cache since the last step.
+    vocabulary, stop ids that are not whole numbers, a model without logits, a cache of another
+    shape or device than the model's, or more tokens than the context or the cache can hold. Later,
+    if something else has changed the cache since the last step.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
     check_room(model.config, len(prompt), max_new_tokens, cache)
+    check_devices(next(model.parameters()).device, {}, cache)
     state = (0, 0) if cache is None else cache.state
-    run = _Run(model, cache, state, sampling or Sampling(), frozenset(stop_ids), hooks, record)
+    run = _Run(model, cache, state, sampling or Sampling(), stop_set(stop_ids), hooks, record)
     return run.steps(prompt, max_new_tokens)
 
 

@@ -28,7 +28,7 @@ from attention_core.cache import KVCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import Step, check_room, timed_pass
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
-from attention_core.model.inputs import check_cache, prompt_ids
+from attention_core.model.inputs import check_cache, prompt_ids, stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -79,7 +79,7 @@ def stream_batch(
         rows.append(_Row(ids, n_new, chosen, torch.Generator().manual_seed(chosen.seed)))
     cache = model.new_cache(len(rows), _width(model, rows))
     check_cache(model.config, cache)
-    return _passes(model, rows, cache, frozenset(stop_ids), hooks)
+    return _passes(model, rows, cache, stop_set(stop_ids), hooks)
 
 
 def generate_batch(

@@ -18,6 +18,7 @@ from attention_core.costs.formulas import forward_flops
 from attention_core.generation import Step
 from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.inputs import stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, distribution, sample
 
@@ -70,7 +71,7 @@ class Decoder(FixedPass):
         ids = self._checked(token_ids, max_new_tokens)
         if hooks.edit_heads is not None:
             raise ValueError("the heads of a recorded step cannot be edited")
-        return self._steps(ids, max_new_tokens, frozenset(stop_ids), hooks)
+        return self._steps(ids, max_new_tokens, stop_set(stop_ids), hooks)
 
     def generate(
         self,
@@ -83,11 +84,11 @@ class Decoder(FixedPass):
 
         Raises: ValueError as of `stream`.
         """
-        ids = self._checked(token_ids, max_new_tokens)
+        ids, stops = self._checked(token_ids, max_new_tokens), stop_set(stop_ids)
         with torch.inference_mode():
             self._prefill(ids, NO_HOOKS)
             new = [int(self.token_ids)]
-            while len(new) < max_new_tokens and new[-1] not in stop_ids:
+            while len(new) < max_new_tokens and new[-1] not in stops:
                 self.advance()
                 new.append(int(self.token_ids))
             self.check_logits()

@@ -23,6 +23,7 @@ from torch import Tensor
 from attention_core.checks import require_int
 from attention_core.generation import timed_pass
 from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
+from attention_core.model.inputs import stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -100,7 +101,7 @@ class DraftedDecoder:
         """
         config, holder = self._check.model.config, "there is room for"
         ids = prompt_in_room(config, token_ids, max_new_tokens, self.max_length, holder)
-        return self._rounds(ids, max_new_tokens, frozenset(stop_ids))
+        return self._rounds(ids, max_new_tokens, stop_set(stop_ids))
 
     def generate(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,31 +13,47 @@ from attention_core.checks import require_int
 from attention_core.model.config import TransformerConfig
 
 _ID_TYPES = (torch.int64, torch.int32)
+_MASK_TYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, *_ID_TYPES)
 
 
 def prompt_ids(token_ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
     """The ids of a prompt as a list, from a sequence or a tensor (T) or (1, T) on any device.
 
+    A tensor may have any type of whole numbers, and may be an array of numpy.
     Raises: ValueError, with what was given, for no ids at all, for anything that is not whole
     numbers in one row, or an id outside the vocabulary.
     """
-    if isinstance(token_ids, Tensor):
-        is_row = token_ids.dim() == 1 or (token_ids.dim() == 2 and len(token_ids) == 1)
-        usable = is_row and token_ids.dtype in _ID_TYPES
+    given: Any = token_ids
+    is_array = hasattr(given, "tolist") and hasattr(given, "shape")
+    if is_array:
+        usable = len(given.shape) == 1 or (len(given.shape) == 2 and given.shape[0] == 1)
     else:
-        usable = isinstance(token_ids, Sequence) and not isinstance(token_ids, (str, bytes))
+        usable = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     if not usable:
-        details = [f"{name} {getattr(token_ids, name, 'unknown')}" for name in ("shape", "dtype")]
+        details = [f"{name} {getattr(given, name, 'unknown')}" for name in ("shape", "dtype")]
         raise ValueError(
             "a prompt must be a list, a tuple or a tensor (tokens) or (1, tokens) of int64, "
-            f"got {type(token_ids).__name__} of {' and '.join(details)}"
+            f"got {type(given).__name__} of {' and '.join(details)}"
         )
-    ids = token_ids.flatten().tolist() if isinstance(token_ids, Tensor) else list(token_ids)
+    ids = given.reshape(-1).tolist() if is_array else list(given)
     if not ids:
         raise ValueError("the prompt has no tokens: at least 1 is needed")
     for token_id in ids:
         require_int("a token id", token_id, least=0, most=vocab_size - 1)
     return ids
+
+
+def stop_set(stop_ids: Collection[int]) -> frozenset[int]:
+    """The ids that end a generation, from any collection, tensor (N) or array of whole numbers.
+
+    Raises: ValueError for a number alone, or for anything in it that is not a whole number.
+    """
+    ids: Any = stop_ids.tolist() if hasattr(stop_ids, "tolist") else stop_ids
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Collection):
+        raise ValueError(f"stop_ids must be a list or a set of token ids, got {stop_ids!r}")
+    for token_id in ids:
+        require_int("a stop id", token_id, least=0)
+    return frozenset(map(int, ids))
 
 
 def visible_positions(attention_mask: Tensor, n_new: int) -> Tensor:
@@ -56,15 +73,21 @@ def check_inputs(
     attention_mask: Tensor | None = None,
     segment_ids: Tensor | None = None,
     positions: Tensor | None = None,
+    device: torch.device | None = None,
 ) -> None:
     """Check what a forward pass is given: ids (B, T), and attention_mask (B, all keys).
 
-    Whether ids are in their range is looked up on the CPU. On another device that would wait for
-    it: there only a pass without cached tokens is looked at, no decode step. On the meta device and
-    while a pass is compiled ids have no values, and nothing is looked up.
+    `device` is that of the model; None does not check it.
+    Whether ids and masks are in their range is looked up on the CPU. On another device that would
+    wait for it: there only a pass without cached tokens is looked at, no decode step. On the meta
+    device and while a pass is compiled they have no values, and nothing is looked up.
     Raises: ValueError, with the numbers, for what does not fit the model.
     """
     offset = 0 if cache is None else cache.length
+    if device is not None:
+        given = {"token_ids": token_ids, "attention_mask": attention_mask}
+        given |= {"segment_ids": segment_ids, "positions": positions}
+        check_devices(device, given, cache)
     _check_ids("token_ids", token_ids, config.vocab_size, offset)
     batch_size, n_new = token_ids.shape
     n_keys, limit = offset + n_new, config.context_length
@@ -74,11 +97,8 @@ def check_inputs(
         )
     if cache is not None:
         check_cache(config, cache)
-    if attention_mask is not None and attention_mask.shape != (batch_size, n_keys):
-        raise ValueError(
-            f"attention_mask must be (batch, all keys) = ({batch_size}, {n_keys}), "
-            f"got {tuple(attention_mask.shape)}"
-        )
+    if attention_mask is not None:
+        _check_mask(attention_mask, (batch_size, n_keys), offset)
     if segment_ids is not None and not config.n_segments:
         raise ValueError("segment_ids do not fit a model without segments (n_segments is 0)")
     for name, ids, n_values in (
@@ -91,6 +111,19 @@ def check_inputs(
         if ids.shape != token_ids.shape:
             raise ValueError(
                 f"{name} must be {tuple(token_ids.shape)} like token_ids, got {tuple(ids.shape)}"
+            )
+
+
+def check_devices(
+    device: torch.device, given: Mapping[str, Tensor | None], cache: KVCache | None = None
+) -> None:
+    """Raises: ValueError, with both devices, for a tensor or a cache on another than the model."""
+    buffer = None if cache is None else cache.buffers[0][0]
+    for name, tensor in {**given, "the cache": buffer}.items():
+        if isinstance(tensor, Tensor) and tensor.device != device:
+            raise ValueError(
+                f"{name} is on {tensor.device}, but the model is on {device}: both must be on the "
+                "same device"
             )
 
 
@@ -118,14 +151,48 @@ def check_cache(config: TransformerConfig, cache: KVCache) -> None:
 def _check_ids(name: str, ids: Tensor, n_values: int, offset: int) -> None:
     if not isinstance(ids, Tensor) or ids.dtype not in _ID_TYPES:
         given_type = ids.dtype if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"{name} must be a tensor of whole numbers (int64), got {given_type}")
+        raise ValueError(
+            f"{name} must be a tensor of whole numbers (int64 or int32), got {given_type}"
+        )
     if ids.dim() != 2 or not ids.numel():
         raise ValueError(
             f"{name} must be (batch, tokens) with at least one token, got shape {tuple(ids.shape)}"
         )
-    unseen = ids.is_meta or torch.compiler.is_compiling()
-    if unseen or (offset and ids.device.type != "cpu"):
+    if _is_unread(ids, offset):
         return
-    least, most = torch.stack(ids.aminmax()).tolist()  # one transfer for both
+    least, most = _range(ids)
     if least < 0 or most >= n_values:
         raise ValueError(f"{name} must be between 0 and {n_values - 1}, got {least} to {most}")
+
+
+def _check_mask(mask: Tensor, shape: tuple[int, int], offset: int) -> None:
+    if not isinstance(mask, Tensor) or mask.shape != shape:
+        given = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"attention_mask must be (batch, all keys) = {shape}, got {given}")
+    values = ""
+    if mask.dtype in _MASK_TYPES:
+        if mask.dtype == torch.bool or _is_unread(mask, offset):
+            return
+        least, most = _range(mask)
+        if least >= 0 and most <= 1:
+            return
+        values = f" from {least} to {most}"
+    elif mask.is_floating_point() and not _is_unread(mask, 0):
+        values = " from {} to {}".format(*_range(mask.float()))
+    raise ValueError(
+        "attention_mask must hold whole numbers or bool, 1 for a token and 0 for padding, got "
+        f"{mask.dtype}{values}"
+    )
+
+
+def _is_unread(tensor: Tensor, offset: int) -> bool:
+    """Whether there are no values to check, or to read them would delay a decode step."""
+    if tensor.is_meta or torch.compiler.is_compiling():
+        return True
+    return bool(offset) and tensor.device.type != "cpu"
+
+
+def _range(tensor: Tensor) -> list[Any]:
+    """The smallest and the largest value, in one transfer."""
+    smallest_and_largest: list[Any] = torch.stack(tensor.aminmax()).tolist()
+    return smallest_and_largest

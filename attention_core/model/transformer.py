@@ -68,11 +68,13 @@ class Transformer(nn.Module):
         Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
         """
         offset = cache.length if cache is not None else 0
-        check_inputs(self.config, token_ids, cache, attention_mask, segment_ids, positions)
+        device = next(self.parameters()).device
+        given = attention_mask, segment_ids, positions
+        check_inputs(self.config, token_ids, cache, *given, device=device)
         if positions is None and attention_mask is not None:
             positions = visible_positions(attention_mask, token_ids.shape[1])
         elif positions is None:
-            positions = torch.arange(offset, offset + token_ids.shape[1], device=token_ids.device)
+            positions = torch.arange(offset, offset + token_ids.shape[1], device=device)
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
         hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)

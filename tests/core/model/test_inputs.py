@@ -1,5 +1,6 @@
 """What a model is given: ids, segments and caches that do not fit are refused with the numbers."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from attention_core import KVCache, Transformer, generate, stream
+from attention_core import KVCache, Transformer, generate, generate_batch, stream
+from attention_core.graphs.decoder import Decoder
+from attention_core.graphs.drafted import DraftedDecoder
 from attention_core.model.inputs import prompt_ids
+from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -18,7 +22,7 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
 def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
     model = build("gpt2")
     expected = generate(model, PROMPT, max_new_tokens=4)
@@ -29,8 +33,11 @@ def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
         assert generate(model, prompt, max_new_tokens=4, cache=cache) == expected
 
 
-def test_numbers_of_numpy_in_a_list_are_numbers():
+def test_numbers_and_arrays_of_numpy_are_prompts():
     assert prompt_ids([np.int64(3), np.int32(1)], 5) == [3, 1]
+    for dtype in (np.int64, np.uint16, np.int8):
+        row = np.array([3, 1], dtype=dtype)
+        assert prompt_ids(row, 5) == prompt_ids(row[None], 5) == [3, 1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -42,9 +49,10 @@ def test_numbers_of_numpy_in_a_list_are_numbers():
         ),
         (torch.ones(1, 1, 5, dtype=torch.int64), r"Tensor of shape torch.Size\(\[1, 1, 5\]\)"),
         (torch.tensor(3), r"Tensor of shape torch.Size\(\[\]\)"),
-        (torch.ones(5), r"shape torch.Size\(\[5\]\) and dtype torch.float32"),
-        (torch.ones(5, dtype=torch.bool), "dtype torch.bool"),
-        (np.ones(5, dtype=np.int64), r"ndarray of shape \(5,\) and dtype int64"),
+        (torch.ones(5), "a token id must be a whole number, got 1.0"),
+        (torch.ones(5, dtype=torch.bool), "a token id must be a whole number, got True"),
+        (np.ones(5), "a token id must be a whole number, got 1.0"),
+        (np.ones((2, 5), dtype=np.int64), r"ndarray of shape \(2, 5\) and dtype int64"),
         ("words", "got str"),
         ({3, 4}, "got set"),
         (None, "got NoneType"),
@@ -81,6 +89,9 @@ IDS = torch.tensor([PROMPT])
     [
         (IDS.float(), "token_ids must be a tensor of whole numbers .* got torch.float32"),
         (IDS > 2, "got torch.bool"),
+        (IDS.short(), r"\(int64 or int32\), got torch.int16"),
+        (IDS.byte(), r"\(int64 or int32\), got torch.uint8"),
+        (IDS.numpy(), r"\(int64 or int32\), got ndarray"),
         (PROMPT, "got list"),
         (IDS[0], r"token_ids must be \(batch, tokens\) .* got shape \(5,\)"),
         (IDS[None], r"got shape \(1, 1, 5\)"),
@@ -111,10 +122,12 @@ def test_on_a_gpu_only_the_first_pass_waits():
     with pytest.raises(ValueError, match="got 79 to 83"):
         model((IDS + 78).to("cuda"))
     ids, one = IDS.to("cuda"), IDS[:, :1].to("cuda")
+    mask = torch.ones(1, 7, dtype=torch.long, device="cuda")
     model(ids, cache=cache)
     torch.cuda.set_sync_debug_mode("error")
     try:
         model(one, cache=cache)
+        model(one, cache=cache, attention_mask=mask)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
@@ -189,3 +202,138 @@ def test_a_cache_has_no_such_layer(layer: int):
     rows = torch.zeros(1, 2, 5, 4)
     with pytest.raises(ValueError, match=f"layer must be .*, got {layer}"):
         cache.update(layer, rows, rows)
+
+
+MASK = torch.tensor([[0, 0, 1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+)
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
+    model = build(name)
+    expected = model(IDS[:, 2:]).hidden
+    hidden = model(IDS, attention_mask=MASK.to(dtype)).hidden[:, 2:]
+    torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_cached", [0, 3])
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        ((MASK - 1) * 1e9, r"got torch.float32 from -1000000000\.0 to 0\.0"),
+        ((MASK - 1) * torch.inf, "got torch.float32 from nan to nan"),
+        (MASK.half(), r"got torch.float16 from 0\.0 to 1\.0"),
+        (MASK.bfloat16(), r"got torch.bfloat16 from 0\.0 to 1\.0"),
+        (MASK.double() / 2, r"got torch.float64 from 0\.0 to 0\.5"),
+        (MASK.to(torch.complex64), "got torch.complex64"),
+        (MASK.to(torch.uint16), "got torch.uint16"),
+        (MASK - 1, "got torch.int64 from -1 to 0"),
+        (MASK * 2, "got torch.int64 from 0 to 2"),
+        (MASK.to(torch.uint8) * 255, "got torch.uint8 from 0 to 255"),
+        (MASK[:, 1:], r"\(batch, all keys\) = \(1, 5\), got \(1, 4\)"),
+        (MASK[0], r"= \(1, 5\), got \(5,\)"),
+        (MASK[:, None, None], r"= \(1, 5\), got \(1, 1, 1, 5\)"),
+        (MASK.tolist(), r"= \(1, 5\), got list"),
+    ],
+)
+def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: int):
+    """Scores to add and other numbers, in a first pass and behind a cache."""
+    model = build("gpt2")
+    cache = model.new_cache(1, 9)
+    if n_cached:
+        model(IDS[:, :n_cached], cache=cache)
+    with pytest.raises(ValueError, match=message):
+        model(IDS[:, n_cached:], cache=cache, attention_mask=mask)
+    assert cache.length == n_cached
+
+
+@pytest.mark.parametrize(
+    "name", ["token_ids", "attention_mask", "segment_ids", "positions", "cache"]
+)
+@pytest.mark.parametrize(("model_on", "other"), [("cpu", "meta"), ("meta", "cpu")])
+def test_inputs_on_another_device_than_the_model(name: str, model_on: str, other: str):
+    model = build("gpt2" if name == "cache" else "bert").to(model_on)
+    given = {"token_ids": IDS, "attention_mask": MASK, "segment_ids": SEGMENTS, "positions": PLACES}
+    message = f"{name} is on {other}, but the model is on {model_on}"
+    if name == "cache":
+        cache = build("gpt2").to(other).new_cache(1, 9)
+        with pytest.raises(ValueError, match=message):
+            model(IDS.to(model_on), cache=cache)
+        with pytest.raises(ValueError, match=message):
+            stream(model, PROMPT, max_new_tokens=2, cache=cache)
+        return
+    given = {key: value.to(other if key == name else model_on) for key, value in given.items()}
+    ids = given.pop("token_ids")
+    with pytest.raises(ValueError, match=message):
+        model(ids, **given)
+
+
+def _stops_of_stream(model: Transformer, stop_ids: object) -> list[int]:
+    return generate(model, PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
+
+
+def _stops_of_batch(model: Transformer, stop_ids: object) -> list[int]:
+    [row] = generate_batch(model, [PROMPT], max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
+    return row
+
+
+def _stops_of_decoder(model: Transformer, stop_ids: object) -> list[int]:
+    return Decoder(model, 20).generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
+
+
+def _stops_of_steps(model: Transformer, stop_ids: object) -> list[int]:
+    steps = Decoder(model, 20).stream(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
+    return [step.token_id for step in steps]
+
+
+def _stops_of_drafts(model: Transformer, stop_ids: object) -> list[int]:
+    decoder = DraftedDecoder(model, model, 20)
+    return decoder.generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
+
+
+WAYS_TO_STOP = [
+    _stops_of_stream,
+    _stops_of_batch,
+    _stops_of_decoder,
+    _stops_of_steps,
+    _stops_of_drafts,
+]
+
+
+@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize(
+    "form", [list, tuple, set, frozenset, dict.fromkeys, torch.tensor, np.array, np.int16]
+)
+def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Callable):
+    model = random_model(GPT2)  # which writes more than one token
+    whole = generate(model, PROMPT, max_new_tokens=9)
+    stop = next(token_id for token_id in whole[2:] if token_id not in whole[:2])
+    ids = [form(stop)] if form is np.int16 else form([stop, VOCABULARY])
+    assert way(model, ids) == whole[: whole.index(stop) + 1]
+    assert way(model, ()) == way(model, torch.tensor([])) == whole
+
+
+@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize(
+    ("stop_ids", "message"),
+    [
+        (5, "stop_ids must be a list or a set of token ids, got 5"),
+        (None, "got None"),
+        ("5", "got '5'"),
+        (b"5", "got b'5'"),
+        (np.int64(5), "stop_ids must be .*, got .*5"),
+        (torch.tensor(5), r"got tensor\(5\)"),
+        ([torch.tensor(5)], r"a stop id must be a whole number, got tensor\(5\)"),
+        (torch.tensor([[5]]), r"a stop id must be a whole number, got \[5\]"),
+        (torch.tensor([5.0]), r"a stop id must be a whole number, got 5\.0"),
+        ([5, "7"], "a stop id must be a whole number, got '7'"),
+        ([True], "a stop id must be a whole number, got True"),
+        ([5, -1], "a stop id must be at least 0, got -1"),
+        (iter([5]), "stop_ids must be a list or a set of token ids"),
+    ],
+)
+def test_other_stop_ids_are_refused(way: Callable, stop_ids: object, message: str):
+    with pytest.raises(ValueError, match=message):
+        way(random_model(GPT2), stop_ids)
