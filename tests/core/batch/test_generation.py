@@ -97,16 +97,26 @@ def test_every_pass_is_shared(decoder: Transformer):
     assert prefill.flops > decode.flops > 0
 
 
-def test_a_row_ends_at_its_stop_token_and_the_others_go_on(decoder: Transformer):
+@pytest.mark.parametrize("name", CONFIGS)
+def test_rows_end_at_their_stop_tokens_and_the_others_go_on(name: str):
+    """In different steps, behind prompts of unequal lengths, some of them beyond the window."""
+    model, n_new = enlarged(CONFIGS[name]), 11
     samplings = [Sampling(temperature=3.0, seed=seed) for seed in range(len(PROMPTS))]
-    free = generate_batch(decoder, PROMPTS, max_new_tokens=11, sampling=samplings)
-    stop = free[0][4]
-    expected = [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in free]
-    assert len(expected[0]) <= 5 < max(len(ids) for ids in expected)
-    stopped = generate_batch(
-        decoder, PROMPTS, max_new_tokens=11, sampling=samplings, stop_ids={stop}
-    )
-    assert stopped == expected
+    free = [
+        [step.token_id for step in alone(model, prompt, n_new, sampling)]
+        for prompt, sampling in zip(PROMPTS, samplings, strict=True)
+    ]
+    assert generate_batch(model, PROMPTS, max_new_tokens=n_new, sampling=samplings) == free
+    for stops in ({free[0][4]}, {free[0][2], free[1][7], free[3][5]}, {ids[1] for ids in free[1:]}):
+        ends = [
+            min((ids.index(stop) + 1 for stop in stops if stop in ids), default=n_new)
+            for ids in free
+        ]
+        assert min(ends) < max(ends)
+        stopped = generate_batch(
+            model, PROMPTS, max_new_tokens=n_new, sampling=samplings, stop_ids=stops
+        )
+        assert stopped == [ids[:end] for ids, end in zip(free, ends, strict=True)]
 
 
 def test_generation_ends_with_the_last_row(decoder: Transformer):

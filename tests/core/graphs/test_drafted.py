@@ -95,15 +95,20 @@ def test_at_the_end_of_the_context_the_last_tokens_are_run_alone():
     assert_close(rounds[-1].logits[-1], expected[-1].logits, atol=1e-5, rtol=1e-5)
 
 
-def test_it_ends_at_a_stop_token_in_the_middle_of_a_round():
+@pytest.mark.parametrize("n_drafted", [2, 5])
+@pytest.mark.parametrize("is_always_right", [True, False])
+def test_every_token_as_a_stop_and_every_budget(is_always_right: bool, n_drafted: int):
+    """Inside an accepted draft, at its edges, and where the context has no room for a draft."""
     model = random_model(GPT2)
-    decoder = DraftedDecoder(model, model, 22, n_drafted=5)
-    tokens = decoder.generate(PROMPT, max_new_tokens=N_NEW)
-    for stop in (i for i in range(N_NEW) if tokens[i] not in tokens[:i]):
-        options = {"max_new_tokens": N_NEW, "stop_ids": {tokens[stop]}}
-        assert decoder.generate(PROMPT, **options) == tokens[: stop + 1]
-    for n_new in (1, 2, 4, 9):
-        assert decoder.generate(PROMPT, max_new_tokens=n_new) == tokens[:n_new]
+    draft = model if is_always_right else nearly(model, 0.03)
+    n_most = GPT2.context_length - len(PROMPT) + 1
+    tokens = [step.token_id for step in stream(model, PROMPT, max_new_tokens=n_most)]
+    decoder = DraftedDecoder(model, draft, GPT2.context_length, n_drafted=n_drafted)
+    for stop in sorted({*tokens}):
+        stopped = decoder.generate(PROMPT, max_new_tokens=n_most, stop_ids={stop})
+        assert stopped == tokens[: tokens.index(stop) + 1]
+    for budget in range(1, n_most + 1):
+        assert decoder.generate(PROMPT, max_new_tokens=budget) == tokens[:budget]
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")

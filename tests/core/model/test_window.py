@@ -89,6 +89,24 @@ def test_chunks_give_the_uncached_logits(
     check_chunks(model, model.new_cache(batch, LENGTH + 4, keep_all=keep_all), sizes)
 
 
+@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_chunks_and_single_steps_in_sixteen_bits(
+    model: Transformer, dtype: torch.dtype, keep_all: bool
+):
+    """Of several tokens behind a cache too, before and after the window is full."""
+    half = model.to(dtype)
+    ids = tokens(half)
+    expected = half(ids).logits.float()
+    for sizes in ([4, 2, 2, 5, 10], [LENGTH - 2, 2], [1] * LENGTH):
+        cache = half.new_cache(2, LENGTH, keep_all=keep_all)
+        logits = fed(half, ids, cache, sizes)
+        assert logits.dtype == dtype
+        # sums in another order may round to the neighbor, eps apart; a lost key moves far more
+        error = (logits.float() - expected).norm() / expected.norm()
+        assert error < 4 * torch.finfo(dtype).eps, sizes
+
+
 @pytest.mark.parametrize("window", [1, 2, 9, LENGTH - 1, LENGTH, LENGTH + 9])
 @pytest.mark.parametrize("sizes", [[1] * LENGTH, [7, 1, 1, 9, 2, 3], [13, 10]])
 def test_windows_of_every_size(window: int, sizes: list[int]):
