@@ -29,8 +29,9 @@ class KVCache:
     Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
     `max_length`, or the window if that is less. `dtype` and `device` should be those of the model
     (`Transformer.new_cache` sees to it). A cache made in inference mode works outside it too.
-    A cache belongs to one model and one generation at a time. `state` tells whether it was changed,
-    but not by which model: one of another shape is refused, another one of the same shape is not.
+    A cache belongs to one generation at a time, which finds out if something else changes it
+    (`state`), and to one model. A model of another shape refuses it; another model of the same
+    shape would go on with the wrong keys and values, so don't hand it one.
     No gradient: what is stored is detached. While training, `update` returns copies in which the
     new rows have their gradients and the earlier ones are constants.
     Raises: ValueError if a size is not a whole number of at least 1.

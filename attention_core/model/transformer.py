@@ -61,8 +61,8 @@ class Transformer(nn.Module):
         bool, 0 for padding. Every pass with a cache needs the mask of all its columns.
         Positions that are not given count from each row's first visible token, so padding may be on
         either side. (transformers counts from the first column.) To hide the first tokens of a text
-        and keep its positions, pass them. A query that sees no key, as in a row of padding alone,
-        has attention weights and a context of 0.
+        without moving the others, give `positions`. A query that sees no key, as in a row of
+        padding alone, has attention weights and a context of 0.
         `record` keeps every tensor of every layer. `last_only` computes the logits of the last
         position alone, which is all that generation needs.
         Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
