@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -44,13 +44,16 @@ class AttentionRecord:
 
 
 # A change to the heads of a layer before they are merged and projected: the number of the layer and
-# its record go in, the record to go on with comes out.
-Edit = Callable[[int, AttentionRecord], AttentionRecord]
+# its record go in, the record to continue with comes out. None changes nothing.
+Edit = Callable[[int, AttentionRecord], AttentionRecord | None]
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """Dot products of queries and keys: (..., T, D) and (..., S, D) -> (..., T, S)."""
-    return q @ k.transpose(-2, -1)
+    """Dot products of queries and keys, q @ k^T: (..., T, D) and (..., S, D) -> (..., T, S).
+
+    With fewer key heads than query heads: (B, H, T, D) and (B, H_kv, S, D) -> (B, H, T, S).
+    """
+    return unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)
 
 
 def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor:
@@ -72,6 +75,14 @@ def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tens
     if mask is not None:
         weights = weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
     return weights.to(scaled_scores.dtype)
+
+
+def mix_values(weights: Tensor, v: Tensor) -> Tensor:
+    """The weighted sums of the values, weights @ v: (..., T, S) and (..., S, D) -> (..., T, D).
+
+    With fewer value heads than query heads: (B, H, T, S) and (B, H_kv, S, D) -> (B, H, T, D).
+    """
+    return unfold_groups(fold_groups(weights, v) @ v, weights)
 
 
 def attend(
@@ -97,13 +108,47 @@ def attend(
     """
     _check(q, k, v, mask, scale, dropout_p)
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
-    scores = unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # q @ k^T, (B, H, T, S)
+    scores = attention_scores(q, k)  # q @ k^T, (B, H, T, S)
     masked = scores if mask is None else mask_scores(scores, mask)
     scaled = masked * scale
     attention = attention_weights(scaled, mask)
     weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention
-    context = unfold_groups(fold_groups(weights, v) @ v, q)  # weights @ v, (B, H, T, D_v)
+    context = mix_values(weights, v)  # weights @ v, (B, H, T, D_v)
     return AttentionRecord(q, k, v, scores, masked, scaled, attention, weights, context, scale)
+
+
+# The steps of `attend` after q, k and v, in order: what each one reads, and how it is computed
+# from a record and the mask. Dropout is missing: an edited pass has none.
+_STEPS: dict[str, tuple[set[str], Callable[[AttentionRecord, Tensor | None], Tensor]]] = {
+    "scores": ({"q", "k"}, lambda r, mask: attention_scores(r.q, r.k)),
+    "masked_scores": (
+        {"scores"},
+        lambda r, mask: r.scores if mask is None else mask_scores(r.scores, mask),
+    ),
+    "scaled_scores": ({"masked_scores", "scale"}, lambda r, mask: r.masked_scores * r.scale),
+    "attention": ({"scaled_scores"}, lambda r, mask: attention_weights(r.scaled_scores, mask)),
+    "weights": ({"attention"}, lambda r, mask: r.attention),
+    "context": ({"weights", "v"}, lambda r, mask: mix_values(r.weights, r.v)),
+}
+
+
+def recompute_after(
+    edited: AttentionRecord, original: AttentionRecord, mask: Tensor | None = None
+) -> AttentionRecord:
+    """Compute again the steps of an edited record that follow from what the edit replaced.
+
+    A field counts as replaced if it's another object than in `original`. A step that was replaced
+    itself stays as it is, so that a record whose later steps are all replaced comes back unchanged.
+    `mask` is the one that `original` was computed with; it's applied again. Weights are computed
+    without dropout.
+    """
+    fields = ("q", "k", "v", "scale", *_STEPS)
+    new = {name for name in fields if getattr(edited, name) is not getattr(original, name)}
+    for name, (reads, compute) in _STEPS.items():
+        if name not in new and reads & new:
+            edited = replace(edited, **{name: compute(edited, mask)})
+            new.add(name)
+    return edited
 
 
 def fold_groups(rows: Tensor, shared: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import Step
 from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.forward_pass import NO_HOOKS, Hooks, require_hooks
 from attention_core.model.inputs import stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, distribution, sample
@@ -69,6 +69,7 @@ class Decoder(FixedPass):
         its cache since the last step.
         """
         ids = self._checked(token_ids, max_new_tokens)
+        require_hooks(hooks)
         if hooks.edit_heads is not None:
             raise ValueError("the heads of a recorded step cannot be edited")
         return self._steps(ids, max_new_tokens, stop_set(stop_ids), hooks)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
+from attention_core.attend import AttentionRecord
 from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Pass
@@ -49,9 +49,7 @@ class Attention(nn.Module):
             q, k = rotate(q, forward_pass.rotation), rotate(k, forward_pass.rotation)
         if forward_pass.cache is not None:  # (B, H_kv, T, D) -> (B, H_kv, S, D)
             k, v = forward_pass.cache.update(self.layer, k, v)
-        record = attend(q, k, v, mask=forward_pass.mask)
-        if forward_pass.hooks.edit_heads is not None:
-            record = forward_pass.hooks.edit_heads(self.layer, record)
+        record = forward_pass.attend(self.layer, q, k, v)
         merged = merge_heads(record.context)  # (B, H, T, D) -> (B, T, H*D)
         output = self.out(merged)  # (B, T, H*D) -> (B, T, C)
         return replace(record, projected=projected, output=output)

@@ -24,6 +24,9 @@ class LayerRecord:
     In a pre-norm layer attention reads the normed input, the feed-forward network (MLP) reads the
     normed `attention_sum`, and `output` is `mlp_sum`. In a post-norm layer attention reads the
     input itself, the MLP reads the normed `attention_sum`, and `output` is the normed `mlp_sum`.
+
+    A tensor that a torch forward hook returns for a module replaces that module's output here too.
+    A forward pre-hook replaces what one module reads, and leaves the fields before it unchanged.
     """
 
     input: Tensor  # (B, T, C)
@@ -71,8 +74,7 @@ class Block(nn.Module):
         attention = self.attention(attention_reads, forward_pass)
         attention_sum = x + attention.output
         mlp_reads = self.mlp_norm(attention_sum)
-        hidden = self.mlp.hidden(mlp_reads)  # (B, T, C) -> (B, T, F)
-        mlp_output = self.mlp.down(hidden)  # (B, T, F) -> (B, T, C)
+        mlp_output, hidden = self.mlp.output_and_hidden(mlp_reads)
         mlp_sum = attention_sum + mlp_output
         return LayerRecord(
             x,
@@ -90,8 +92,7 @@ class Block(nn.Module):
         attention = self.attention(x, forward_pass)
         attention_sum = x + attention.output
         mlp_reads = self.attention_norm(attention_sum)
-        hidden = self.mlp.hidden(mlp_reads)  # (B, T, C) -> (B, T, F)
-        mlp_output = self.mlp.down(hidden)  # (B, T, F) -> (B, T, C)
+        mlp_output, hidden = self.mlp.output_and_hidden(mlp_reads)
         mlp_sum = mlp_reads + mlp_output
         output = self.mlp_norm(mlp_sum)
         return LayerRecord(

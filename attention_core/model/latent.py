@@ -21,7 +21,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
+from attention_core.attend import AttentionRecord
 from attention_core.heads import merge_heads, split_heads
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Pass
@@ -75,9 +75,7 @@ class LatentAttention(nn.Module):
         if forward_pass.cache is not None:  # T rows each -> S rows each
             latent, rope_key = forward_pass.cache.update(self.layer, latent, rope_key)
         form = self._absorbed if self.sizes.absorbed else self._expanded
-        record = form(q_nope, q_rope, latent, rope_key, forward_pass.mask)
-        if forward_pass.hooks.edit_heads is not None:
-            record = forward_pass.hooks.edit_heads(self.layer, record)
+        record = form(q_nope, q_rope, latent, rope_key, forward_pass)
         context = record.context
         if self.sizes.absorbed:
             context = context @ self.up_matrices()[1]  # (B, H, T, r) -> (B, H, T, E)
@@ -111,23 +109,23 @@ class LatentAttention(nn.Module):
         return (self.up_matrices()[1] @ by_head).flatten(0, 1)
 
     def _expanded(
-        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, mask: Tensor | None
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, forward_pass: Pass
     ) -> AttentionRecord:
         keys_and_values = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
         sizes = (self.sizes.nope_head_size, self.sizes.v_head_size)
         k_nope, v = keys_and_values.split(sizes, dim=-1)
         k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)
-        return attend(torch.cat((q_nope, q_rope), dim=-1), k, v, mask=mask)
+        return forward_pass.attend(self.layer, torch.cat((q_nope, q_rope), dim=-1), k, v)
 
     def _absorbed(
-        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, mask: Tensor | None
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, forward_pass: Pass
     ) -> AttentionRecord:
         w_uk, _ = self.up_matrices()
         q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # (B, H, T, N) @ (H, N, r)
         k = torch.cat((latent, rope_key), dim=-1)
         # the size of a head's key, not that of the longer vectors multiplied here
         scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
-        return attend(q, k, latent, mask=mask, scale=scale)
+        return forward_pass.attend(self.layer, q, k, latent, scale)
 
     def _rotate(self, x: Tensor, rotation: Rotation) -> Tensor:
         turn: Callable[[Tensor, Rotation], Tensor]

@@ -10,9 +10,16 @@ from torch import Tensor, nn
 from attention_core.cpu import products
 from attention_core.model.config import TransformerConfig
 
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The tanh approximation of GELU that GPT-2 uses, elementwise."""
+    return nn.functional.gelu(x, approximate="tanh")
+
+
+# Named functions only: a model with a lambda in it can't be pickled.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
-    "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "relu": nn.functional.relu,
     "silu": nn.functional.silu,
 }
@@ -79,12 +86,26 @@ class FeedForward(nn.Module):
         self.down = Projection(config.d_ff, config.d_model, config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Widen to d_ff, bend, and come back; with a gate, SwiGLU (arXiv:2002.05202)."""
-        return self.down(self.hidden(x))
+    def forward(self, x: Tensor, *, activations: list[Tensor] | None = None) -> Tensor:
+        """Widen to d_ff, apply the activation, project back; gated: SwiGLU (arXiv:2002.05202).
+
+        The hidden activations (..., d_ff) are appended to the list `activations` if there is one.
+        """
+        hidden = self.hidden(x)  # (..., C) -> (..., d_ff)
+        if activations is not None:
+            activations.append(hidden)
+        return self.down(hidden)  # (..., d_ff) -> (..., C)
+
+    def output_and_hidden(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The output (..., C) and the hidden activations (..., d_ff) of one call of the module.
+
+        It's a call, so torch's hooks on the module run and may replace the output.
+        """
+        activations: list[Tensor] = []
+        return self(x, activations=activations), activations[0]
 
     def hidden(self, x: Tensor) -> Tensor:
-        """What `down` reads, behind the activation: (..., C) -> (..., d_ff)."""
+        """What `down` reads, after the activation: (..., C) -> (..., d_ff)."""
         if self.gate is None:
             return self.activation(self.up(x))
         return self.activation(self.gate(x)) * self.up(x)

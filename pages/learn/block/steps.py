@@ -26,19 +26,26 @@ if TYPE_CHECKING:
 
 _2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
 _BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transformer.py"
-# The functions with the statements that make a layer's tensors: file and name. Those of its heads
-# are made in the function of the attention, which all layers share.
+# The functions with the statements that make a layer's tensors: file and name. All layers share
+# those of attention and of the feed-forward network.
 _PRE_NORM, _POST_NORM = (_BLOCK, "Block._run_pre_norm"), (_BLOCK, "Block._run_post_norm")
 _DECODER = (_2017, "DecoderLayer.steps")
 _ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
+_FEED_FORWARD = ("attention_core/model/layers.py", "FeedForward.forward")
 HIDDEN = "feed-forward hidden"
-_MADE_BY_ATTENTION = ("outputs of the heads", "concatenated per word", "out projection")
+_SHARED = {
+    "outputs of the heads": _ATTENTION,
+    "concatenated per word": _ATTENTION,
+    "out projection": _ATTENTION,
+    HIDDEN: _FEED_FORWARD,
+    "feed-forward output": _FEED_FORWARD,
+}
 
 # For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
 # makes it contains, and the tensors that it is made of.
 _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "normalised for attention": ("TC", "attention_norm(", ("input",)),
-    "outputs of the heads": ("HTD", "record = attend(", ("input",)),
+    "outputs of the heads": ("HTD", "record = forward_pass.attend(", ("input",)),
     "concatenated per word": ("TJ", "merge_heads(", ("outputs of the heads",)),
     "out projection": ("TC", "self.out(", ("concatenated per word",)),
     "residual sum": ("TC", "attention_sum = x +", ("input", "out projection")),
@@ -61,8 +68,8 @@ _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("residual sum with cross-attention",),
     ),
     "normalised for feed-forward": ("TC", "mlp_norm(", ("residual sum",)),
-    HIDDEN: ("TF", "mlp.hidden(", ()),
-    "feed-forward output": ("TC", "mlp.down(", (HIDDEN,)),
+    HIDDEN: ("TF", "self.hidden(", ()),
+    "feed-forward output": ("TC", "self.down(", (HIDDEN,)),
     "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
     "normalised output": ("TC", "mlp_norm(", ("second residual sum",)),
 }
@@ -229,7 +236,7 @@ def _steps(
     names = list(tensors)
     for number, (name, tensor) in enumerate(tensors.items()):
         letters, line, made_of = _PARTS.get(name, ("TC", "", ()))
-        where = _ATTENTION if name in _MADE_BY_ATTENTION else function
+        where = _SHARED.get(name, function)
         if name == "outputs of the heads" and pre_norm:
             made_of = ("normalised for attention",)
         elif name == HIDDEN:

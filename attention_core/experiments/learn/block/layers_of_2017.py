@@ -149,8 +149,7 @@ class DecoderLayer(nn.Module):
         cross_projected = self.cross.out(cross_concatenated)
         cross_sum = attention_normed + cross_projected
         cross_normed = self.cross_norm(cross_sum)
-        hidden = self.mlp.hidden(cross_normed)  # (B, T, C) -> (B, T, F)
-        mlp_output = self.mlp.down(hidden)  # (B, T, F) -> (B, T, C)
+        mlp_output, hidden = self.mlp.output_and_hidden(cross_normed)
         mlp_sum = cross_normed + mlp_output
         mlp_normed = self.mlp_norm(mlp_sum)
         return {
