@@ -197,7 +197,10 @@ class Transformer(nn.Module):
         segment = position = None
         total = token
         if self.segments is not None:
-            segment = self.segments[0] if segment_ids is None else self.segments[segment_ids]
+            # not a view of the weights: a record doesn't change with later training
+            segment = (
+                self.segments[0].clone() if segment_ids is None else self.segments[segment_ids]
+            )
             total = total + segment
         if self.positions is not None and positions is not None:
             position = self.positions[positions]

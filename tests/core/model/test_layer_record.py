@@ -90,6 +90,16 @@ def test_a_record_outlives_the_cache(causal: Transformer):
     assert all(map(torch.equal, before, after))
 
 
+def test_a_record_outlives_the_weights(model: Transformer):
+    output = model(some_ids(model), record=True)
+    held = [tensor for layer in output.layers for tensor in tensors_of(layer)]
+    held += [part for part in vars(output.embedding).values() if part is not None]
+    before = [tensor.clone() for tensor in held]
+    for parameter in model.parameters():
+        parameter.fill_(torch.nan)
+    assert all(map(torch.equal, before, held))
+
+
 def tensors_of(record: LayerRecord | AttentionRecord) -> list[Tensor]:
     values = [getattr(record, field.name) for field in fields(record)]
     inner = [tensors_of(value) for value in values if isinstance(value, AttentionRecord)]

@@ -1,0 +1,66 @@
+"""Copies of a model: pickled, saved or copied, it computes the same with weights of its own."""
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import get_args, get_type_hints
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attention_core import Transformer, TransformerConfig
+from attention_core.quantized.int8 import Int8Transformer
+from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.tiny_models import TINY
+
+ACTIVATIONS = get_args(get_type_hints(TransformerConfig)["activation"])
+CONFIGS = {
+    **TINY,
+    **LATENT,
+    "window": replace(TINY["llama"], window=3),
+    **{name: replace(TINY["gpt2"], activation=name) for name in ACTIVATIONS},
+    **{f"gated {name}": replace(TINY["llama"], activation=name) for name in ACTIVATIONS},
+}
+INT8 = [f"{name} in 8 bits" for name in CONFIGS if name not in LATENT]
+
+
+def saved_and_loaded(model: nn.Module) -> nn.Module:
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    loaded: nn.Module = torch.load(file, weights_only=False)
+    return loaded
+
+
+WAYS: dict[str, Callable[[nn.Module], nn.Module]] = {
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "torch.save": saved_and_loaded,
+    "deepcopy": copy.deepcopy,
+}
+
+
+def result(model: nn.Module, ids: Tensor) -> Tensor:
+    output = model(ids)
+    hidden: Tensor = output.hidden if output.logits is None else output.logits
+    return hidden
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", [*CONFIGS, *INT8])
+def test_a_copy_computes_the_same_with_weights_of_its_own(name: str, way: str):
+    model: Transformer = enlarged(CONFIGS[name.removesuffix(" in 8 bits")])
+    if name in INT8:
+        model = Int8Transformer(model)
+    ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(5))
+    before = result(model, ids)
+    other = WAYS[way](model)
+    assert type(other) is type(model)
+    assert not other.training
+    assert torch.equal(result(other, ids), before)
+    for tensor in (*other.parameters(), *other.buffers()):
+        assert not tensor.requires_grad
+        tensor.zero_()
+    assert torch.equal(result(model, ids), before)

@@ -1,0 +1,305 @@
+"""Hooks of a forward pass: edits of attention reach the result, and bad hooks are refused."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from attention_core import AttentionRecord, Hooks, Transformer, attend, causal_mask, stream
+from attention_core.attend import recompute_after
+from attention_core.batch.generation import stream_batch
+from attention_core.graphs.decoder import Decoder
+from attention_core.heads import merge_heads
+from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.tiny_models import TINY
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+EXACT = {"atol": 0.0, "rtol": 0.0}
+CONFIGS = {**TINY, "window": replace(TINY["llama"], window=3), **LATENT}
+CAUSAL = [name for name, config in CONFIGS.items() if config.causal]
+# in the order in which attention computes them
+STEPS = ["q", "k", "v", "scores", "masked_scores", "scaled_scores"]
+STEPS += ["attention", "weights", "context"]
+EDITED_LAYER = 1
+
+
+def some_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
+
+
+def halve(step: str) -> Hooks:
+    """Half of one step in one layer: minus infinity stays what it is."""
+
+    def edit(layer: int, record: AttentionRecord) -> AttentionRecord | None:
+        if layer != EDITED_LAYER:
+            return None
+        return replace(record, **{step: getattr(record, step) * 0.5})
+
+    return Hooks(edit_heads=edit)
+
+
+def expected_steps(record: AttentionRecord, step: str) -> dict[str, Tensor]:
+    """Every step after halving one, with repeated keys and values and plain products."""
+    group = record.q.shape[1] // record.k.shape[1]
+    kept = {name: getattr(record, name) for name in STEPS}
+    kept[step] = kept[step] * 0.5
+    k, v = (kept[name].repeat_interleave(group, dim=1) for name in ("k", "v"))
+    hidden = record.masked_scores == -math.inf
+    compute: dict[str, Callable[[], Tensor]] = {
+        "scores": lambda: torch.einsum("bhtd,bhsd->bhts", kept["q"], k),
+        "masked_scores": lambda: kept["scores"].masked_fill(hidden, -math.inf),
+        "scaled_scores": lambda: kept["masked_scores"] * record.scale,
+        "attention": lambda: kept["scaled_scores"].softmax(-1),
+        "weights": lambda: kept["attention"],
+        "context": lambda: torch.einsum("bhts,bhsd->bhtd", kept["weights"], v),
+    }
+    for name in STEPS[3:]:
+        if STEPS.index(name) > STEPS.index(step):
+            kept[name] = compute[name]()
+    return kept
+
+
+@pytest.mark.parametrize("mode", ["plain", "inference", "cache"])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_edit_of_any_step_reaches_the_result_and_the_record(name: str, step: str, mode: str):
+    if mode == "cache" and not CONFIGS[name].causal:
+        pytest.skip("a bidirectional model has no cache")
+    model = enlarged(CONFIGS[name])
+    ids = some_ids(model)
+    cache = model.new_cache(2, 9) if mode == "cache" else None
+    plain = model(ids, record=True)
+    with torch.inference_mode(mode == "inference"):
+        edited = model(ids, record=True, hooks=halve(step), cache=cache)
+    record = edited.records[EDITED_LAYER]
+    expected = expected_steps(plain.records[EDITED_LAYER], step)
+    for other in STEPS:
+        assert_close(getattr(record, other), expected[other], **CLOSE)
+    layer = model.blocks[EDITED_LAYER].attention
+    bias = 0.0 if layer.out.bias is None else layer.out.bias
+    written = merge_heads(record.context) @ layer.out_weight() + bias
+    assert_close(record.output, written, **CLOSE)
+    assert not torch.allclose(edited.hidden, plain.hidden, **CLOSE)
+    assert_close(edited.records[0].context, plain.records[0].context, **CLOSE)
+
+
+def test_a_step_after_the_edited_one_may_be_replaced_too():
+    q, k, v = torch.randn(3, 2, 5, 4).unbind()
+    record = attend(q, k, v, mask=causal_mask(5, 5))
+    ones = torch.ones_like(record.context)
+    own = replace(record, scores=record.scores * 2, context=ones)
+    result = recompute_after(own, record, causal_mask(5, 5))
+    assert result.context is ones
+    assert_close(result.weights, (record.scaled_scores * 2).softmax(-1))
+
+
+def test_another_scale_is_another_softmax():
+    q, k, v = torch.randn(3, 2, 5, 4).unbind()
+    record = attend(q, k, v, mask=causal_mask(5, 5))
+    result = recompute_after(replace(record, scale=2.0), record, causal_mask(5, 5))
+    expected = attend(q, k, v, mask=causal_mask(5, 5), scale=2.0)
+    for step in STEPS:
+        assert_close(getattr(result, step), getattr(expected, step))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_weights_of_zero_silence_a_head_like_a_context_of_zero(name: str):
+    model = enlarged(CONFIGS[name])
+
+    def silence(step: str) -> Tensor:
+        def edit(layer: int, record: AttentionRecord) -> AttentionRecord:
+            changed = getattr(record, step).clone()
+            changed[:, layer + 1] = 0.0
+            return replace(record, **{step: changed})
+
+        return model(some_ids(model), hooks=Hooks(edit_heads=edit)).hidden
+
+    assert_close(silence("weights"), silence("context"), **CLOSE)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_replaced_context_leaves_all_earlier_steps_bit_for_bit(name: str):
+    model = enlarged(CONFIGS[name])
+    ids = some_ids(model)
+    plain = model(ids, record=True).records[EDITED_LAYER]
+    with torch.inference_mode():
+        edited = model(ids, record=True, hooks=halve("context")).records[EDITED_LAYER]
+    for step in STEPS[:-1]:
+        assert_close(getattr(edited, step), getattr(plain, step), **EXACT)
+    assert_close(edited.context, plain.context * 0.5, **EXACT)
+
+
+@pytest.mark.parametrize("answer", ["none", "the same record", "equal steps"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
+    model = enlarged(CONFIGS[name])
+    ids = some_ids(model)
+    answers = {
+        "none": lambda record: None,
+        "the same record": lambda record: record,
+        "equal steps": lambda record: replace(record, context=record.context.clone()),
+    }
+    hooks = Hooks(edit_heads=lambda layer, record: answers[answer](record))
+    assert torch.equal(model(ids, hooks=hooks).hidden, model(ids).hidden)
+
+
+@pytest.mark.parametrize("step", ["k", "v"])
+@pytest.mark.parametrize("name", CAUSAL)
+def test_an_edit_of_keys_or_values_leaves_the_cache_alone(name: str, step: str):
+    model = enlarged(CONFIGS[name])
+    ids = some_ids(model)
+    caches = [model.new_cache(2, 9) for _ in range(2)]
+    for cache in caches:
+        model(ids[:, :4], cache=cache)
+    with torch.inference_mode():
+        model(ids[:, 4:6], cache=caches[0], hooks=replace_first_rows(step))
+        model(ids[:, 4:6], cache=caches[1])
+    # only those of the first layer: the next one reads what the edit has changed
+    assert all(map(torch.equal, caches[0].layer(0), caches[1].layer(0)))
+
+
+def replace_first_rows(step: str) -> Hooks:
+    def edit(layer: int, record: AttentionRecord) -> AttentionRecord:
+        changed = getattr(record, step).clone()
+        changed[:, :, 0] = 7.0
+        return replace(record, **{step: changed})
+
+    return Hooks(edit_heads=edit)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_a_record_that_a_hook_keeps_outlives_the_cache(name: str):
+    model = enlarged(CONFIGS[name])
+    kept: list[AttentionRecord] = []
+    hooks = Hooks(edit_heads=lambda layer, record: kept.append(record))
+    cache = model.new_cache(2, 9)
+    model(some_ids(model), cache=cache, hooks=hooks)
+    before = [getattr(record, step).clone() for record in kept for step in STEPS]
+    for buffer in (*cache.buffers[0], *cache.buffers[1]):
+        buffer.fill_(torch.nan)
+    after = [getattr(record, step) for record in kept for step in STEPS]
+    assert all(map(torch.equal, before, after))
+
+
+# every way into a forward pass with hooks: a model with logits, ids and hooks go in
+ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
+    "forward": lambda model, ids, hooks: model(ids, hooks=hooks),
+    "forward with a cache": lambda model, ids, hooks: model(
+        ids, cache=model.new_cache(2, 9), hooks=hooks
+    ),
+    "resume": lambda model, ids, hooks: model.resume(
+        torch.randn(2, 7, model.config.d_model), 0, hooks=hooks
+    ),
+    "stream": lambda model, ids, hooks: list(stream(model, ids[0], max_new_tokens=2, hooks=hooks)),
+    "stream_batch": lambda model, ids, hooks: list(
+        stream_batch(model, ids.tolist(), max_new_tokens=2, hooks=hooks)
+    ),
+}
+every_entry = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
+
+
+@every_entry
+@pytest.mark.parametrize("hooks", [print, {"edit_heads": print}, None, 5, "edit_heads"])
+def test_what_is_not_hooks_is_refused(entry: Callable[..., Any], hooks: object):
+    model = enlarged(TINY["gpt2"])
+    with pytest.raises(ValueError, match=rf"Hooks.*{type(hooks).__name__}"):
+        entry(model, some_ids(model), hooks)
+
+
+def test_a_decoder_of_one_shape_refuses_what_is_not_hooks():
+    with pytest.raises(ValueError, match=r"Hooks.*dict"):
+        Decoder(enlarged(TINY["gpt2"]), 9).stream([1, 2], max_new_tokens=2, hooks={})
+
+
+@pytest.mark.parametrize("name", ["before_layer", "edit_heads"])
+@pytest.mark.parametrize("hook", [5, "f", (print,)])
+def test_a_hook_that_cannot_be_called_is_refused(name: str, hook: Any):
+    with pytest.raises(ValueError, match=name):
+        Hooks(**{name: hook})
+
+
+ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
+    "a tensor": (lambda r: r.context, "Tensor"),
+    "a number": (lambda r: 0, "int"),
+    "a pair": (lambda r: (r, None), "tuple"),
+    "no context": (lambda r: replace(r, context=None), "context.*NoneType"),
+    "a list of scores": (lambda r: replace(r, scores=r.scores.tolist()), "scores.*list"),
+    "weights of one head": (
+        lambda r: replace(r, weights=r.weights[:, :1]),
+        r"weights.*\(\d, 4, \d, \d\).*\(\d, 1, \d, \d\)",
+    ),
+    "a longer context": (
+        lambda r: replace(r, context=torch.cat((r.context, r.context), -1)),
+        r"context.*\(\d, 4, \d, 6\).*\(\d, 4, \d, 12\)",
+    ),
+    "keys of other tokens": (lambda r: replace(r, k=r.k[:, :, 1:]), r"\bk\b.*6\).*6\)"),
+    "other numbers": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
+    "another device": (lambda r: replace(r, v=r.v.to("meta")), "v .*cpu.*meta"),
+    "a scale of zero": (lambda r: replace(r, scale=0.0), "scale .*0"),
+    "a scale that is no number": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
+}
+
+
+@every_entry
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_wrong_answer_of_a_hook_is_refused(entry: Callable[..., Any], answer: str):
+    model = enlarged(TINY["gpt2"])
+    make, details = ANSWERS[answer]
+    hooks = Hooks(edit_heads=lambda layer, record: make(record) if layer == 1 else None)
+    with pytest.raises(ValueError, match=details) as error:
+        entry(model, some_ids(model), hooks)
+    assert "layer 1" in str(error.value)
+
+
+@every_entry
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("inference", [False, True])
+def test_a_hook_that_writes_into_its_record_is_refused(
+    entry: Callable[..., Any], step: str, inference: bool
+):
+    """It would change one step and leave those that were computed from it."""
+    model = enlarged(TINY["gpt2"])
+
+    def write(layer: int, record: AttentionRecord) -> None:
+        if layer == 1:
+            getattr(record, step)[:, 0] = 0.0
+
+    with torch.inference_mode(inference), pytest.raises(ValueError, match=rf"{step}\b.*layer 1"):
+        entry(model, some_ids(model), Hooks(edit_heads=write))
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_a_refused_edit_leaves_the_cache_as_it_was(name: str):
+    model = enlarged(CONFIGS[name])
+    ids = some_ids(model)
+    cache = model.new_cache(2, 9)
+    model(ids[:, :4], cache=cache)
+    before = [tensor.clone() for tensor in cache.layer(0)]
+
+    def write(layer: int, record: AttentionRecord) -> None:
+        record.k.zero_()
+        record.v.zero_()
+
+    with pytest.raises(ValueError, match="layer 0"):
+        model(ids[:, 4:], cache=cache, hooks=Hooks(edit_heads=write))
+    assert cache.length == 4
+    assert all(map(torch.equal, before, cache.layer(0)))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_gradients_flow_through_an_edit(step: str):
+    model = enlarged(CONFIGS["bert"])  # without a mask: 0 times minus infinity has no gradient
+    factor = torch.ones((), requires_grad=True)
+    hooks = Hooks(
+        edit_heads=lambda layer, record: replace(record, **{step: getattr(record, step) * factor})
+    )
+    model(some_ids(model), hooks=hooks).hidden.square().sum().backward()
+    assert factor.grad is not None
+    assert factor.grad.isfinite()
+    assert factor.grad != 0

@@ -1,0 +1,159 @@
+"""Torch's own forward hooks: they fire on every part of a model, and the record follows them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attention_core import Transformer
+from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer, original_config
+from attention_core.model.block import LayerRecord
+from attention_core.model.output import TransformerOutput
+from attention_core.quantized.int8 import Int8Transformer
+from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.tiny_models import TINY
+
+B, T = 2, 7
+CONFIGS = {**TINY, "relu": replace(TINY["gpt2"], activation="relu"), **LATENT}
+INT8 = [f"{name} in 8 bits" for name in TINY]
+
+
+def built(name: str) -> Transformer:
+    if name in INT8:
+        return Int8Transformer(enlarged(CONFIGS[name.removesuffix(" in 8 bits")]))
+    return enlarged(CONFIGS[name])
+
+
+def some_ids(model: Transformer) -> Tensor:
+    generator = torch.Generator().manual_seed(5)
+    return torch.randint(model.config.vocab_size, (B, T), generator=generator)
+
+
+def modules(name: str) -> dict[str, nn.Module]:
+    """Every module that a pass calls: not lists, and not a matrix that is used as a weight."""
+    model = built(name)
+    absorbed = model.config.latent is not None and model.config.latent.absorbed
+    return {
+        part: module
+        for part, module in model.named_modules()
+        if not isinstance(module, nn.ModuleList) and not (absorbed and part.endswith("kv_up"))
+    }
+
+
+EVERY = [(name, part) for name in (*CONFIGS, *INT8) for part in modules(name)]
+# the model itself, a layer and its attention return records of tensors
+TENSORS = [
+    (name, part)
+    for name, part in EVERY
+    if part and not part.removeprefix("blocks.").isdigit() and not part.endswith(".attention")
+]
+
+
+@pytest.mark.parametrize(("name", "part"), EVERY)
+def test_a_hook_on_a_part_fires_once_a_pass(name: str, part: str):
+    model, calls = built(name), list[tuple[object, ...]]()
+    model.get_submodule(part).register_forward_hook(lambda *call: calls.append(call))
+    for record in (False, True):
+        calls.clear()
+        model(some_ids(model), record=record)
+        assert len(calls) == 1
+    if (name, part) in TENSORS:
+        _, inputs, output = calls[0]
+        assert [type(value) for value in (*inputs, output)] == [Tensor, Tensor]
+        if part.endswith("mlp"):
+            assert inputs[0].shape == output.shape == (B, T, model.config.d_model)
+
+
+@pytest.mark.parametrize(("name", "part"), TENSORS)
+def test_an_output_that_a_hook_replaces_is_in_the_result_and_the_record(name: str, part: str):
+    model = built(name)
+    ids = some_ids(model)
+    plain = model(ids, record=True)
+    hook = model.get_submodule(part).register_forward_hook(
+        lambda module, inputs, output: torch.zeros_like(output)
+    )
+    changed = model(ids, record=True)
+    result = "hidden" if plain.logits is None else "logits"
+    assert not torch.allclose(getattr(changed, result), getattr(plain, result), atol=1e-5)
+    assert torch.equal(getattr(changed, result), getattr(model(ids), result))
+    assert all(not tensor.any() for tensor in shown(changed, part, model))
+    assert any(tensor.any() for tensor in shown(plain, part, model))
+    hook.remove()
+    check_sums(changed, model)
+
+
+def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tensor]:
+    """The recorded tensors that are zero when the output of a part is."""
+    assert output.embedding is not None
+    assert output.logits is not None or model.config.output == "none"
+    whole = {"embedding_norm": output.embedding.entering, "final_norm": output.hidden}
+    if part in whole:
+        return [whole[part]]
+    if part == "output_matrix":
+        return [output.logits]
+    _, number, inside = part.split(".", 2)
+    layer, post = output.layers[int(number)], model.config.norm_order == "post"
+    heads = layer.attention
+    return {
+        "attention_norm": [layer.mlp_reads if post else layer.attention_reads],
+        "mlp_norm": [layer.output if post else layer.mlp_reads],
+        "attention.qkv": [heads.projected, heads.q, heads.k, heads.v],
+        "attention.q_down": [heads.q],
+        "attention.q_norm": [heads.q],
+        "attention.q_up": [heads.q],
+        "attention.kv_down": [heads.k, heads.v],
+        "attention.kv_norm": [heads.v],
+        "attention.kv_up": [heads.v],
+        "attention.out": [heads.output],
+        "mlp": [layer.mlp_output],
+        "mlp.up": [layer.mlp_hidden],
+        "mlp.gate": [layer.mlp_hidden],
+        "mlp.down": [layer.mlp_output],
+    }[inside]
+
+
+def check_sums(output: TransformerOutput, model: Transformer) -> None:
+    """What a layer adds up is what its parts returned, and the next layer reads it."""
+    for layer in output.layers:
+        assert torch.equal(layer.attention_sum, layer.input + layer.attention.output)
+        stream = layer.mlp_reads if model.config.norm_order == "post" else layer.attention_sum
+        assert torch.equal(layer.mlp_sum, stream + layer.mlp_output)
+    for layer, after in zip(output.layers, output.layers[1:], strict=False):
+        assert torch.equal(layer.output, after.input)
+
+
+@pytest.mark.parametrize("name", [name for name, config in CONFIGS.items() if config.causal])
+def test_hooks_fire_in_a_pass_with_a_cache_and_in_resume(name: str):
+    model, calls = built(name), list[str]()
+    for part in modules(name):
+        model.get_submodule(part).register_forward_hook(
+            lambda *_, part=part: calls.append(part)  # type: ignore[misc]
+        )
+    cache = model.new_cache(B, T)
+    for ids in some_ids(model).split(4, dim=1):
+        calls.clear()
+        model(ids, cache=cache)
+        assert sorted(calls) == sorted(modules(name))
+    calls.clear()
+    model.resume(torch.randn(B, T, model.config.d_model), 1)
+    assert not any(part.startswith("blocks.0") for part in calls)
+    assert len(set(calls)) == len(calls) > 0
+
+
+def test_the_input_that_a_pre_hook_replaces_is_what_the_part_reads():
+    model = built("gpt2")
+    ids = some_ids(model)
+    model.blocks[1].mlp.register_forward_pre_hook(lambda module, inputs: inputs[0] * 0)
+    layer: LayerRecord = model(ids, record=True).layers[1]
+    block = model.blocks[1]
+    assert torch.equal(layer.mlp_hidden, block.mlp.hidden(torch.zeros(B, T, model.config.d_model)))
+    assert torch.equal(layer.mlp_reads, block.mlp_norm(layer.attention_sum))
+
+
+def test_a_hook_on_the_feed_forward_network_of_2017_fires():
+    config = original_config(d_model=12, n_heads=3, d_ff=20, n_layers=1)
+    layer, calls = DecoderLayer(config), list[Tensor]()
+    layer.mlp.register_forward_hook(lambda module, inputs, output: calls.append(output))
+    layer(torch.randn(B, T, 12), torch.randn(B, 5, 12))
+    assert [call.shape for call in calls] == [(B, T, 12)]
