@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _logging_lock = threading.Lock()
+# not a lock of each model: locks can't be pickled or copied
+_reference_lock = threading.Lock()
 
 
 class WeightsMissing(LookupError):
@@ -48,8 +51,6 @@ class Pretrained:
     config: dict[str, Any]
     device: torch.device
     dtype: torch.dtype
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _made: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def reference(self) -> Any:
@@ -59,10 +60,16 @@ class Pretrained:
         BertModel without pooler. Loaded on first use and kept.
         Raises ImportError when transformers is not installed.
         """
-        with self._lock:  # two threads at once must not load it twice
-            if not self._made:
-                self._made.append(self.load_reference())
-            return self._made[0]
+        with _reference_lock:  # two threads at once must not load it twice
+            return self._reference
+
+    @cached_property
+    def _reference(self) -> Any:
+        return self.load_reference()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle or a copy holds: no reference, which it loads itself when needed."""
+        return {name: value for name, value in vars(self).items() if name != "_reference"}
 
     def load_reference(self) -> Any:
         """A new `reference` at each call, for those who keep it themselves; the same error."""
@@ -125,7 +132,8 @@ def load(
     device: default CUDA when there is one, else the CPU.
     dtype: float32 (the default), float16 or bfloat16, as a torch dtype or its name.
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
-    unknown name, an unsupported or damaged checkpoint, or an unknown dtype or device.
+    unknown name, an unsupported or damaged checkpoint, an unknown dtype, or a device that is
+    unknown or not available here.
     """
     import torch
 
@@ -135,7 +143,7 @@ def load(
     source = find(name)
     if source is None:
         raise _not_found(name)
-    target, precision = _device(device), _dtype(dtype)
+    target, precision = usable_device(device), _dtype(dtype)
     folder = source.path
     if source.kind == "bundled" and next(folder.glob("*.gguf"), None) is not None:
         from pretrained import bundled_smollm2
@@ -226,15 +234,26 @@ def _not_found(name: str) -> Exception:
     return ValueError(f"No model named {name!r}; ready are: {', '.join(ready) or 'none'}.")
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def usable_device(device: str | torch.device | None) -> torch.device:
+    """A device that tensors can be on here; None is CUDA where there is one, else the CPU.
+
+    Raises ValueError for an unknown device, one that this machine or this build of torch doesn't
+    have, and the meta device, whose tensors hold no numbers.
+    """
     import torch
 
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"{device!r} is no device.") from error
+        target = torch.device(device)
+        # torch has no common test of this, and each backend raises an error of its own
+        torch.empty(1, device=target)
+    except (RuntimeError, TypeError, AssertionError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"The device {device!r} cannot be used here: {reason}") from error
+    if target.type == "meta":
+        raise ValueError("The device 'meta' holds no numbers; use 'cpu' or 'cuda'.")
+    return target
 
 
 def _dtype(dtype: str | torch.dtype | None) -> torch.dtype:

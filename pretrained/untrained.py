@@ -70,11 +70,12 @@ class Untrained:
 def untrained(name: str, *, device: str | torch.device | None = None) -> Untrained:
     """One of SHAPES, the same weights every time; on CUDA by default where there is one.
 
-    Raises: ValueError for an unknown name, ImportError when transformers is not installed.
+    Raises: ValueError for an unknown name or a device that is not available here, ImportError when
+    transformers is not installed.
     """
-    import torch
     from transformers import GPT2Config
 
+    from pretrained.load import usable_device
     from pretrained.weights import core_from_reference
 
     if name not in SHAPES:
@@ -86,7 +87,7 @@ def untrained(name: str, *, device: str | torch.device | None = None) -> Untrain
         n_embd=shape.width,
         n_positions=shape.context_length,
     )
-    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    target = usable_device(device)
     reference = random_gpt2(config).to(target)
     core = core_from_reference(reference).to(target).eval().requires_grad_(False)
     return Untrained(name, shape, core, reference, target)

@@ -57,6 +57,10 @@ class FastBpe:
         # A ByteLevel decoder means that vocabulary entries spell bytes in GPT-2's alphabet.
         self._byte_level = "ByteLevel" in repr(tokenizer.decoder)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Build copies anew: the library's pickles forget `encode_special_tokens`."""
+        return FastBpe, (self._tokenizer, self.end_ids)
+
     @classmethod
     def from_folder(cls, path: Path, config: Mapping[str, Any]) -> FastBpe:
         """Build the tokenizer from tokenizer.json, or from vocab.json with merges.txt.

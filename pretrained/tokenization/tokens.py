@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 MAX_LABEL_CHARS = 24
@@ -81,10 +82,10 @@ class Tokenizer(Protocol):
     sep_id: int | None
 
     def encode(self, text: str) -> Tokens:
-        """Tokens of a text; what a visitor typed never raises."""
+        """Tokens of a text, which may be any string; ValueError for anything else."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids; ValueError for an id outside the vocabulary."""
+        """The text of some ids; ValueError for what is not an id of the vocabulary."""
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         """The bytes of some ids, so that a character split over tokens can be put together."""
@@ -117,7 +118,12 @@ def printable(piece: str | bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates, which have no UTF-8 form, replaced by U+FFFD."""
+    """The text with lone surrogates, which have no UTF-8 form, replaced by U+FFFD.
+
+    Raises ValueError for anything that is not a string.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"A text must be a string, got {type(text).__name__}.")
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -170,7 +176,11 @@ def place_added(
 
 
 def check_ids(ids: Sequence[int], vocab_size: int) -> None:
-    """Raise ValueError for an id outside the vocabulary."""
-    wrong = next((i for i in ids if not 0 <= i < vocab_size), None)
-    if wrong is not None:
-        raise ValueError(f"Token {wrong} is outside the vocabulary of {vocab_size}.")
+    """Raise ValueError for ids that are not whole numbers, or outside the vocabulary."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ValueError(f"Token ids must be a list of whole numbers, got {type(ids).__name__}.")
+    for token_id in ids:
+        if isinstance(token_id, bool) or not isinstance(token_id, Integral):
+            raise ValueError(f"Token ids must be whole numbers, got {token_id!r}.")
+        if not 0 <= token_id < vocab_size:
+            raise ValueError(f"Token {token_id} is outside the vocabulary of {vocab_size}.")

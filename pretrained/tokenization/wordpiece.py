@@ -14,7 +14,7 @@ from pretrained.tokenization.bounds import (
     n_ids_of,
     read_tokenizer,
 )
-from pretrained.tokenization.tokens import Tokens, clean, place_added
+from pretrained.tokenization.tokens import Tokens, check_ids, clean, place_added
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
@@ -95,9 +95,7 @@ class WordPiece:
 
         Raises ValueError for an id outside the vocabulary.
         """
-        wrong = next((i for i in ids if not 0 <= i < self.vocab_size), None)
-        if wrong is not None:
-            raise ValueError(f"Token {wrong} is outside the vocabulary of {self.vocab_size}.")
+        check_ids(ids, self.vocab_size)
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:

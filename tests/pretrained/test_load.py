@@ -7,6 +7,7 @@ import logging
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import torch
 import pretrained
 from pretrained.load import _quiet_transformers
 from pretrained.tokenization.gpt2 import Gpt2Bpe
+from pretrained.untrained import untrained
 from tests.helpers.bundled_models import ENCODER
 
 SENTENCE = "the animal didn't cross the street because it was too tired"
@@ -152,9 +154,24 @@ def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
     assert settings() == before
 
 
-def test_a_device_that_is_none() -> None:
-    with pytest.raises(ValueError, match="no device"):
-        pretrained.load(ENCODER, device="toaster")
+# the first does not exist, "meta" holds no numbers, and no machine has a 99th GPU
+NO_DEVICES = ["toaster", "meta", "cuda:99", "mps:99", "xla", "vulkan", "", "cuda:-1", 1.5, True]
+NO_DEVICES += [torch.device("meta"), torch.device("cuda:99")]
+if not torch.cuda.is_available():
+    NO_DEVICES += ["cuda", "cuda:0", 0]
+if not torch.backends.mps.is_available():
+    NO_DEVICES += ["mps", torch.device("mps")]
+
+
+@pytest.mark.parametrize("device", NO_DEVICES, ids=repr)
+def test_a_device_that_is_not_here(device: Any) -> None:
+    for load in (
+        lambda: pretrained.load(ENCODER, device=device),
+        lambda: untrained("random-tiny", device=device),
+    ):
+        with pytest.raises(ValueError, match="device") as error:
+            load()
+        assert getattr(device, "type", str(device)) in str(error.value)
 
 
 def test_an_unknown_name_lists_what_is_ready() -> None:

@@ -6,7 +6,9 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pretrained.tokenization import gpt2 as gpt2_bpe
@@ -372,3 +374,28 @@ def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> N
     assert tokens.spans == ((0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (3, 4))
     assert tokenizer.end_ids == {2}
     assert tokenizer.decode_bytes(tokens.ids[1:]) == " a bé".encode()
+
+
+NO_TEXTS = [5, None, b"..", 1.5, ["a", "b"], ("a",), object, Path("a")]
+
+
+@pytest.mark.parametrize("text", NO_TEXTS, ids=repr)
+def test_what_is_not_a_string_is_refused(tokenizer: Tokenizer, text: Any) -> None:
+    for method in (tokenizer.encode, tokenizer.words):  # type: ignore[attr-defined]
+        with pytest.raises(ValueError, match=type(text).__name__):
+            method(text)
+
+
+NO_IDS = [5, None, "12", b"12", [1.5], [None], ["1"], [True], [[1]], [-1], [10**9], 1.5]
+
+
+@pytest.mark.parametrize("ids", NO_IDS, ids=repr)
+def test_what_is_not_a_list_of_ids_is_refused(tokenizer: Tokenizer, ids: Any) -> None:
+    for method in (tokenizer.decode, tokenizer.decode_bytes):
+        with pytest.raises(ValueError, match=r"[Tt]oken"):
+            method(ids)
+
+
+def test_ids_of_numpy_are_ids(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.encode("The next day").ids
+    assert tokenizer.decode(np.array(ids)) == tokenizer.decode(ids)  # type: ignore[arg-type]
