@@ -83,12 +83,12 @@ _PROJECTED = {
 }
 # The line that makes each tensor after them.
 _CODE = {
-    "scores": (ATTEND, "attend", "scores = "),
+    "scores": (ATTEND, "attention_scores", "@ k.transpose"),
     "masked": (ATTEND, "mask_scores", "masked_fill"),
     "scaled": (ATTEND, "attend", "scaled = masked"),
     "attention": (ATTEND, "attention_weights", "weights = torch.softmax"),
     "weights": (ATTEND, "attention_weights", "weights = torch.softmax"),
-    "context": (ATTEND, "attend", "context = "),
+    "context": (ATTEND, "mix_values", "@ v"),
     "output": (LADDER, "MultiHeadAttention.forward", "out_proj"),
 }
 QUANTITIES: dict[str, Quantity] = {

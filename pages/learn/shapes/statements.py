@@ -43,10 +43,10 @@ def of_example(number: int) -> tuple[str, ...]:
 def of_layer(number: int, *, rotary: bool) -> tuple[str, ...]:
     """The same for a model's layer, whose positions are rotary or not."""
     if number == 7:
-        return (_ATTEND, "attend", "scores = ")
+        return (_ATTEND, "attention_scores", "@ k.transpose")
     if number == 8:
         return (_ATTEND, "attend", "masked = ", "scaled = ", "attention = ", "weights = ")
     if number == 9:
-        return (_ATTEND, "attend", "context = ")
+        return (_ATTEND, "mix_values", "@ v")
     turn = ("q, k = rotate(",) if number == 6 and rotary else ()
     return (*_LAYER_CODE[number], *turn)
