@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +25,8 @@ class AttentionRecord:
     Where there are no heads (the first rungs of the ladder) H and H_kv are missing.
 
     Invariants: every row of `attention` sums to 1 (to 0 where a query may see no key);
-    `weights` is `attention` unless dropout was active; `context == weights @ v`.
+    `weights` is `attention` unless dropout was active; `context == weights @ v`. A step that a
+    caller replaced (`Hooks.edit_heads`) is what the later steps were computed from, and may differ.
     """
 
     q: Tensor  # (B, H, T, D)
@@ -146,7 +148,8 @@ def recompute_after(
     new = {name for name in fields if getattr(edited, name) is not getattr(original, name)}
     for name, (reads, compute) in _STEPS.items():
         if name not in new and reads & new:
-            edited = replace(edited, **{name: compute(edited, mask)})
+            step: dict[str, Any] = {name: compute(edited, mask)}
+            edited = replace(edited, **step)
             new.add(name)
     return edited
 

@@ -249,8 +249,8 @@ def usable_device(device: str | torch.device | None) -> torch.device:
         # torch has no common test of this, and each backend raises an error of its own
         torch.empty(1, device=target)
     except (RuntimeError, TypeError, AssertionError, ImportError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"The device {device!r} cannot be used here: {reason}") from error
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise ValueError(f"The device {device!r} cannot be used here: {reason}.") from error
     if target.type == "meta":
         raise ValueError("The device 'meta' holds no numbers; use 'cpu' or 'cuda'.")
     return target

@@ -105,7 +105,7 @@ def _edited(edit: Edit, layer: int, record: AttentionRecord) -> AttentionRecord:
     if changed := [name for name, step in steps.items() if step._version != n_writes[name]]:
         raise ValueError(
             f"edit_heads wrote into {' and '.join(changed)} of layer {layer}: "
-            f"return dataclasses.replace(record, {changed[0]}=...) with a new tensor instead"
+            "return dataclasses.replace(record, ...) with new tensors instead"
         )
     if edited is None:
         return record

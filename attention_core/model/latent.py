@@ -40,7 +40,8 @@ class LatentAttention(nn.Module):
     value is ever made; all heads read the same latents, as in multi-query attention. The record
     then holds what was computed: q (B, H, T, r + R), k (B, 1, S, r + R) the latent beside the
     rotary key, v (B, 1, S, r) the latent, context (B, H, T, r). Scores and weights are those of the
-    expanded form.
+    expanded form. `kv_up` is multiplied as a matrix and never called, so torch's hooks on it don't
+    run in this form.
 
     Raises: ValueError for a configuration without latent sizes.
     """

@@ -1,6 +1,7 @@
 """Torch's own forward hooks: they fire on every part of a model, and the record follows them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -52,7 +53,7 @@ TENSORS = [
 
 @pytest.mark.parametrize(("name", "part"), EVERY)
 def test_a_hook_on_a_part_fires_once_a_pass(name: str, part: str):
-    model, calls = built(name), list[tuple[object, ...]]()
+    model, calls = built(name), list[tuple[Any, ...]]()
     model.get_submodule(part).register_forward_hook(lambda *call: calls.append(call))
     for record in (False, True):
         calls.clear()
