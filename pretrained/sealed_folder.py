@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pretrained.checkpoint import read_json
+from pretrained.model_files import open_file
 
 MANIFEST = "manifest.json"
 _LOCK_SECONDS = 300.0
@@ -103,8 +104,8 @@ def is_sound(folder: Path) -> bool:
 
 
 def sha256(file: Path) -> str:
-    """The file's SHA-256 as hexadecimal digits."""
-    with file.open("rb") as handle:
+    """The file's SHA-256 as hexadecimal digits. Raises OSError when it is no regular file."""
+    with open_file(file) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 

@@ -72,12 +72,6 @@ def read_tokenizer(file: Path) -> FastTokenizer:
     return tokenizer
 
 
-def check_size(file: Path) -> None:
-    """Raise ValueError for a vocabulary file that is larger than any published one."""
-    if file.stat().st_size > MAX_TOKENIZER_BYTES:
-        raise ValueError(f"{file.name} is larger than {MAX_TOKENIZER_BYTES:,} bytes.")
-
-
 def n_ids_of(tokenizer: FastTokenizer) -> int:
     """One more than the largest id of the vocabulary, added tokens included; 0 for an empty one.
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrained.checkpoint import read_json
+from pretrained.model_files import read_bytes
 from pretrained.tokenization.bounds import (
     MAX_TOKENIZER_BYTES,
-    check_size,
     library_errors,
     n_ids_of,
     read_tokenizer,
@@ -166,6 +166,19 @@ def is_byte_level(path: Path) -> bool:
     return [kind.get("type") for kind in kinds] == ["BPE", "ByteLevel"]
 
 
+def merge_lines(raw: bytes) -> list[str]:
+    """The lines of a merges.txt: two neighbors that join, with a space between them.
+
+    Raises ValueError when it is not UTF-8 text.
+    """
+    try:
+        lines = raw.decode().split("\n")  # not splitlines(): only a line feed ends a line
+    except UnicodeDecodeError as error:
+        raise ValueError("The list of merges is not UTF-8 text.") from error
+    lines = [line.removesuffix("\r") for line in lines]
+    return [line for line in lines if line and not line.startswith("#version")]
+
+
 def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:
     """Ranks of merges that are spelt in GPT-2's alphabet, two parts with a space between them."""
     alphabet = byte_alphabet()
@@ -191,10 +204,11 @@ def _fast_tokenizer(path: Path) -> FastTokenizer:
         return read_tokenizer(path / "tokenizer.json")
     vocabulary, merges = path / "vocab.json", path / "merges.txt"
     if vocabulary.is_file() and merges.is_file():
-        check_size(vocabulary)
-        check_size(merges)
+        ids = read_json(vocabulary, MAX_TOKENIZER_BYTES)
         with library_errors(f"The tokenizer files of {path.name} are damaged"):
-            tokenizer = Tokenizer(models.BPE.from_file(str(vocabulary), str(merges)))
+            lines = merge_lines(read_bytes(merges, MAX_TOKENIZER_BYTES))
+            pairs = [tuple(line.split(" ")) for line in lines]
+            tokenizer = Tokenizer(models.BPE(vocab=ids, merges=pairs))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
         return tokenizer

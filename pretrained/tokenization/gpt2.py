@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrained.checkpoint import read_json
+from pretrained.model_files import read_bytes
 from pretrained.sources import package_folder
 from pretrained.tokenization.bounds import MAX_TOKENIZER_BYTES
-from pretrained.tokenization.bpe import read_merges
+from pretrained.tokenization.bpe import byte_alphabet, merge_lines, read_merges
 from pretrained.tokenization.tokens import Tokens, byte_spans, check_ids, clean
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ GPT2_END = 50256
 _VOCAB_BPE_SHA256 = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 _ENCODER_JSON_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
 
-_environment_lock = threading.Lock()
-
 
 class Gpt2Bpe:
     """GPT-2's tokenizer. Text that looks like a special token is ordinary text."""
@@ -38,9 +34,13 @@ class Gpt2Bpe:
     cls_id: int | None = None
     sep_id: int | None = None
 
-    def __init__(self, encoding: tiktoken.Encoding, merges: Path, pattern: str) -> None:
+    def __init__(
+        self, encoding: tiktoken.Encoding, merge_lines: Sequence[str], pattern: str
+    ) -> None:
         self._encoding = encoding
-        self._merges, self._pattern = merges, pattern
+        # The published merge list: two neighbors that join, with a space between them.
+        self.merge_lines = merge_lines
+        self._pattern = pattern
         self.vocab_size = encoding.n_vocab
         self.end_ids = frozenset({GPT2_END})
 
@@ -73,12 +73,6 @@ class Gpt2Bpe:
 
         return tuple(regex.findall(self._pattern, clean(text)))
 
-    @property
-    def merge_lines(self) -> list[str]:
-        """The published merge list: two neighbours that join, with a space between them."""
-        lines = self._merges.read_text(encoding="utf-8").splitlines()
-        return [line for line in lines if line and not line.startswith("#version")]
-
     @cached_property
     def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
         """Which two neighbours join, and how early in the merge list."""
@@ -99,44 +93,31 @@ def gpt2(folder: Path | None = None) -> Gpt2Bpe:
     Raises ValueError when neither place has them.
     """
     for merges, vocabulary in _gpt2_files(folder):
-        if _sha256(merges) == _VOCAB_BPE_SHA256 and _sha256(vocabulary) == _ENCODER_JSON_SHA256:
-            return _gpt2_from(merges, vocabulary)
+        raw = _read(merges)
+        if _sha256(raw) == _VOCAB_BPE_SHA256 and _is_gpt2_vocabulary(_read(vocabulary)):
+            return _gpt2_from(raw)
     raise ValueError(
         "GPT-2's vocabulary is not installed; install the packages of requirements-weights.txt."
     )
 
 
 @lru_cache(maxsize=1)
-def _gpt2_from(merges: Path, vocabulary: Path) -> Gpt2Bpe:
+def _gpt2_from(merges: bytes) -> Gpt2Bpe:
+    """The tokenizer with these merges. The ids are GPT-2's: the bytes, then merge after merge."""
     import tiktoken
-    from tiktoken.load import data_gym_to_mergeable_bpe_ranks
     from tiktoken_ext.openai_public import r50k_pat_str
 
-    with _no_tiktoken_cache():
-        ranks = data_gym_to_mergeable_bpe_ranks(str(merges), str(vocabulary))
+    lines = merge_lines(merges)
+    tokens = [bytes([byte]) for byte in byte_alphabet().values()]
+    tokens += [left + right for left, right in read_merges(lines)]
     encoding = tiktoken.Encoding(
         "gpt2-local",
         explicit_n_vocab=GPT2_VOCAB_SIZE,
         pat_str=r50k_pat_str,
-        mergeable_ranks=ranks,
+        mergeable_ranks={token: index for index, token in enumerate(tokens)},
         special_tokens={"<|endoftext|>": GPT2_END},
     )
-    return Gpt2Bpe(encoding, merges, r50k_pat_str)
-
-
-@contextmanager
-def _no_tiktoken_cache() -> Iterator[None]:
-    """Let tiktoken read the files in place: it would copy even local ones to a shared folder."""
-    with _environment_lock:
-        before = os.environ.get("TIKTOKEN_CACHE_DIR")
-        os.environ["TIKTOKEN_CACHE_DIR"] = ""
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["TIKTOKEN_CACHE_DIR"]
-            else:
-                os.environ["TIKTOKEN_CACHE_DIR"] = before
+    return Gpt2Bpe(encoding, lines, r50k_pat_str)
 
 
 def has_gpt2_vocabulary(path: Path, config: Mapping[str, Any]) -> bool:
@@ -145,12 +126,13 @@ def has_gpt2_vocabulary(path: Path, config: Mapping[str, Any]) -> bool:
         return False
     if not (path / "tokenizer.json").is_file():
         own = path / "vocab.json"
-        return not own.is_file() or _sha256(own) == _ENCODER_JSON_SHA256
+        return not own.is_file() or _is_gpt2_vocabulary(_read(own))
     model = read_json(path / "tokenizer.json", MAX_TOKENIZER_BYTES).get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     for _, reference in _gpt2_files(path):
-        if _sha256(reference) == _ENCODER_JSON_SHA256:
-            expected = json.loads(reference.read_bytes())
+        raw = _read(reference)
+        if _is_gpt2_vocabulary(raw):
+            expected = json.loads(raw)
             # Some files list <|endoftext|> as an added token only.
             return isinstance(vocabulary, dict) and expected == {
                 "<|endoftext|>": GPT2_END,
@@ -172,5 +154,13 @@ def _gpt2_files(folder: Path | None) -> Iterator[tuple[Path, Path]]:
             yield merges, vocabulary
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _read(path: Path) -> bytes:
+    return read_bytes(path, MAX_TOKENIZER_BYTES)
+
+
+def _is_gpt2_vocabulary(raw: bytes) -> bool:
+    return _sha256(raw) == _ENCODER_JSON_SHA256
+
+
+def _sha256(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

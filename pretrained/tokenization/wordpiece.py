@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrained.checkpoint import MAX_CONFIG_BYTES, read_json
+from pretrained.model_files import read_bytes
 from pretrained.tokenization.bounds import (
-    check_size,
+    MAX_TOKENIZER_BYTES,
     library_errors,
     n_ids_of,
     read_tokenizer,
@@ -53,7 +54,6 @@ class WordPiece:
         if (path / "tokenizer.json").is_file():
             return cls(read_tokenizer(path / "tokenizer.json"))
         if (path / "vocab.txt").is_file():
-            check_size(path / "vocab.txt")
             return cls(_from_vocabulary(path / "vocab.txt", _lowercase(path)))
         raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
 
@@ -116,7 +116,7 @@ def _from_vocabulary(file: Path, lowercase: bool) -> FastTokenizer:
 
     try:
         # Not splitlines(): a vocabulary may hold other line separators as tokens.
-        lines = file.read_bytes().decode().rstrip("\n").split("\n")
+        lines = read_bytes(file, MAX_TOKENIZER_BYTES).decode().rstrip("\n").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError("vocab.txt is not UTF-8 text.") from error
     vocabulary = {line.rstrip("\r"): index for index, line in enumerate(lines)}
