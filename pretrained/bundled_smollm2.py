@@ -8,10 +8,13 @@ so the folder holds float32: 0.54 GB, equal bit for bit to what transformers rea
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pretrained.checkpoint import CONFIG_FILE, WEIGHTS_FILE
+from pretrained.model_files import open_file
 from pretrained.sealed_folder import sealed_folder, sha256
 
 if TYPE_CHECKING:
@@ -51,8 +54,18 @@ def converted(package: Path) -> Path:
     gguf_file = next(iter(sorted(package.glob("*.gguf"))), None)
     if gguf_file is None:
         raise ValueError(f"{package.name} holds no GGUF file.")
-    key = f"smollm2-135m-instruct-v{CONVERTER}-{sha256(gguf_file)[:16]}"
-    return sealed_folder(key, lambda folder: convert(gguf_file, folder))
+    digest = sha256(gguf_file)
+
+    def build(folder: Path) -> None:
+        with TemporaryDirectory(dir=folder) as own:
+            copy = Path(own) / gguf_file.name  # the reader maps its file into memory
+            with open_file(gguf_file) as source, copy.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            if sha256(copy) != digest:
+                raise ValueError(f"{gguf_file.name} changed while it was read. Try again.")
+            convert(copy, folder)
+
+    return sealed_folder(f"smollm2-135m-instruct-v{CONVERTER}-{digest[:16]}", build)
 
 
 def convert(gguf_file: Path, folder: Path) -> None:

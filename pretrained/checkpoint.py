@@ -7,10 +7,13 @@ names inside an index may not leave the folder, and pickled weights are never op
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pretrained.model_files import open_file, read_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,14 +90,9 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
     """A JSON object from a file of at most `max_bytes`.
 
-    Raises ValueError when the file is missing, too big, not JSON or not an object.
+    Raises ValueError when the file is missing, no regular file, too big, not JSON or not an object.
     """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(max_bytes + 1)
-    except OSError as error:
-        raise ValueError(f"{path.name} cannot be read: {error.strerror or error}.") from error
-    return json_object(raw, max_bytes, path.name)
+    return json_object(read_bytes(path, max_bytes), max_bytes, path.name)
 
 
 def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
@@ -276,27 +274,54 @@ def is_complete(path: Path) -> bool:
     return True
 
 
-def read_state(path: Path) -> dict[str, Tensor]:
+class _StoredTensors(Mapping[str, "Tensor"]):
+    """The tensors of safetensors files by name, on the CPU, as stored.
+
+    Each is read when it is asked for, and not kept. Files are read rather than mapped into memory:
+    mapped weights change when a file is rewritten, and end the process when it gets shorter.
+    """
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._file_of: dict[str, Path] = {}
+        self._opened: tuple[Path, Any] | None = None  # only one, however many shards there are
+        for file in files:
+            names = read_header(file)
+            twice = self._file_of.keys() & names.keys()
+            if twice:
+                raise ValueError(f"{file.name} repeats the tensor {min(twice)!r} of another shard.")
+            self._file_of.update(dict.fromkeys(names, file))
+
+    def __getitem__(self, name: str) -> Tensor:
+        from safetensors import SafetensorError, safe_open
+
+        file = self._file_of[name]
+        try:
+            if self._opened is None or self._opened[0] != file:
+                self._opened = file, safe_open(file, framework="pt", backend="pread")
+            tensor: Tensor = self._opened[1].get_tensor(name)
+        except (SafetensorError, OSError, RuntimeError, TypeError) as error:
+            # torch's own errors come from shapes that it cannot hold
+            reason = str(error).partition("\n")[0]
+            raise ValueError(
+                f"{file.name} is truncated or damaged ({reason}); fetch or convert it again."
+            ) from error
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file_of)
+
+    def __len__(self) -> int:
+        return len(self._file_of)
+
+
+def read_state(path: Path) -> Mapping[str, Tensor]:
     """All tensors of the folder's safetensors file or shards, by name, on the CPU, as stored.
 
-    Raises ValueError when files are missing, truncated or malformed, or two shards share a name.
+    Each is read from its file when it is accessed, so that only those in use take memory.
+    Raises ValueError when files are missing, truncated or malformed, or two shards share a name;
+    so does access to a tensor of a file that has been damaged since.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    state: dict[str, Tensor] = {}
-    for file in weight_files(path):
-        try:
-            shard = load_file(file, device="cpu")
-        except (SafetensorError, OSError, ValueError) as error:
-            raise ValueError(
-                f"{file.name} is truncated or damaged ({error}); fetch or convert it again."
-            ) from error
-        twice = state.keys() & shard.keys()
-        if twice:
-            raise ValueError(f"{file.name} repeats the tensor {min(twice)!r} of another shard.")
-        state.update(shard)
-    return state
+    return _StoredTensors(weight_files(path))
 
 
 def tensor_names(path: Path) -> set[str]:
@@ -304,21 +329,19 @@ def tensor_names(path: Path) -> set[str]:
 
     Raises ValueError when a header is damaged.
     """
-    names: set[str] = set()
-    for file in weight_files(path):
-        names.update(read_header(file))
-    return names
+    return set(read_state(path))
 
 
 def read_header(file: Path) -> dict[str, Any]:
     """A safetensors header, checked against the file's length: name -> dtype, shape, offsets.
 
-    Needs no torch. Raises ValueError when the file is truncated or its header malformed.
+    Needs no torch. Raises ValueError when the file is truncated or its header malformed, and when
+    it is no regular file.
     """
     damaged = f"{file.name} is truncated or damaged; fetch or convert it again."
     try:
-        size = file.stat().st_size
-        with file.open("rb") as handle:
+        with open_file(file) as handle:
+            size = os.fstat(handle.fileno()).st_size
             n_header = int.from_bytes(handle.read(8), "little")
             if n_header > min(size, 100_000_000):
                 raise ValueError(damaged)
