@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint
 from pretrained.catalog import catalog
-from pretrained.sources import Source, find, local_folders
+from pretrained.sources import Source, find, local_folders, unchanged
 from pretrained.specs import ModelSpec, spec_from_config, spec_of
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
@@ -72,27 +73,38 @@ class Pretrained:
         return {name: value for name, value in vars(self).items() if name != "_reference"}
 
     def load_reference(self) -> Any:
-        """A new `reference` at each call, for those who keep it themselves; the same error."""
+        """A new `reference` at each call, for those who keep it themselves.
+
+        Raises ImportError when transformers is not installed, and ValueError when the model's files
+        changed after the core was loaded from them.
+        """
         import transformers
 
         options: dict[str, Any] = {}
         model_class: Any
-        if self.spec.architecture == "gpt2":
-            model_class = transformers.GPT2LMHeadModel
-        elif self.spec.architecture == "llama":
-            model_class = transformers.LlamaForCausalLM
-        elif any(n.startswith("cls.predictions.") for n in checkpoint.tensor_names(self.folder)):
-            model_class = transformers.BertForMaskedLM
-        else:
-            model_class = transformers.BertModel
-            options["add_pooling_layer"] = False
+        with unchanged(self.source):
+            stored = checkpoint.read_state(_folder_of(self.source))
+            if self.spec.architecture == "gpt2":
+                model_class = transformers.GPT2LMHeadModel
+            elif self.spec.architecture == "llama":
+                model_class = transformers.LlamaForCausalLM
+            elif any(name.startswith("cls.predictions.") for name in stored):
+                model_class = transformers.BertForMaskedLM
+            else:
+                model_class = transformers.BertModel
+                options["add_pooling_layer"] = False
+            # transformers would map the files into memory, and read a config.json of its own
+            state = {
+                name: tensor.to(self.dtype) if tensor.is_floating_point() else tensor
+                for name, tensor in stored.items()
+            }
         with _quiet_transformers():
             model = model_class.from_pretrained(
-                self.folder,
+                None,
+                config=model_class.config_class.from_dict(copy.deepcopy(self.config)),
+                state_dict=state,
                 attn_implementation="eager",
                 dtype=self.dtype,
-                local_files_only=True,
-                use_safetensors=True,
                 **options,
             )
         return model.to(self.device).eval()
@@ -132,8 +144,8 @@ def load(
     device: default CUDA when there is one, else the CPU.
     dtype: float32 (the default), float16 or bfloat16, as a torch dtype or its name.
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
-    unknown name, an unsupported or damaged checkpoint, an unknown dtype, or a device that is
-    unknown or not available here.
+    unknown name, an unsupported or damaged checkpoint, files that change while they are read, an
+    unknown dtype, or a device that is unknown or not available here.
     """
     import torch
 
@@ -144,22 +156,20 @@ def load(
     if source is None:
         raise _not_found(name)
     target, precision = usable_device(device), _dtype(dtype)
-    folder = source.path
-    if source.kind == "bundled" and next(folder.glob("*.gguf"), None) is not None:
-        from pretrained import bundled_smollm2
-
-        folder = bundled_smollm2.converted(folder)
-    config = checkpoint.read_config(folder)
-    spec = _spec(name, config)
-    tokenizer = choose.for_folder(folder, config)
-    n_known = transformer_config(config).vocab_size
-    if tokenizer.vocab_size > n_known:
-        raise ValueError(
-            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only {n_known}."
-        )
-    with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
-        core = core_from_state_dict(config, checkpoint.read_state(folder))
-        core = core.to(target, precision).eval()
+    with unchanged(source):
+        folder = _folder_of(source)
+        config = checkpoint.read_config(folder)
+        spec = _spec(name, config)
+        tokenizer = choose.for_folder(folder, config)
+        n_known = transformer_config(config).vocab_size
+        if tokenizer.vocab_size > n_known:
+            raise ValueError(
+                f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only "
+                f"{n_known}."
+            )
+        with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
+            core = core_from_state_dict(config, checkpoint.read_state(folder))
+            core = core.to(target, precision).eval()
     _check_first_pass(name, core)
     return Pretrained(
         core=core,
@@ -172,6 +182,18 @@ def load(
         device=target,
         dtype=precision,
     )
+
+
+def _folder_of(source: Source) -> Path:
+    """Where config and safetensors are: the source's folder, or the conversion of its GGUF.
+
+    The files of a conversion are checked against their hashes, and converted again if need be.
+    """
+    if source.kind == "bundled" and next(source.path.glob("*.gguf"), None) is not None:
+        from pretrained import bundled_smollm2
+
+        return bundled_smollm2.converted(source.path)
+    return source.path
 
 
 def _spec(name: str, config: dict[str, Any]) -> ModelSpec:

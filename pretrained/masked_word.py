@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pretrained import checkpoint
 from pretrained.load import Pretrained
 from pretrained.options import flag
+from pretrained.sources import unchanged
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,16 +96,12 @@ def _take(stored: dict[str, Tensor], name: str) -> Tensor:
 
 
 def _read(model: Pretrained) -> dict[str, Tensor]:
-    """The head's tensors by their names after the prefix."""
-    from safetensors import SafetensorError, safe_open
+    """The head's tensors by their names after the prefix.
 
-    tensors: dict[str, Tensor] = {}
-    for file in checkpoint.weight_files(model.folder):
-        try:
-            with safe_open(file, framework="pt", device="cpu") as opened:
-                for name in opened.keys():  # noqa: SIM118 (not a mapping)
-                    if name.startswith(_PREFIX):
-                        tensors[name.removeprefix(_PREFIX)] = opened.get_tensor(name)
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{file.name} is truncated or damaged ({error}).") from error
-    return tensors
+    Raises ValueError when the files changed after the core was loaded from them.
+    """
+    with unchanged(model.source):
+        stored = checkpoint.read_state(model.folder)
+        return {
+            name.removeprefix(_PREFIX): stored[name] for name in stored if name.startswith(_PREFIX)
+        }

@@ -11,11 +11,13 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from pretrained import checkpoint
+from pretrained.model_files import fingerprint, read_bytes
 from pretrained.specs import ModelSpec, spec_of
 
 SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
@@ -29,13 +31,42 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's weights lie: the kind of place, and the folder.
+    """Where a model's weights are stored: the kind of location, the folder, and its version.
 
     For the bundled SmolLM2 the folder holds a GGUF file; otherwise config.json and safetensors.
+    The version is the fingerprint of the folder's files when this was made: when a file changes,
+    the same folder is another source.
     """
 
     kind: SourceKind
     path: Path
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", fingerprint(self.path))
+
+
+@contextmanager
+def unchanged(source: Source) -> Iterator[None]:
+    """Read files of a source inside.
+
+    Raises ValueError when they are not those that were found, before the reading or after it.
+    """
+    _check_unchanged(source)
+    try:
+        yield
+    except ValueError:
+        _check_unchanged(source)  # half of a new file looks like a damaged one
+        raise
+    _check_unchanged(source)
+
+
+def _check_unchanged(source: Source) -> None:
+    if fingerprint(source.path) != source.version:
+        raise ValueError(
+            f"The files in the model folder {source.path.name} changed on disk after the model was "
+            "opened. Reload the page to open it again."
+        )
 
 
 def check_hub_id(hub_id: str) -> str:
@@ -135,7 +166,7 @@ def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> P
     repository = cache_repository(hub_id, cache or hub_cache())
     ref = repository / "refs" / revision
     try:
-        commit = ref.read_text(encoding="utf-8") if ref.is_file() else revision
+        commit = read_bytes(ref, 1_000).decode() if ref.exists() else revision
     except (OSError, ValueError):
         return None
     if not COMMIT.fullmatch(commit):
