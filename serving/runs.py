@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attention_core import AttentionRecord
     from attention_core.model.block import LayerRecord
 
-RunKey = tuple[str, ...]  # model, where its weights are, device, dtype, text
+RunKey = tuple[str, ...]  # model, its source, device, dtype, text
 
 
 @dataclass
@@ -59,9 +59,8 @@ class Run:
 
     def _again(self) -> Run:
         """The same run as the cache has it, or has it made now."""
-        model = models.loaded((self.key[0], self.key[1]))
         make = forward.at_once if turns.is_held() else forward
-        return make(self.key, model, self.tokens)
+        return make(self.key, self.pretrained, self.tokens)
 
     def let_go(self) -> None:
         """Keep the tensors no longer."""
@@ -76,6 +75,15 @@ class Run:
     def model(self) -> str:
         """The name of the model."""
         return self.key[0]
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model with the weights of this run, even if its files changed since.
+
+        Errors as of loading it: FilesChanged when it is no longer in memory and its files are other
+        ones now.
+        """
+        return models.loaded((self.key[0], self.key[1]))
 
     @property
     def model_key(self) -> RunKey:
@@ -131,7 +139,7 @@ class Run:
 
         On its device and in its type, for whoever lets the model go on from there.
         """
-        model = models.loaded((self.key[0], self.key[1]))
+        model = self.pretrained
         return self.tensors.states[number][None].to(model.device, model.dtype)
 
     def layer(self, number: int) -> LayerRecord:
@@ -142,7 +150,7 @@ class Run:
         """
         import torch
 
-        core, x = models.loaded((self.key[0], self.key[1])).core, self.state(number)
+        core, x = self.pretrained.core, self.state(number)
         places = torch.arange(len(self.tokens), device=x.device)
         with torch.inference_mode():
             record: LayerRecord = core.blocks[number](x, core.new_pass(x, places))

@@ -29,7 +29,13 @@ if current.url_path:  # all but Home, which shows its text before it needs the c
     warmup.import_core()
 try:
     room = page_runs.room(lambda: st.toast(page_runs.CROWDED, icon=":material/groups:"))
-    with room, models.one_look(), metrics.page_run(current.url_path), suppress(messages.PageEnds):
+    with (
+        room,
+        models.one_look(),
+        metrics.page_run(current.url_path),
+        suppress(messages.PageEnds),
+        messages.model_problems(),
+    ):
         current.run()
 finally:  # also behind a page that fails; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

@@ -5,6 +5,8 @@ from typing import Any
 
 import streamlit as st
 
+from ui.widgets import messages
+
 
 @st.fragment
 def folded(title: str, key: str, show: Callable[..., Any], *arguments: Any) -> None:
@@ -13,4 +15,5 @@ def folded(title: str, key: str, show: Callable[..., Any], *arguments: Any) -> N
         opened = f"{key}_opened"
         if part.open or opened in st.session_state:  # closed again it keeps what was chosen in it
             st.session_state[opened] = True
-            show(*arguments)
+            with messages.model_problems():
+                show(*arguments)

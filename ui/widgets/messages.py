@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import streamlit as st
+
+from pretrained.sources import FilesChanged
+from serving.limits import OverLimit
 
 MAX_CHARACTERS = 300
 
@@ -17,6 +22,15 @@ class PageEnds(Exception):
 def end_page() -> NoReturn:
     """End a page here. The frame goes on below it, as it could not after `st.stop`."""
     raise PageEnds
+
+
+@contextmanager
+def model_problems() -> Iterator[None]:
+    """Show a message for a model that was open and cannot be loaded again inside."""
+    try:
+        yield
+    except (FilesChanged, OverLimit) as error:
+        problem(error)
 
 
 def problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:

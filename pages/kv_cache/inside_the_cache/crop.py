@@ -18,7 +18,7 @@ from pages.kv_cache.inside_the_cache.pictures import (
     scale,
 )
 from pages.kv_cache.inside_the_cache.run import Run, read_only
-from serving import models, token_text, turns
+from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
 from serving.prompts import prepare
@@ -74,7 +74,7 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
 
     from attention_core.experiments.kv_cache.inside_the_cache.crop import crop_and_continue
 
-    model = models.get(run.settings.model)
+    model = run.pretrained
     tokens = prepare(
         model, text, MAX_INSIDE_CONTINUATION, "a text to continue with", empty=_EMPTY
     ).tokens

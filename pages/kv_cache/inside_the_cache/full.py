@@ -16,7 +16,7 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache import pictures
 from pages.kv_cache.inside_the_cache.run import Run, read_only
-from serving import models, token_text, turns
+from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_FULL_BYTES
 from serving.token_text import isolated
@@ -86,7 +86,7 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import RecordingCache
     from attention_core.model.reshape import windowed
 
-    model = models.get(run.settings.model)
+    model = run.pretrained
     reporter = Reporter(report)
     core, text, n_prompt = model.core, run.run_ids, run.n_prompt
     hooks = Hooks(before_layer=reporter.layer)

@@ -25,6 +25,7 @@ from ui.widgets.progress import Report, Reporter
 if TYPE_CHECKING:
     from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import CacheStep
     from attention_core.model.config import TransformerConfig
+    from pretrained import Pretrained
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ class Run:
     value_bytes: int
     seconds: float
     ended: str
+
+    @property
+    def pretrained(self) -> Pretrained:
+        """The model with the weights of this run; errors as of `models.loaded`."""
+        name, source = self.key[:2]
+        return models.loaded((str(name), str(source)))
 
     @property
     def n_prompt(self) -> int:

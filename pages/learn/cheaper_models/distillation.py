@@ -39,7 +39,7 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
     from attention_core.experiments.learn.block.residual_stream import logit_lens
     from attention_core.experiments.learn.cheaper_models.distillation import divergence_bits
 
-    core = models.get(run.model).core
+    core = run.pretrained.core
     n_layers = core.config.n_layers
     depths = range(n_layers, 0, -max(1, n_layers // N_DEPTHS))
     divergences: list[float] = []
@@ -82,7 +82,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
     labels = run.tokens.labels
     if len(labels) < 2:
         raise ValueError("One token has no next token: type another word.")
-    core = models.get(run.model).core
+    core = run.pretrained.core
     with turns.turn(), torch.inference_mode():
         of_teacher, of_student = (
             logit_lens(core, run.state(depth))[0, :-1].float()
@@ -112,7 +112,7 @@ def costs(run: Run, n_layers: int) -> pd.DataFrame:
     """Parameters and multiplications of teacher and student for the text."""
     from attention_core.experiments.learn.cheaper_models import distillation
 
-    config, n_tokens = models.get(run.model).core.config, len(run.tokens)
+    config, n_tokens = run.pretrained.core.config, len(run.tokens)
     both = {"teacher": config.n_layers, "student": n_layers}
     counts = [distillation.costs(config, depth, n_tokens) for depth in both.values()]
     return pd.DataFrame(

@@ -44,7 +44,7 @@ def ranks(run: Run) -> pd.DataFrame:
     labels = run.tokens.labels
     if len(labels) < 2:
         raise ValueError("One token has no next token: type another word.")
-    core = models.get(run.model).core
+    core = run.pretrained.core
     with turns.turn(), torch.inference_mode():
         last = run.state(core.config.n_layers)
         logits = logit_lens(core, last)[0]
@@ -102,7 +102,7 @@ def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     from attention_core import generate
     from attention_core.experiments.learn.cheaper_models import drafts
 
-    core, ids, read = models.get(run.model).core, run.tokens.ids, _read(run)
+    core, ids, read = run.pretrained.core, run.tokens.ids, _read(run)
     with turns.turn():
         cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
@@ -115,7 +115,7 @@ def _read(run: Run) -> KVCache:
 
     from attention_core.experiments.learn.cheaper_models import drafts
 
-    model = models.get(run.model)
+    model = run.pretrained
     with turns.turn(), torch.inference_mode():
         return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
@@ -127,7 +127,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
 
     from attention_core.experiments.learn.cheaper_models import drafts
 
-    model = models.get(run.model)
+    model = run.pretrained
     tokenizer = model.tokenizer
     ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
     with turns.turn(), torch.inference_mode():

@@ -69,7 +69,7 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     from attention_core.experiments.learn.cheaper_models import experts
     from attention_core.model.block import Block
 
-    record, block = run.layer(cut.layer), models.get(run.model).core.blocks[cut.layer]
+    record, block = run.layer(cut.layer), run.pretrained.core.blocks[cut.layer]
     assert isinstance(block, Block)
     hidden, down = record.mlp_hidden[0], block.mlp.down.weight
     units = torch.arange(len(down), device=down.device)
@@ -103,7 +103,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
 
     from attention_core.experiments.learn.cheaper_models import experts
 
-    model = models.get(run.model)
+    model = run.pretrained
     with turns.turn(), torch.inference_mode():
         added, bias, record = _added(run, cut)
         output = experts.output_of(added, experts.kept(added, k), bias)
@@ -125,7 +125,7 @@ def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     """What is left of the MLP's multiplications, and how far its output is off."""
     from attention_core.experiments.learn.cheaper_models.experts import multiplications
 
-    config = models.get(run.model).core.config
+    config = run.pretrained.core.config
     whole, few, router = multiplications(config, cut.n_experts, k)
     error = float(lengths(run, cut).errors[k - 1])
     return pd.DataFrame(

@@ -163,7 +163,7 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
     from attention_core.experiments.learn.cheaper_models.rewards import gradient
 
-    model = models.get(run.model)
+    model = run.pretrained
     before = torch.tensor([[*run.tokens.ids, *ids[:place]]], device=model.device)
     with turns.turn(), torch.inference_mode():
         logits = model.core(before, last_only=True).logits[0, -1].float().cpu()

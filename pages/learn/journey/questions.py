@@ -45,7 +45,7 @@ def _length_question(passed: OnePass, token: int) -> Question:
     norms = passed.state_norms[:, token]
     growth = float(norms[-1] / norms[0])
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
-    adds = models.get(passed.run.model).core.config.norm_order == "pre"
+    adds = passed.run.pretrained.core.config.norm_order == "pre"
     return Question(
         ask=f"{'Layers only add to the vector of a token. ' if adds else ''}How long is the vector "
         "of the followed token after the last layer, compared with the one that went in?",

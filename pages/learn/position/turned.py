@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import models
 from serving.runs import Run
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
     from attention_core.experiments.learn.position.longer import trained_length
     from attention_core.experiments.learn.position.turned import before_turning
 
-    config = models.loaded((run.key[0], run.key[1])).core.config
+    config = run.pretrained.core.config
     queries, keys = before_turning(run.layer(layer), config, head)
     q, k = (rows[place].float().cpu() for rows, place in ((queries, query), (keys, key)))
     return Vectors(q, k, config.rope_theta, trained_length(config), config.rope_scaling)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.similarity.words import PURPOSE
-from serving import models, runs
+from serving import runs
 from serving.cache import kept
 from serving.heads import HeadChoice, HeadId
 from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
@@ -67,7 +67,7 @@ def head(choice: HeadChoice, text: str) -> Head:
     from attention_core.experiments.learn.similarity.scores import head_matrices, ways
 
     run = runs.run(choice.entry.spec.name, text, MAX_LESSON_TOKENS, PURPOSE)
-    core = models.get(run.model).core
+    core = run.pretrained.core
     recorded = run.layer(choice.layer)
     with torch.inference_mode():
         weighed = ways(core, recorded, choice.head)

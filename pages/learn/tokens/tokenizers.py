@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -14,7 +13,7 @@ from serving import models
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 
 if TYPE_CHECKING:
-    from pretrained import Tokenizer, Tokens
+    from pretrained import Source, Tokenizer, Tokens
 
 GPT2, SMOLLM2, WORDPIECE = "GPT-2 (BPE)", "SmolLM2 (BPE)", "MiniLM (WordPiece)"
 METHODS = (GPT2, SMOLLM2, WORDPIECE)
@@ -153,12 +152,13 @@ def tokenizer_of(method: str) -> Tokenizer:
     for name in _SOURCES[method]:
         source = models.source(name)
         if source is not None:
-            return _tokenizer(source.path)
+            with models.enough_memory(name):
+                return _tokenizer(source)
     raise LookupError("Its vocabulary comes with the weights, and they are not on this machine.")
 
 
-@cache
-def _tokenizer(path: Path) -> Tokenizer:
+@lru_cache(maxsize=8)
+def _tokenizer(source: Source) -> Tokenizer:
     from pretrained.tokenization.choose import for_source
 
-    return for_source(path)
+    return for_source(source.path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import models, turns
+from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.runs import Run
@@ -96,7 +96,7 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     from attention_core.experiments.compare.ablate import logits_from
     from attention_core.experiments.learn.why_several_heads import division
 
-    model, reporter = models.get(run.model), Reporter(report)
+    model, reporter = run.pretrained, Reporter(report)
     predicts = model.spec.role == "decoder"
     lost = division.prediction_loss(logits_from(model.core)) if predicts else division.state_loss
     begin, values = time.perf_counter(), []

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from pretrained import Tokens
-from serving import models
 from serving.cache import kept
 from serving.heads import HeadId
 from serving.limits import READ_CACHE_BYTES
@@ -69,7 +68,7 @@ def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
 
     tensors = run.tensors
     weights = tensors.weights[layer, list(heads)]
-    out_weight = models.get(run.model).core.out_weight(layer).detach().float().cpu()
+    out_weight = run.pretrained.core.out_weight(layer).detach().float().cpu()
     visible = torch.ones(weights.shape[-2:], dtype=torch.bool)
     with torch.inference_mode():
         values = one_map.written(tensors.v[layer], out_weight, heads)

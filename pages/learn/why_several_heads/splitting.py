@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from serving import models
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.runs import Run
@@ -27,7 +26,7 @@ def split(run: Run, layer: int) -> Split:
 
     from attention_core.experiments.learn.why_several_heads import splitting
 
-    core = models.get(run.model).core
+    core = run.pretrained.core
     n_heads, head_size = core.config.n_heads, core.config.d_head
     n_tokens, wide = len(run.tokens), n_heads * head_size
     with torch.inference_mode():
