@@ -1,0 +1,120 @@
+"""A model's files change while it is open: it keeps its numbers, and the next one has the new."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pretrained
+from pretrained.masked_word import masked_word_head
+from tests.helpers import changing_files as files
+from tests.helpers.reference_models import TOLERANCE
+
+Change = Callable[[Path, bytes], None]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> files.Folders:
+    return files.Folders(tmp_path_factory.mktemp("folders"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_blocks() -> Iterator[None]:
+    """Whoever waits for a FIFO is interrupted."""
+
+    def interrupt(*_: Any) -> None:
+        raise TimeoutError("blocked for a minute")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("change", files.CHANGES)
+@pytest.mark.parametrize("file", files.FILES)
+@pytest.mark.parametrize("family", files.FAMILIES)
+def test_a_model_whose_files_change(
+    family: str, file: str, change: Change, models: Path, folders: files.Folders
+) -> None:
+    folder = folders.copy(family, file, models / "mine")
+    model = pretrained.load("mine", device="cpu")
+    before = files.numbers(model)
+    torch.testing.assert_close(before, files.expected_numbers(folder), **TOLERANCE)
+    change(folder / file, folders.other(family, file))
+    assert torch.equal(files.numbers(model), before)
+    with pytest.raises(ValueError, match="mine"):
+        model.load_reference()
+    if family == "bert":
+        with pytest.raises(ValueError, match="mine"):
+            masked_word_head(model)
+    if not files.is_usable_after(change, file):
+        with pytest.raises((ValueError, LookupError), match=f"mine|{file}"):
+            pretrained.load("mine", device="cpu")
+        return
+    again = pretrained.load("mine", device="cpu")
+    numbers = files.numbers(again)
+    torch.testing.assert_close(numbers, files.expected_numbers(folder), **TOLERANCE)
+    reference = again.load_reference()
+    with torch.inference_mode():
+        ids = torch.tensor([again.tokenizer.encode(files.TEXT).ids])
+        theirs = reference(ids, output_hidden_states=True).hidden_states[-1]
+    torch.testing.assert_close(numbers, theirs, **TOLERANCE)
+
+
+@pytest.mark.parametrize("change", files.CHANGES)
+@pytest.mark.parametrize("file", ["model.safetensors", files.SHARD])
+def test_files_that_change_while_they_are_read(
+    file: str,
+    change: Change,
+    models: Path,
+    folders: files.Folders,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file changes after its first tensor was read."""
+    from pretrained import weights
+
+    folder, plain = folders.copy("llama", file, models / "mine"), weights._plain
+    content = folders.other("llama", file)
+
+    def changing(key: str) -> str:
+        monkeypatch.setattr(weights, "_plain", plain)
+        change(folder / file, content)
+        return plain(key)
+
+    monkeypatch.setattr(weights, "_plain", changing)
+    with pytest.raises(ValueError, match="mine"):
+        pretrained.load("mine", device="cpu")
+
+
+@pytest.mark.parametrize("family", files.FAMILIES)
+@pytest.mark.parametrize("file", files.FILES)
+@pytest.mark.parametrize("change", [files.replace_by_fifo, files.replace_by_directory])
+def test_the_catalog_leaves_out_what_is_no_file(
+    family: str, file: str, change: Change, models: Path, folders: files.Folders
+) -> None:
+    folder = folders.copy(family, file, models / "mine")
+    change(folder / file, b"")
+    listed = {entry.spec.name for entry in pretrained.catalog()}
+    # a tokenizer is not looked at before the model is loaded
+    assert ("mine" in listed) == (file == "tokenizer.json")
+    with pytest.raises((ValueError, LookupError), match=f"mine|{file}"):
+        pretrained.load("mine", device="cpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("family", files.FAMILIES)
+def test_no_file_stays_mapped_into_memory(
+    family: str, dtype: str, models: Path, folders: files.Folders
+) -> None:
+    folder = folders.copy(family, "model.safetensors", models / "mine")
+    model = pretrained.load("mine", device="cpu", dtype=dtype)
+    reference = model.load_reference()
+    assert str(folder) not in Path("/proc/self/maps").read_text()
+    assert {weights.dtype for weights in reference.parameters()} == {model.dtype}

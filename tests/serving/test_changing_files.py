@@ -1,0 +1,108 @@
+"""What is kept of a model whose files change: never numbers of one file with those of another."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pretrained.sources import FilesChanged
+from serving import models, one_pass, runs
+from serving.limits import OverLimit
+from tests.helpers import changing_files as files
+from tests.helpers.reference_models import TOLERANCE
+
+Change = Callable[[Path, bytes], None]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> files.Folders:
+    return files.Folders(tmp_path_factory.mktemp("folders"))
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of models; what is kept of them goes with it."""
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    yield tmp_path
+    for kept in (models.loaded, models.reference, runs.forward, one_pass.open_layer):
+        kept.clear()
+
+
+@pytest.mark.parametrize("change", files.CHANGES)
+@pytest.mark.parametrize("file", files.FILES)
+def test_a_run_keeps_to_the_weights_that_made_it(
+    file: str, change: Change, root: Path, folders: files.Folders
+):
+    folder = folders.copy("gpt2", file, root / "mine")
+    run = runs.run("mine", files.TEXT)
+    before, model = run.weights.copy(), models.get("mine")
+    layer = one_pass.open_layer(run, 1).strips["output"].copy()
+    change(folder / file, folders.other("gpt2", file))
+
+    runs.forward.clear()
+    one_pass.open_layer.clear()
+    np.testing.assert_array_equal(run.weights, before)  # recorded again, with the same model
+    np.testing.assert_array_equal(one_pass.open_layer(run, 1).strips["output"], layer)
+    with pytest.raises(FilesChanged, match="mine"):
+        models.reference(model)
+
+    if files.is_usable_after(change, file):
+        again = runs.run("mine", files.TEXT)
+        assert again.key != run.key
+        new = models.get("mine")
+        torch.testing.assert_close(files.numbers(new), files.expected_numbers(folder), **TOLERANCE)
+        ids, theirs = torch.tensor([again.tokens.ids]), models.reference(new)
+        with torch.inference_mode():
+            ours = new.core(ids, record=True)
+            torch.testing.assert_close(ours.logits, theirs(ids).logits, **TOLERANCE)
+        torch.testing.assert_close(again.tensors.weights[1], ours.records[1].weights[0])
+    else:
+        with pytest.raises(models.LOAD_ERRORS, match=f"mine|{file}"):
+            runs.run("mine", files.TEXT)
+    models.loaded.clear()
+    runs.forward.clear()
+    with pytest.raises(models.LOAD_ERRORS, match=f"mine|{file}"):
+        _ = run.weights  # the weights that made it are gone
+
+
+OUT_OF_MEMORY = {
+    "Python": MemoryError(),
+    "NumPy": MemoryError("Unable to allocate 108. MiB for an array"),
+    "torch": RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"),
+    "torch on Windows": RuntimeError("DefaultCPUAllocator: not enough memory: you tried"),
+    "the system": OSError(12, "Cannot allocate memory"),
+    "a library": ImportError("failed to map segment: Cannot allocate memory"),
+}
+
+
+@pytest.mark.parametrize("is_cause", [False, True])
+@pytest.mark.parametrize("loads", ["core", "reference"])
+@pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
+def test_too_little_memory_to_load_a_model(
+    error: Exception,
+    loads: str,
+    is_cause: bool,
+    root: Path,
+    folders: files.Folders,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    folders.copy("llama", "model.safetensors", root / "mine")
+
+    def load(*_: object) -> None:
+        if is_cause:
+            raise ValueError("damaged") from error
+        raise error
+
+    def ask() -> object:
+        return models.get("mine") if loads == "core" else models.reference(models.get("mine"))
+
+    whole = "pretrained.load" if loads == "core" else "pretrained.Pretrained.load_reference"
+    with monkeypatch.context() as patch:
+        patch.setattr(whole, load)
+        with pytest.raises(OverLimit, match=r"mine, which takes 0\.00 GB"):
+            ask()
+        patch.setattr(models, "preferred", lambda _: "mine")
+        assert loads == "reference" or models.load_preferred() == ["mine"]  # the warm-up goes on
+    assert ask() is not None  # and so does everybody else
