@@ -157,7 +157,7 @@ class FastBpe:
 def is_byte_level(path: Path) -> bool:
     """Whether the folder's tokenizer.json holds merges of bytes; ValueError for a damaged file."""
     file = path / "tokenizer.json"
-    if not file.is_file():
+    if not file.exists():
         return False
     value = read_json(file, MAX_TOKENIZER_BYTES)
     kinds = [value.get(part) or {} for part in ("model", "decoder")]
@@ -200,10 +200,10 @@ def byte_alphabet() -> dict[str, int]:
 def _fast_tokenizer(path: Path) -> FastTokenizer:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-    if (path / "tokenizer.json").is_file():
+    if (path / "tokenizer.json").exists():
         return read_tokenizer(path / "tokenizer.json")
     vocabulary, merges = path / "vocab.json", path / "merges.txt"
-    if vocabulary.is_file() and merges.is_file():
+    if vocabulary.exists() and merges.exists():
         ids = read_json(vocabulary, MAX_TOKENIZER_BYTES)
         with library_errors(f"The tokenizer files of {path.name} are damaged"):
             lines = merge_lines(read_bytes(merges, MAX_TOKENIZER_BYTES))

@@ -124,9 +124,9 @@ def has_gpt2_vocabulary(path: Path, config: Mapping[str, Any]) -> bool:
     """Whether a GPT-2-architecture model uses GPT-2's own vocabulary, by comparing it."""
     if config.get("vocab_size", GPT2_VOCAB_SIZE) != GPT2_VOCAB_SIZE:
         return False
-    if not (path / "tokenizer.json").is_file():
+    if not (path / "tokenizer.json").exists():
         own = path / "vocab.json"
-        return not own.is_file() or _is_gpt2_vocabulary(_read(own))
+        return not own.exists() or _is_gpt2_vocabulary(_read(own))
     model = read_json(path / "tokenizer.json", MAX_TOKENIZER_BYTES).get("model")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     for _, reference in _gpt2_files(path):
@@ -150,7 +150,7 @@ def _gpt2_files(folder: Path | None) -> Iterator[tuple[Path, Path]]:
     if folder is not None:
         pairs.append((folder / "merges.txt", folder / "vocab.json"))
     for merges, vocabulary in pairs:
-        if merges.is_file() and vocabulary.is_file():
+        if merges.exists() and vocabulary.exists():
             yield merges, vocabulary
 
 

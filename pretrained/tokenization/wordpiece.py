@@ -51,9 +51,9 @@ class WordPiece:
 
         Raises ValueError when neither is there, the file is malformed, or it could take too long.
         """
-        if (path / "tokenizer.json").is_file():
+        if (path / "tokenizer.json").exists():
             return cls(read_tokenizer(path / "tokenizer.json"))
-        if (path / "vocab.txt").is_file():
+        if (path / "vocab.txt").exists():
             return cls(_from_vocabulary(path / "vocab.txt", _lowercase(path)))
         raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
 
@@ -106,7 +106,7 @@ class WordPiece:
 def _lowercase(path: Path) -> bool:
     """Whether the model wants lower case; models that say nothing are uncased by convention."""
     file = path / "tokenizer_config.json"
-    if not file.is_file():
+    if not file.exists():
         return True
     return read_json(file, MAX_CONFIG_BYTES).get("do_lower_case") is not False
 

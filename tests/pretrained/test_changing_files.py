@@ -12,6 +12,7 @@ import torch
 
 import pretrained
 from pretrained.masked_word import masked_word_head
+from pretrained.tokenization.choose import for_folder
 from tests.helpers import changing_files as files
 from tests.helpers.reference_models import TOLERANCE
 
@@ -118,3 +119,29 @@ def test_no_file_stays_mapped_into_memory(
     reference = model.load_reference()
     assert str(folder) not in Path("/proc/self/maps").read_text()
     assert {weights.dtype for weights in reference.parameters()} == {model.dtype}
+
+
+@pytest.mark.parametrize("change", [files.replace_by_fifo, files.replace_by_directory])
+@pytest.mark.parametrize(
+    ("family", "file"),
+    [
+        ("gpt2", "tokenizer.json"),
+        ("gpt2", "vocab.json"),
+        ("llama", "tokenizer.json"),
+        ("llama", "vocab.json"),
+        ("llama", "merges.txt"),
+        ("bert", "tokenizer.json"),
+        ("bert", "vocab.txt"),
+        ("bert", "tokenizer_config.json"),
+    ],
+)
+def test_a_tokenizer_of_what_is_no_file(
+    family: str, file: str, change: Change, tmp_path: Path
+) -> None:
+    """Not taken for a file that is missing, for which there may be a default."""
+    for name, content in (("vocab.json", "{}"), ("merges.txt", ""), ("vocab.txt", "")):
+        (tmp_path / name).write_text(content)
+    (tmp_path / file).touch()
+    change(tmp_path / file, b"")
+    with pytest.raises(ValueError, match=file):
+        for_folder(tmp_path, {"model_type": family, "vocab_size": 50257})
