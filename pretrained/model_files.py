@@ -1,29 +1,30 @@
 """Reading the files of a model folder: regular files only, and whether they changed since.
 
-A folder may come from a stranger, and its files may be replaced while the site runs.
+A folder may be untrusted, and its files may be replaced while the site runs.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
 
 # What any reader here opens: configurations and tokenizers, vocabularies, and weights.
 _SUFFIXES = (".json", ".txt", ".safetensors", ".gguf")
 
 
-def open_file(path: Path) -> BinaryIO:
-    """A regular file, open for reading. Opening a FIFO would wait for ever.
+def open_file(path: Path) -> BufferedReader:
+    """A regular file, open for reading. Opening a FIFO would wait forever.
 
     Raises OSError when the file cannot be opened or is not a regular file.
     """
-    file = cast(BinaryIO, open(path, "rb", opener=_open_at_once))  # noqa: SIM115 (the caller's)
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 (the caller's)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(f"{path.name} is not a regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return file
 
 
@@ -55,7 +56,7 @@ def fingerprint(folder: Path) -> str:
     states = []
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIXES))
-    except OSError:  # removed, or not readable: whoever opens the files says so
+    except OSError:  # removed, or not readable: opening its files says so
         names = []
     for name in names:
         try:

@@ -207,7 +207,7 @@ def _fast_tokenizer(path: Path) -> FastTokenizer:
         ids = read_json(vocabulary, MAX_TOKENIZER_BYTES)
         with library_errors(f"The tokenizer files of {path.name} are damaged"):
             lines = merge_lines(read_bytes(merges, MAX_TOKENIZER_BYTES))
-            pairs = [tuple(line.split(" ")) for line in lines]
+            pairs = [(left, right) for left, _, right in (line.partition(" ") for line in lines)]
             tokenizer = Tokenizer(models.BPE(vocab=ids, merges=pairs))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
