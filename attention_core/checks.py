@@ -9,6 +9,14 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import torch
+from torch import Tensor
+
+
+class NotFiniteError(ValueError):
+    """Numbers of a forward pass that are infinite or not a number (NaN)."""
+
+
 _hints = cache(get_type_hints)  # by class: to resolve annotations takes longer than to check them
 
 
@@ -37,6 +45,30 @@ def require_choice(name: str, value: object, choices: Collection[object]) -> Non
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         expected = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {expected}, got {value!r}")
+
+
+def require_finite(name: str, numbers: Tensor, *, first: int | None = 0) -> None:
+    """Finite numbers (..., T, N) of T positions from `first` on; `name` is what they are.
+
+    first: None for rows that are no positions.
+
+    On a GPU this waits for it. On the meta device and while a pass is compiled numbers have no
+    values, and nothing is looked at.
+    Raises: NotFiniteError with the first position that has others.
+    """
+    if numbers.is_meta or torch.compiler.is_compiling():
+        return
+    finite = numbers.isfinite()
+    if finite.all():
+        return
+    since = ""
+    if first is not None:
+        rows = finite.all(dim=-1).reshape(-1, numbers.shape[-2]).all(dim=0)  # (T,)
+        since = f"from position {first + int((~rows).nonzero()[0])} on, "
+    raise NotFiniteError(
+        f"the weights overflow {str(numbers.dtype).removeprefix('torch.')} on this text: {since}"
+        f"the {name} are infinite or not a number (NaN). Choose another model or another text."
+    )
 
 
 def require_fields(configuration: Any, *, zero_allowed: Collection[str] = ()) -> None:

@@ -43,7 +43,7 @@ class Recording:
 
 
 def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
-    """One recorded forward pass over these tokens, in a turn of its own."""
+    """One recorded forward pass over these tokens, in a turn of its own; errors of `recorded`."""
     import torch
 
     with turns.turn(), torch.inference_mode():
@@ -57,7 +57,11 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
 def recorded(
     core: Transformer, states: Sequence[Tensor], layers: Sequence[LayerRecord]
 ) -> RunTensors:
-    """What is kept of a pass: `states` (1, T, C) before the first layer and after each."""
+    """What is kept of a pass: `states` (1, T, C) before the first layer and after each.
+
+    Raises: NotFiniteError for numbers, or lengths of vectors, that nobody could draw.
+    """
+    from attention_core.checks import require_finite
     from attention_core.experiments.compare.contributions import value_norms
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
@@ -66,7 +70,7 @@ def recorded(
         value_norms(record.v, core.out_weight(layer))[0] for layer, record in enumerate(records)
     ]
     added = [record.output for record in records if record.output is not None]  # all have one
-    return RunTensors(
+    tensors = RunTensors(
         weights=_stacked([record.weights[0] for record in records]),
         q=_stacked([record.q[0] for record in records]),
         k=_stacked([record.k[0] for record in records]),
@@ -76,6 +80,18 @@ def recorded(
         attention_norms=_stacked([token_norms(output[0]) for output in added]),
         mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in layers]),
     )
+    for name, numbers in (
+        ("states", tensors.states),
+        ("queries", tensors.q),
+        ("keys", tensors.k),
+        ("values", tensors.v),
+        ("lengths of values", tensors.value_norms[..., None]),
+        ("lengths of states", token_norms(tensors.states)[..., None]),
+        ("lengths of what attention adds", tensors.attention_norms[..., None]),
+        ("lengths of what the feed-forward network adds", tensors.mlp_norms[..., None]),
+    ):
+        require_finite(name, numbers)
+    return tensors
 
 
 def _stacked(layers: Sequence[Tensor]) -> Tensor:

@@ -125,14 +125,18 @@ class Run:
         The scores are computed again from the recorded queries and keys. To keep them for every
         head would double the memory of a run (71 MB of weights for 256 tokens of SmolLM2), and
         those of one head take less than a millisecond.
+        Raises: NotFiniteError for scores that overflow.
         """
         from attention_core import attend
+        from attention_core.checks import require_finite
         from attention_core.masks import causal_mask
 
         tensors, kv_head = self.tensors, self.kv_head(head)
         q, k, v = tensors.q[layer, head], tensors.k[layer, kv_head], tensors.v[layer, kv_head]
         mask = causal_mask(len(q), len(k)) if self.causal else None
-        return attend(q, k, v, mask=mask, scale=self.scale)
+        record = attend(q, k, v, mask=mask, scale=self.scale)
+        require_finite("scores", record.scores)
+        return record
 
     def state(self, number: int) -> Tensor:
         """What enters layer `number`, (1, T, C), or leaves the last: as the model itself holds it.
@@ -178,7 +182,7 @@ def run(
 
 @kept(RUN_CACHE_BYTES, key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
 def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
-    """One recorded forward pass, wherever models run."""
+    """One recorded forward pass, wherever models run; errors as of `recording.record`."""
     recording = backend.record(model, tokens.ids)
     return Run(
         key=key,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.cache import KVCache
+from attention_core.checks import require_finite
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
@@ -24,7 +25,8 @@ class Transformer(nn.Module):
     """Embeddings, a stack of blocks, and the output matrix if there is one.
 
     Weights are random until loaded. Everything moves with `.to(device, dtype)`; a forward pass
-    without cached tokens waits for the device, to check ids and masks (`check_inputs`).
+    without cached tokens waits for the device, to check ids and masks (`check_inputs`) and its
+    result (`require_finite`).
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -65,7 +67,8 @@ class Transformer(nn.Module):
         padding alone, has attention weights and a context of 0.
         `record` keeps every tensor of every layer. `last_only` computes the logits of the last
         position alone, which is all that generation needs.
-        Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`).
+        Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`), and
+        NotFiniteError without cached tokens for weights that overflow on these tokens.
         """
         offset = cache.length if cache is not None else 0
         device = next(self.parameters()).device
@@ -79,6 +82,10 @@ class Transformer(nn.Module):
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
         hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
         logits = self.logits(hidden[:, -1:] if last_only else hidden)
+        if not offset:  # a decode step doesn't wait for the device
+            require_finite("hidden states", hidden)
+            if logits is not None:
+                require_finite("logits", logits, first=hidden.shape[1] - logits.shape[1])
         return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
@@ -86,7 +93,8 @@ class Transformer(nn.Module):
 
         `x` is `hidden_states[layer]` of a text without padding, or a batch of such states; the
         result is what `hidden` is after a whole pass.
-        Raises: ValueError for a layer that the model does not have, or states of another width.
+        Raises: ValueError for a layer that the model does not have, or states of another width;
+        NotFiniteError for weights that overflow on these states.
         """
         if not 0 <= layer < self.config.n_layers:
             raise ValueError(f"layer must be 0 to {self.config.n_layers - 1}, got {layer}")
@@ -96,6 +104,7 @@ class Transformer(nn.Module):
             )
         positions = torch.arange(x.shape[1], device=x.device)
         hidden, _ = self.run_layers(x, self.new_pass(x, positions, hooks=hooks), first=layer)
+        require_finite("hidden states", hidden)
         return hidden
 
     def new_pass(

@@ -3,7 +3,6 @@
 `app.py` gives it to Streamlit. Its folder is on the import path: no `site` and the like beside it.
 """
 
-from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
@@ -29,13 +28,7 @@ if current.url_path:  # all but Home, which shows its text before it needs the c
     warmup.import_core()
 try:
     room = page_runs.room(lambda: st.toast(page_runs.CROWDED, icon=":material/groups:"))
-    with (
-        room,
-        models.one_look(),
-        metrics.page_run(current.url_path),
-        suppress(messages.PageEnds),
-        messages.model_problems(),
-    ):
+    with room, models.one_look(), metrics.page_run(current.url_path), messages.page():
         current.run()
 finally:  # also behind a page that fails; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

@@ -15,5 +15,5 @@ def folded(title: str, key: str, show: Callable[..., Any], *arguments: Any) -> N
         opened = f"{key}_opened"
         if part.open or opened in st.session_state:  # closed again it keeps what was chosen in it
             st.session_state[opened] = True
-            with messages.model_problems():
+            with messages.page():
                 show(*arguments)

@@ -25,11 +25,22 @@ def end_page() -> NoReturn:
 
 
 @contextmanager
-def model_problems() -> Iterator[None]:
-    """Show a message for a model that was open and cannot be loaded again inside."""
+def page() -> Iterator[None]:
+    """Around a page or a part: it ends at `end_page`, or with a message about its model.
+
+    Any page can meet a model that was open and can't be loaded again, or whose numbers overflow.
+    """
     try:
         yield
+    except PageEnds:
+        pass
     except (FilesChanged, OverLimit) as error:
+        problem(error)
+    except ValueError as error:
+        from attention_core.checks import NotFiniteError  # a page opens without torch
+
+        if not isinstance(error, NotFiniteError):
+            raise
         problem(error)
 
 

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, Edit
+from attention_core.checks import require_finite
 from attention_core.experiments.distances import cosine_distance, divergence, relative_distance
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Hooks
@@ -213,9 +214,16 @@ def rank(
 def logits_from(model: Transformer) -> Callable[[Tensor], Tensor]:
     """The model's output matrix as a function of normed states: (B, C) -> (B, V).
 
-    Raises: ValueError for a model without an output matrix.
+    Raises: ValueError for a model without an output matrix; the function raises NotFiniteError for
+    logits that overflow.
     """
     matrix = model.unembedding
     if matrix is None:
         raise ValueError("a model without an output matrix predicts no token")
-    return lambda hidden: project(hidden, matrix)
+
+    def logits_of(hidden: Tensor) -> Tensor:
+        logits = project(hidden, matrix)
+        require_finite("logits", logits, first=None)
+        return logits
+
+    return logits_of

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from attention_core.checks import require_finite
 from attention_core.model.config import TransformerConfig
 from attention_core.model.layers import ACTIVATIONS
 
@@ -47,9 +48,11 @@ class MaskedWordHead:
                 )
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        """The logits of every token: (..., C) -> (..., V)."""
+        """The logits of every token: (..., C) -> (..., V); NotFiniteError where they overflow."""
         bent = ACTIVATIONS[self.config.activation](hidden @ self.dense + self.dense_bias)
         normed = nn.functional.layer_norm(
             bent, (self.config.d_model,), self.norm_weight, self.norm_bias, self.config.norm_eps
         )
-        return normed @ self.output.t() + self.output_bias
+        logits = normed @ self.output.t() + self.output_bias
+        require_finite("logits", logits, first=None)
+        return logits

@@ -65,7 +65,7 @@ def show(number: int) -> None:
 
 
 @st.fragment
-@messages.model_problems()
+@messages.page()
 def pictures() -> None:
     """All heads, and one of them open: to open another runs and paints this part alone."""
     if MOSAIC not in st.session_state:  # a new visit to the page

@@ -249,9 +249,9 @@ def test_logits_that_are_no_numbers_are_named():
     model = random_model(GPT2)
     model.final_norm.bias[0] = torch.nan
     decoder = Decoder(model, 10)
-    with pytest.raises(ValueError, match="the largest of the logits is not finite"):
+    with pytest.raises(ValueError, match="not a number"):
         decoder.generate(PROMPT, max_new_tokens=3)
-    with pytest.raises(ValueError, match="the largest of the logits is not finite"):
+    with pytest.raises(ValueError, match="not a number"):
         list(decoder.stream(PROMPT, max_new_tokens=3))
     model.final_norm.bias[0] = 0.0  # and the next generation is no longer blamed for it
     assert len(decoder.generate(PROMPT, max_new_tokens=3)) == 3

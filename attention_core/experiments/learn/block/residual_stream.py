@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_finite
 from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
@@ -24,12 +25,14 @@ def logit_lens(model: Transformer, states: Tensor) -> Tensor:
     """The model's last norm and output matrix on states of any layer: (..., C) -> (..., V).
 
     Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
-    Raises: ValueError for a model without an output matrix.
+    Raises: ValueError for a model without an output matrix, NotFiniteError where logits overflow.
     """
     if model.unembedding is None:
         raise ValueError("a model without an output matrix has no logits to look at")
     normed = states if model.final_norm is None else model.final_norm(states)
-    return project(normed, model.unembedding)
+    logits = project(normed, model.unembedding)
+    require_finite("logits of some layer", logits, first=None)
+    return logits
 
 
 def last_row_alone(model: Transformer, hidden: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from attention_core.checks import require_finite
 from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer
 from attention_core.masks import causal_mask
 from attention_core.model.block import Block
@@ -44,12 +45,16 @@ class Exchange:
 def exchange(function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]) -> Exchange:
     """Reorder the tokens of x (T, ...) before, and after, a function (B, T, ...) -> (B, T, C).
 
-    Raises: ValueError if `order` does not hold every position once.
+    Raises: ValueError if `order` does not hold every position once, NotFiniteError for results that
+    are infinite or not a number.
     """
     if sorted(order) != list(range(x.shape[0])):
         raise ValueError(f"an order of {x.shape[0]} tokens must hold each once, got {list(order)}")
     places = torch.tensor(list(order), dtype=torch.long)
-    return Exchange(function(x[None])[0][places], function(x[places][None])[0])
+    results = Exchange(function(x[None])[0][places], function(x[places][None])[0])
+    for rows in (results.function_first, results.order_first):
+        require_finite("outputs", rows)
+    return results
 
 
 def exchanges(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_finite
 from attention_core.model.transformer import Transformer
 
 _SHORTEST = 1e-12  # a vector of zeros has no direction: its cosine is 0
@@ -59,13 +60,16 @@ def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> Products
 
     lengths: those of the rows (n), if they are known: of a vocabulary they take ten times as long
     as the products.
-    Raises: ValueError where x is no vector, or the rows are not as wide as it.
+    Raises: ValueError where x is no vector, or the rows are not as wide as it; NotFiniteError for
+    products or lengths that overflow.
     """
     if x.dim() != 1 or rows.dim() != 2 or rows.shape[1] != len(x):
         raise ValueError(f"x must be (C), the rows (n, C): got {(*x.shape,)} and {(*rows.shape,)}")
     dots = rows @ x
     length = x.norm()
     lengths = rows.norm(dim=-1) if lengths is None else lengths
+    for name, numbers in (("dot products", dots), ("lengths", lengths)):
+        require_finite(name, numbers[:, None], first=None)
     cosines = dots / (lengths * length).clamp_min(_SHORTEST)
     return Products(dots, lengths, cosines, float(length))
 

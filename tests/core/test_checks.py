@@ -1,0 +1,81 @@
+"""Results of a pass that are infinite or not a number are refused with their first position."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from attention_core import Transformer
+from attention_core.checks import NotFiniteError, require_finite
+from attention_core.experiments.compare.ablate import logits_from
+from attention_core.experiments.learn.block.residual_stream import logit_lens
+from tests.helpers.tiny_models import build
+
+IDS = torch.arange(1, 8)[None]  # (1, 7)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 5, 3), (4, 2, 5, 3)])
+def test_the_first_position_is_named(number: float, shape: tuple[int, ...]):
+    numbers = torch.zeros(shape)
+    require_finite("states", numbers)
+    numbers[..., 4, 0] = numbers[..., 3, 2] = number
+    with pytest.raises(NotFiniteError, match="position 3 "):
+        require_finite("states", numbers)
+    with pytest.raises(NotFiniteError, match="position 12 "):
+        require_finite("states", numbers, first=9)
+    with pytest.raises(NotFiniteError, match="float32 on this text: the states"):
+        require_finite("states", numbers, first=None)
+    require_finite("states", numbers.to("meta"))
+
+
+def test_a_pass_that_overflows_late():
+    model = build("gpt2")
+    # not in a layer: a weight of 0 times infinity would reach the positions before it
+    late = (torch.arange(7) >= 5)[:, None]
+    model.final_norm.register_forward_hook(
+        lambda _, __, y: y.masked_fill(late[: y.shape[1]], math.inf)
+    )
+    assert model(IDS[:, :5]).hidden.isfinite().all()
+    with pytest.raises(NotFiniteError, match="position 5 "):
+        model(IDS)
+
+
+@pytest.mark.parametrize("last_only", [False, True])
+def test_logits_alone_overflow(last_only: bool):
+    model = build("llama")
+    model.unembedding[:, 3] = 3e38
+    with pytest.raises(NotFiniteError, match=f"position {6 if last_only else 0} .*logits"):
+        model(IDS * 0 + 2, last_only=last_only)
+
+
+def test_a_decode_step_is_not_looked_at():
+    """It would wait for the device; the choice of a token refuses such logits."""
+    model = build("llama")
+    cache = model.new_cache(1, 9)
+    model(IDS, cache=cache)
+    model.unembedding[:, 3] = 3e38
+    assert not model(IDS[:, :1], cache=cache).logits.isfinite().all()
+
+
+def resumed(model: Transformer) -> Tensor:
+    model.blocks[1].mlp.down.weight.fill_(3e38)
+    return model.resume(torch.ones(1, 6, 24), 1)
+
+
+def lens(model: Transformer) -> Tensor:
+    model.unembedding.fill_(3e38)
+    return logit_lens(model, torch.randn(2, 6, 24))
+
+
+def of_states(model: Transformer) -> Tensor:
+    model.unembedding.fill_(3e38)
+    return logits_from(model)(torch.full((6, 24), 2.0))
+
+
+@pytest.mark.parametrize("compute", [resumed, lens, of_states])
+def test_other_ways_to_numbers_of_a_model(compute: Callable[[Transformer], Tensor]):
+    with pytest.raises(NotFiniteError):
+        compute(build("gpt2"))
