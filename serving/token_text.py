@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,30 @@ if TYPE_CHECKING:
 END_OF_TEXT = "(end of text)"
 
 
+def decode_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> bytes:
+    """The bytes of some ids put together, for display.
+
+    A model's vocabulary is often padded beyond its tokenizer's: such an id shows as <unknown:4362>.
+    """
+    parts = []
+    for is_known, group in itertools.groupby(ids, lambda i: 0 <= i < tokenizer.vocab_size):
+        if is_known:
+            parts.append(tokenizer.decode_bytes(list(group)))
+        else:
+            parts += [f"<unknown:{token_id}>".encode() for token_id in group]
+    return b"".join(parts)
+
+
+def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """The text of some ids, for display; unknown ids as in `decode_bytes`."""
+    return decode_bytes(tokenizer, ids).decode("utf-8", "replace")
+
+
 def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
     """The bytes of each token; those that end a text are named instead."""
     ends = tokenizer.end_ids
     return [
-        END_OF_TEXT.encode() if token_id in ends else tokenizer.decode_bytes([token_id])
+        END_OF_TEXT.encode() if token_id in ends else decode_bytes(tokenizer, [token_id])
         for token_id in ids
     ]
 

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
 from pretrained.tokenization.tokens import printable
-from serving import models
+from serving import models, token_text
 from serving.number_text import written
 from serving.token_text import isolated
 from ui.charts.bars import bars, labelled
@@ -67,7 +67,7 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
 
 
 def _token(question: Question, index: int) -> str:
-    return printable(models.get(question.model).tokenizer.decode([index])) or "∅"
+    return printable(token_text.decode(models.get(question.model).tokenizer, [index]))
 
 
 def _predictions(question: Question, changed: Effect) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.shaded import Shaded, shaded
 from pretrained.tokenization.tokens import printable
-from serving import models
+from serving import models, token_text
 from serving.heads import HeadId
 from serving.number_text import written
 from serving.token_text import isolated
@@ -186,10 +186,10 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
     if trace.new[step] not in ids:
         ids.append(trace.new[step])
         logprobs.append(trace.logprobs[step])
-    decode = models.get(generation.settings.model).tokenizer.decode_bytes
+    tokenizer = models.get(generation.settings.model).tokenizer
     return pd.DataFrame(
         {
-            "token": [printable(decode([i])) for i in ids],
+            "token": [printable(token_text.decode_bytes(tokenizer, [i])) for i in ids],
             "probability": np.exp(logprobs),
             "chosen": ["✓" if i == trace.new[step] else "" for i in ids],
         }

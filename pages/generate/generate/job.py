@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from serving import models
+from serving import models, token_text
 from serving.backend import choice as backend
 from serving.jobs import JobQueue, Work
 from serving.race import Begun, CacheSize, Ended, RaceStep, Request
@@ -98,8 +98,8 @@ class Job(Work):
         if self._tokenizer is None or not ids:
             return ""
         if ids[-1] in self._tokenizer.end_ids:
-            return self._tokenizer.decode(ids[:-1]) + END_OF_TEXT
-        return self._tokenizer.decode(ids)
+            return token_text.decode(self._tokenizer, ids[:-1]) + END_OF_TEXT
+        return token_text.decode(self._tokenizer, ids)
 
     def pieces(self, run: Run) -> list[str]:
         """The text of each new token by itself."""
@@ -107,7 +107,9 @@ class Job(Work):
         if tokenizer is None:
             return []
         return [
-            END_OF_TEXT if token_id in tokenizer.end_ids else tokenizer.decode([token_id])
+            END_OF_TEXT
+            if token_id in tokenizer.end_ids
+            else token_text.decode(tokenizer, [token_id])
             for token_id in run.token_ids
         ]
 

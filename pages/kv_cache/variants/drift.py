@@ -12,7 +12,7 @@ import streamlit as st
 from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
 from pretrained.tokenization.tokens import printable
-from serving import models, turns, visit
+from serving import models, token_text, turns, visit
 from serving import runs as attention
 from serving.cache import kept
 from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
@@ -130,7 +130,7 @@ def pooled(name: str, text: str) -> Pooled:
     def piece(change: Drift) -> str | None:
         if change.likeliest is None:
             return None
-        return printable(model.tokenizer.decode([change.likeliest[1]])) or "∅"
+        return printable(token_text.decode(model.tokenizer, [change.likeliest[1]]))
 
     return Pooled(
         title=model.spec.title,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pages.learn.block.stream import run
 from pretrained.tokenization.tokens import printable
-from serving import models, turns
+from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 
@@ -132,4 +132,4 @@ def next_token(name: str, text: str) -> NextToken:
 
 def _token_text(model: Any, token: int) -> str:
     """A token of the vocabulary, with everything invisible in it made visible."""
-    return printable(model.tokenizer.decode_bytes([token]))
+    return printable(token_text.decode_bytes(model.tokenizer, [token]))

@@ -21,7 +21,7 @@ from serving.limits import (
 from serving.number_text import written
 from serving.prompts import prepare
 from serving.runs import Run
-from serving.token_text import isolated, pieces
+from serving.token_text import decode, isolated, pieces
 from ui.charts import style
 from ui.charts.bars import bars
 from ui.charts.show import show
@@ -111,8 +111,7 @@ def sample(settings: Settings, report: Report | None = None) -> tuple[Continuati
 def _continuation(tokenizer: Tokenizer, tokens: list[tuple[int, float]]) -> Continuation:
     ids = tuple(token for token, _ in tokens)
     mean = sum(logprob for _, logprob in tokens) / len(tokens)
-    text = tokenizer.decode_bytes(list(ids)).decode("utf-8", "replace")
-    return Continuation(ids, pieces(tokenizer, ids), text, mean)
+    return Continuation(ids, pieces(tokenizer, ids), decode(tokenizer, ids), mean)
 
 
 def twice(continuation: Continuation) -> str:
