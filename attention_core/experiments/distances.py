@@ -9,6 +9,12 @@ import torch
 from torch import Tensor
 
 
+def ratio(part: Tensor, whole: Tensor, *, of_zeros: float = 0.0) -> Tensor:
+    """`part / whole`, and `of_zeros` where both are 0: weights that are all zero give such."""
+    both_zero = (part == 0) & (whole == 0)
+    return torch.where(both_zero, torch.full_like(part, of_zeros), part / whole)
+
+
 def divergence(before: Tensor, after: Tensor) -> Tensor:
     """Kullback-Leibler divergence in nats of predictions: logits (V,) and (..., V) -> (...).
 
@@ -22,13 +28,15 @@ def divergence(before: Tensor, after: Tensor) -> Tensor:
 def cosine_distance(before: Tensor, after: Tensor) -> Tensor:
     """1 - cosine of each token's vector with its changed one: (T, C), (..., T, C) -> (..., T).
 
-    From 0 (same direction) to 2 (opposite).
+    From 0 (same direction) to 2 (opposite). A vector of zeros has no direction: 0 if it stays one,
+    otherwise 1.
     """
     cosine = torch.cosine_similarity(before.double(), after.double(), dim=-1)
-    return (1.0 - cosine).clamp(min=0.0)
+    unchanged = (before == after).all(dim=-1)
+    return (1.0 - cosine).clamp(min=0.0).masked_fill(unchanged, 0.0)
 
 
 def relative_distance(before: Tensor, after: Tensor) -> Tensor:
     """||after - before|| / ||before|| of each token: (T, C), (..., T, C) -> (..., T)."""
     norm = torch.linalg.vector_norm(before.double(), dim=-1)
-    return torch.linalg.vector_norm(after.double() - before.double(), dim=-1) / norm
+    return ratio(torch.linalg.vector_norm(after.double() - before.double(), dim=-1), norm)

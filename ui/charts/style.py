@@ -61,10 +61,11 @@ def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
 def decades(values: Sequence[float]) -> dict[str, Any]:
     """`scale` and `axis` of a logarithmic axis over whole powers of ten, with at most 8 marks.
 
-    The values must be positive.
+    Values that have no logarithm, such as 0, are left out; if none remain, it is 1 to 10.
     """
-    low = math.floor(math.log10(min(values)))
-    high = max(math.ceil(math.log10(max(values))), low + 1)
+    positive = [value for value in values if 0 < value < math.inf] or [1.0]
+    low = math.floor(math.log10(min(positive)))
+    high = max(math.ceil(math.log10(max(positive))), low + 1)
     powers_apart = math.ceil((high - low) / 7)
     return {
         "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},

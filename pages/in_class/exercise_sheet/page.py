@@ -21,7 +21,7 @@ st.markdown(
     "their own, step by step."
 )
 
-if not models.ready():
+if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 

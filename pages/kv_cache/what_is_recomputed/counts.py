@@ -11,7 +11,7 @@ import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.pictures import View
 from pages.kv_cache.what_is_recomputed.run import Growth
-from serving import models, turns
+from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES, check_tokens
 
@@ -222,11 +222,12 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     for which in (KEYS, VALUES):
         moves.append(repeated(before.named[which], after.named[which], which).amax(1).numpy())
         sizes.append(before.named[which].abs().amax(dim=(1, 2, 3)).numpy())
-    decoder = np.maximum(*moves) / np.maximum(*sizes)
+    decoder = _share(np.maximum(*moves), np.maximum(*sizes))
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
-    text = models.get(growth.settings.model).tokenizer.decode(growth.ids[: growth.n_rows])
+    tokenizer = models.get(growth.settings.model).tokenizer
+    text = token_text.decode(tokenizer, growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]
@@ -236,7 +237,13 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]
     with turns.turn():
         moved, largest = old_rows_by_layer(model.core, shorter, tokens.ids, n - 1)
-    return Contrast(decoder, (moved / largest).numpy(), model.spec.title, n - 1)
+    return Contrast(decoder, _share(moved.numpy(), largest.numpy()), model.spec.title, n - 1)
+
+
+def _share(moved: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """`moved / largest`; 0 where both are, as with weights that are all zero."""
+    share: np.ndarray = moved / np.maximum(largest, np.finfo(np.float32).tiny)
+    return share
 
 
 def contrast_table(growth: Growth, contrast: Contrast) -> pd.DataFrame:

@@ -62,12 +62,12 @@ def _lens_question() -> Question | None:
         return None
     n_layers = len(stream.norms) - 1
     right = lens_table.first_named
-    other_layers = [n for n in (0, n_layers // 4, n_layers // 2, n_layers) if n != right][-3:]
+    others = sorted({0, n_layers // 4, n_layers // 2, n_layers} - {right})[-3:]
     return Question(
         ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
         f"choice first the likeliest token? {_look_in(LENS)}",
         right=str(right),
-        wrong=tuple(map(str, other_layers)),
+        wrong=tuple(map(str, others)),
         because=f"Its probability is {lens_table.probability[right]:.2f} after {right} layers"
         + (f", and {lens_table.probability[right - 1]:.2f} one layer before." if right else "."),
     )

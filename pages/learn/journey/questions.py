@@ -20,8 +20,9 @@ GROWTH = {
 
 
 def questions(passed: OnePass, token: int) -> tuple[Question, ...]:
-    """Three questions about the journey that the page shows."""
-    return (_first_question(passed), _length_question(passed, token), _learned_question(passed))
+    """Up to three questions about the journey that the page shows."""
+    asked = (_first_question(passed), _length_question(passed, token), _learned_question(passed))
+    return tuple(filter(None, asked))
 
 
 def _first_question(passed: OnePass) -> Question:
@@ -41,8 +42,10 @@ def _first_question(passed: OnePass) -> Question:
     )
 
 
-def _length_question(passed: OnePass, token: int) -> Question:
+def _length_question(passed: OnePass, token: int) -> Question | None:
     norms = passed.state_norms[:, token]
+    if not (norms[0] and norms[-1]):  # zeros do not grow by any factor
+        return None
     growth = float(norms[-1] / norms[0])
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
     adds = passed.run.pretrained.core.config.norm_order == "pre"

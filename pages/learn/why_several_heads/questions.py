@@ -36,9 +36,9 @@ def _parameters_question(run: Run) -> Question:
 
 
 def _noise_question(run: Run, layer: int) -> Question:
-    """Without a text of two tokens, by the formula."""
+    """Without two tokens whose vectors have a direction, by the formula."""
     width = run.tensors.states.shape[-1]
-    if len(run.tokens) < 2:
+    if len(run.tokens) < 2 or not run.tensors.states[layer].any():
         few, many = (math.sqrt(count / width) for count in (1, 4))
     else:
         measured = {size.n_heads: size.measured for size in noise(run, layer)}

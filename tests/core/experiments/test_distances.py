@@ -1,24 +1,26 @@
-"""Distances of predictions and of vectors, against numbers worked out by hand."""
+"""How far vectors are from each other, also where they are zero."""
 
-import math
-
+import pytest
 import torch
-from torch.testing import assert_close
 
-from attention_core.experiments.distances import cosine_distance, divergence, relative_distance
+from attention_core.experiments.distances import cosine_distance, ratio, relative_distance
+from attention_core.experiments.learn.position.distances import cosines
 
-
-def test_divergence_of_predictions():
-    before = torch.tensor([math.log(0.5), math.log(0.25), math.log(0.25)])
-    after = torch.tensor([[math.log(0.25), math.log(0.5), math.log(0.25)], before.tolist()])
-    expected = 0.5 * math.log(2) - 0.25 * math.log(2)
-    # logits that differ by a constant are the same prediction
-    assert_close(divergence(before, after + 3.0), torch.tensor([expected, 0.0]).double())
+BEFORE = torch.tensor([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+AFTER = torch.tensor([[3.0, 4.0, 5.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
 
 
-def test_distances_of_vectors():
-    states = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
-    turned = torch.tensor([[[6.0, 8.0], [0.0, 2.0]]])
-    assert_close(cosine_distance(states, turned), torch.tensor([[0.0, 1.0]]).double())
-    relative = torch.tensor([[1.0, math.sqrt(5.0)]]).double()
-    assert_close(relative_distance(states, turned), relative)
+def test_a_vector_of_zeros_that_stays_one_has_not_moved():
+    assert relative_distance(BEFORE, AFTER).tolist() == [1.0, 0.0, float("inf")]
+    assert cosine_distance(BEFORE, AFTER).tolist() == pytest.approx([1 - 0.5**0.5, 0.0, 1.0])
+
+
+def test_a_ratio_of_zeros():
+    part, whole = torch.tensor([0.0, 0.0, 6.0]), torch.tensor([0.0, 2.0, 4.0])
+    assert ratio(part, whole).tolist() == [0.0, 0.0, 1.5]
+    assert ratio(part, whole, of_zeros=1.0).tolist() == [1.0, 0.0, 1.5]
+
+
+def test_a_row_of_zeros_has_no_cosine():
+    with pytest.raises(ValueError, match="row 1 "):
+        cosines(BEFORE)

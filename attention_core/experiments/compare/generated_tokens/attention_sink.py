@@ -17,7 +17,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attention_core.checks import require_finite
 from attention_core.experiments.compare.contributions import contributions, value_norms
+from attention_core.experiments.distances import ratio
 from attention_core.experiments.learn.block.residual_stream import token_norms
 from attention_core.model.transformer import Transformer
 
@@ -50,7 +52,8 @@ class Sink:
 def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
     """Run a decoder on one text and measure its first token against the others.
 
-    Raises: ValueError for a model that is not causal, or fewer than 2 tokens.
+    Raises: ValueError for a model that is not causal, or fewer than 2 tokens; NotFiniteError for
+    lengths that overflow.
     """
     _check(model, token_ids)
     with torch.inference_mode():
@@ -62,17 +65,21 @@ def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
         values = values.float().cpu()
         keys = torch.cat([token_norms(record.k) for record in output.records]).float().cpu()
         states = torch.cat(output.hidden_states).float().cpu()
+        lengths = token_norms(states)
+        named = {"values": values, "keys": keys, "states": lengths}
+        for name, numbers in named.items():
+            require_finite(f"lengths of {name}", numbers[..., None])
         written = contributions(weights, values)
         squares = states[:, 0].square()
         largest = squares.max(dim=-1)
         return Sink(
             weight=weights[:, :, 1:, 0].mean(-1),
-            share=(written[..., 1:, 0] / written[..., 1:, :].sum(-1)).mean(-1),
+            share=ratio(written[..., 1:, 0], written[..., 1:, :].sum(-1)).mean(-1),
             uniform=uniform_weight(len(token_ids)),
             value_ratio=first_to_median(values),
             key_ratio=first_to_median(keys),
-            state_ratio=first_to_median(token_norms(states)),
-            concentration=largest.values / squares.sum(-1),
+            state_ratio=first_to_median(lengths),
+            concentration=ratio(largest.values, squares.sum(-1)),
             coordinate=largest.indices,
             received=received(weights),
         )
@@ -81,12 +88,13 @@ def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
 def first_to_median(values: Tensor) -> Tensor:
     """The first entry over the median of the others: (..., T) -> (...).
 
-    Of an even number of others, the median is the mean of the middle two.
+    Of an even number of others, the median is the mean of the middle two. Where all of it is 0, the
+    first is as large as the others: 1.
     Raises: ValueError for fewer than 2 entries.
     """
     if values.shape[-1] < 2:
         raise ValueError(f"{values.shape[-1]} entries: the first has no others")
-    return values[..., 0] / values[..., 1:].quantile(0.5, dim=-1)
+    return ratio(values[..., 0], values[..., 1:].quantile(0.5, dim=-1), of_zeros=1.0)
 
 
 def received(weights: Tensor) -> Tensor:

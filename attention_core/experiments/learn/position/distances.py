@@ -31,8 +31,15 @@ def dot_products(table: Tensor) -> Tensor:
 
 
 def cosines(table: Tensor) -> Tensor:
-    """The cosine of the angle between every two rows: (N, C) -> (N, N)."""
-    directions = table / table.norm(dim=-1, keepdim=True)
+    """The cosine of the angle between every two rows: (N, C) -> (N, N).
+
+    Raises: ValueError for a row of zeros, which has no direction.
+    """
+    lengths = table.norm(dim=-1, keepdim=True)
+    if not lengths.all():
+        row = int((lengths == 0).flatten().nonzero()[0])
+        raise ValueError(f"row {row} of the table is all zeros, and so has no direction to compare")
+    directions = table / lengths
     return directions @ directions.T
 
 

@@ -65,7 +65,8 @@ def score_noise(
     """The noise of the scores between tokens (T, C), for each number of heads.
 
     Every number of heads splits the same `n_draws` random matrices.
-    Raises: ValueError for fewer than two tokens, no draw, or a number that does not divide C.
+    Raises: ValueError for fewer than two tokens, no draw, a number that does not divide C, or
+    tokens that are all zero.
     """
     n_tokens, width = x.shape
     if n_tokens < 2 or n_draws < 1:
@@ -74,6 +75,8 @@ def score_noise(
         )
     if bad := [count for count in counts if count < 1 or width % count]:
         raise ValueError(f"a width of {width} cannot be split into {bad} heads")
+    if not x.any():
+        raise ValueError("the vectors of these tokens are all zero: no score has a cosine to meet")
     x = torch.nn.functional.normalize(x, dim=-1)
     first, second = torch.triu_indices(n_tokens, n_tokens, offset=1)
     cosines = (x @ x.T)[first, second]
