@@ -6,6 +6,7 @@ names inside an index may not leave the folder, and pickled weights are never op
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -98,10 +99,13 @@ def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
 def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
     """The JSON object that these bytes of something with this name spell.
 
-    Raises ValueError when they are more than `max_bytes`, not JSON or not an object.
+    Raises ValueError when they are more than `max_bytes`, not JSON or not an object, and for a byte
+    order mark, which transformers refuses too.
     """
     if len(raw) > max_bytes:
         raise ValueError(f"{name} is larger than {max_bytes:,} bytes.")
+    if raw.startswith(codecs.BOM_UTF8):
+        raise ValueError(f"{name} begins with a byte order mark: save it as UTF-8 without one.")
     try:
         value = json.loads(raw, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:

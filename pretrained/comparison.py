@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # torch is imported inside functions: importing this package has to stay cheap.
@@ -12,6 +14,9 @@ if TYPE_CHECKING:
 
     from attention_core import Transformer
     from attention_core.model.output import TransformerOutput
+    from pretrained.load import Pretrained
+
+_MAX_REASON_CHARACTERS = 150
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,47 @@ class Differences:
         return max(self.embedding, *self.weights, *self.hidden, *rest)
 
 
+@contextmanager
+def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
+    """Whatever transformers raises becomes a ValueError, except for missing memory or packages.
+
+    folder: whose path the message does not give away.
+    """
+    import torch
+
+    try:
+        yield
+    except (ImportError, MemoryError, torch.OutOfMemoryError):
+        raise
+    # The code of others on files of strangers: it raises assertions, attribute and recursion
+    # errors, and kinds of its own.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        if folder is not None:
+            reason = reason.replace(str(folder), folder.name)
+        if len(reason) > _MAX_REASON_CHARACTERS:
+            reason = reason[: _MAX_REASON_CHARACTERS - 1] + "…"
+        raise ValueError(
+            "transformers can't build or run its own model from this folder: "
+            f"{type(error).__name__}: {reason}"
+        ) from error
+
+
+def load_reference(model: Pretrained) -> Any:
+    """The model of transformers with the same weights, new at each call.
+
+    Raises: ValueError, with the reason, where transformers can't build it; ImportError when it
+    isn't installed.
+    """
+    with _transformers_errors(model.folder):
+        return model.load_reference()
+
+
 def compare(core: Transformer, reference: Any, ids: Sequence[int]) -> Differences:
     """Run our core and the model of transformers on the same token ids, on the core's device.
 
-    Raises: ValueError for no ids or too many.
+    Raises: ValueError for no ids or too many, for weights that overflow on them, and where the
+    model of transformers can't run.
     """
     import torch
 
@@ -50,6 +92,7 @@ def compare(core: Transformer, reference: Any, ids: Sequence[int]) -> Difference
     token_ids = torch.tensor([list(ids)], dtype=torch.long, device=device)
     with torch.inference_mode():
         ours = core(token_ids, record=True)
+    with torch.inference_mode(), _transformers_errors():
         theirs = reference(input_ids=token_ids, output_attentions=True, output_hidden_states=True)
     return differences(ours, theirs, type(reference).__name__)
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import pretrained
-from pretrained import CatalogEntry, ModelSpec, Pretrained, sizes
+from pretrained import CatalogEntry, ModelSpec, Pretrained, comparison, sizes
 from pretrained.hub import downloads
 from pretrained.sources import FilesChanged, Source
 from pretrained.specs import spec_of
@@ -147,11 +147,11 @@ def is_loaded(name: str) -> bool:
 def reference(model: Pretrained) -> Any:
     """The model of transformers with the same weights, loaded on first use and shared.
 
-    Its weights are a second copy, counted by themselves. Errors as of `Pretrained.load_reference`,
+    Its weights are a second copy, counted by themselves. Errors as of `comparison.load_reference`,
     and OverLimit where a GPU has no room for it.
     """
     with _loading(model.name, "reference loaded"):
-        return model.load_reference()
+        return comparison.load_reference(model)
 
 
 @contextmanager
