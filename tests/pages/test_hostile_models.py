@@ -1,0 +1,95 @@
+"""Models whose numbers overflow, vanish or name no token: each page shows numbers or a message."""
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers import hostile_models
+from tests.helpers.apptest import SIDE, VIEWS, messages, open_whole_page
+
+# Pages that run no model of a folder
+WITHOUT_A_MODEL = {
+    "against_pytorch", "calculator", "glossary", "ladder", "masking", "two_networks",
+    "watch_heads_form", "why_attention",
+}  # fmt: skip
+PAGES = [view for view in VIEWS if Path(view).parent.name not in WITHOUT_A_MODEL]
+# One of each kind of trouble; those of the other families fail in the same places.
+FOLDERS = [
+    "gpt2-overflow-after-the-first", "gpt2-overflow-in-scores", "gpt2-all-zero",
+    "gpt2-padded-vocabulary", "bert-overflow-in-logits", "bert-all-zero", "llama-one-word",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A models folder for each name, filled when a test asks for it."""
+    return tmp_path_factory.mktemp("hostile")
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only model on this machine: each page shows it by default."""
+    models = folders / request.param
+    if not models.exists():
+        hostile_models.build(models, request.param)
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(models))
+    return models / request.param
+
+
+def not_a_number(site: AppTest) -> list[str]:
+    """What the page writes or draws that is NaN; the masked cells of a map are drawn as such."""
+    written = [str(element.value) for kind in ("text", "markdown") for element in site.get(kind)]
+    headers = [
+        element.proto.bytes[:200_000].decode("utf-8", "replace")
+        for element in site.get("bidi_component")
+        if element.proto.WhichOneof("data") == "bytes"
+    ]
+    found = [text for text in written if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
+    return found + [text[:200] for text in headers if re.search(r"[\[:, ](NaN|-?Infinity)", text)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, indirect=True)
+@pytest.mark.parametrize("view", PAGES)
+def test_a_page_shows_numbers_or_a_message(site: AppTest, view: str, folder: Path):
+    open_whole_page(site, view)
+    assert not site.exception, [element.message for element in site.exception]
+    assert not_a_number(site) == []
+    assert (
+        site.get("bidi_component")
+        or site.get("vega_lite_chart")
+        or messages(site)
+        or (view.split("/")[-2] in {"generate", "models", "timing", "exercise_sheet"})
+    )
+
+
+@pytest.mark.parametrize("folder", ["gpt2-padded-vocabulary"], indirect=True)
+@pytest.mark.parametrize("page", ["start/home", "start/one_pass", "learn/journey"])
+def test_a_padded_vocabulary_is_no_trouble(site: AppTest, page: str, folder: Path):
+    open_whole_page(site, f"pages/{page}/page.py")
+    assert not messages(site)
+    assert site.get("bidi_component")
+
+
+@pytest.mark.parametrize("folder", ["gpt2-overflow-at-five"], indirect=True)
+def test_the_message_says_from_which_position_on(site: AppTest, folder: Path):
+    open_whole_page(site, "pages/compare/heads/page.py")
+    [message] = messages(site)
+    assert "position 5 " in message
+
+
+@pytest.mark.parametrize("folder", hostile_models.NOT_FOR_TRANSFORMERS, indirect=True)
+def test_a_reference_model_that_transformers_does_not_build(site: AppTest, folder: Path):
+    open_whole_page(site, SIDE, side_by_side_reference="true")
+    assert not site.exception
+    [message] = messages(site)
+    assert "transformers" in message
+    assert str(folder) not in message
+
+
+@pytest.mark.parametrize("folder", ["gpt2-usual"], indirect=True)
+def test_the_reference_model_of_a_usual_folder(site: AppTest, folder: Path):
+    open_whole_page(site, SIDE, side_by_side_reference="true")
+    assert not messages(site)
+    assert any("GPT2LMHeadModel" in element.value for element in site.text)
