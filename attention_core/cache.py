@@ -6,6 +6,9 @@ section on the KV cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -16,7 +19,8 @@ class KVCache:
     """Keys and values of all earlier tokens, one pair of preallocated buffers a layer.
 
     A forward pass calls `update` once for each layer, in order; the new rows count as stored when
-    the last layer has written its own. A pass that fails half-way therefore changes nothing.
+    the last layer has written its own, or at the end of `whole_pass`, which a model's pass runs in.
+    A pass that fails anywhere therefore changes nothing.
 
     The size of a key and of a value may differ, so the same class holds the keys and values of
     multi-head, grouped-query and multi-query attention, or a latent and a rotary key.
@@ -63,6 +67,8 @@ class KVCache:
         self._length = self._n_changes = 0
         self._first = 0  # the first position still stored: 0 until a ring writes over it
         self._pending: list[tuple[Tensor, Tensor]] = []  # rows that a ring has yet to store
+        self._is_in_pass = False
+        self._written: int | None = None  # the length, once the rows of all layers count
         self._keys, self._values = (
             [_buffer(batch_size, heads, n_rows, size, dtype, device) for _ in range(n_layers)]
             for heads, size in (key_shape, value_shape)
@@ -152,15 +158,49 @@ class KVCache:
                 raise ValueError(f"{name} of {new.dtype} do not fit a cache of {buffer.dtype}")
         if end > self._n_rows:
             return self._update_ring(layer, k, v)
+        self._pending = []  # of a longer pass that failed
         keys[:, :, start:end] = k.detach()
         values[:, :, start:end] = v.detach()
-        if layer == self.n_layers - 1:
-            self._length = end
-            self._n_changes += 1
+        self._finish_layer(layer, end)
         if k.requires_grad or v.requires_grad:
             # no views: a later step writes to the buffers, and backward needs them as they are now
             return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
         return keys[:, :, :end], values[:, :, :end]
+
+    @contextmanager
+    def whole_pass(self) -> Iterator[None]:
+        """Count the rows that are written inside as stored at its end, unless an error is raised.
+
+        A hook or a layer may still fail after the last `update`.
+        """
+        self._is_in_pass = True
+        try:
+            yield
+            self._count()
+        finally:
+            self._is_in_pass, self._written, self._pending = False, None, []
+
+    def _finish_layer(self, layer: int, end: int) -> None:
+        if layer == self.n_layers - 1:
+            self._written = end
+            if not self._is_in_pass:
+                self._count()
+
+    def _count(self) -> None:
+        """Count the rows that all layers have written; a ring stores them now."""
+        if self._written is None:
+            return
+        end, self._written = self._written, None
+        for pending, keys, values in zip(self._pending, self._keys, self._values, strict=False):
+            for new, buffer in zip(pending, (keys, values), strict=True):
+                n_kept = new.shape[2]
+                start = (end - n_kept) % self._n_rows
+                n_before = min(n_kept, self._n_rows - start)  # rows before the ring starts again
+                buffer[:, :, start : start + n_before] = new[:, :, :n_before]
+                buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
+        self._pending = []
+        self._length, self._first = end, max(self._first, end - self._n_rows)
+        self._n_changes += 1
 
     def crop(self, n_tokens: int) -> None:
         """Forget all but the first `n_tokens`.
@@ -219,17 +259,7 @@ class KVCache:
         self._pending[layer:] = [
             (k.detach()[:, :, -n_kept:].clone(), v.detach()[:, :, -n_kept:].clone())
         ]
-        if layer == self.n_layers - 1:
-            end = self._length + k.shape[2]
-            start = (end - n_kept) % self._n_rows
-            n_before = min(n_kept, self._n_rows - start)  # rows before the ring starts again
-            for pending, keys, values in zip(self._pending, self._keys, self._values, strict=True):
-                for new, buffer in zip(pending, (keys, values), strict=True):
-                    buffer[:, :, start : start + n_before] = new[:, :, :n_before]
-                    buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
-            self._pending = []
-            self._length, self._first = end, max(self._first, end - self._n_rows)
-            self._n_changes += 1
+        self._finish_layer(layer, self._length + k.shape[2])
         return visible[0], visible[1]
 
 

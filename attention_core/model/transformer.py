@@ -6,6 +6,8 @@ H_kv key/value heads, D head size, C width, V vocabulary.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
 
@@ -80,12 +82,13 @@ class Transformer(nn.Module):
             positions = torch.arange(offset, offset + token_ids.shape[1], device=device)
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
-        hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
-        logits = self.logits(hidden[:, -1:] if last_only else hidden)
-        if not offset:  # a decode step doesn't wait for the device
-            require_finite("hidden states", hidden)
-            if logits is not None:
-                require_finite("logits", logits, first=hidden.shape[1] - logits.shape[1])
+        with nullcontext() if cache is None else cache.whole_pass():
+            hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
+            logits = self.logits(hidden[:, -1:] if last_only else hidden)
+            if not offset:  # a decode step doesn't wait for the device
+                require_finite("hidden states", hidden)
+                if logits is not None:
+                    require_finite("logits", logits, first=hidden.shape[1] - logits.shape[1])
         return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
