@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +84,21 @@ CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 
+# Types of tensors by their safetensors names: weights, and buffers of old checkpoints.
+_TORCH_NAMES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+
+_MAX_DIMENSIONS = 8  # of a stored tensor: those of weights have two, of buffers at most four
 MAX_CONFIG_BYTES = 1_000_000
 MAX_INDEX_BYTES = 20_000_000
 _SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.safetensors")
@@ -281,41 +298,50 @@ def is_complete(path: Path) -> bool:
 class _StoredTensors(Mapping[str, "Tensor"]):
     """The tensors of safetensors files by name, on the CPU, as stored.
 
-    Each is read when it is asked for, and not kept. Files are read rather than mapped into memory:
-    mapped weights change when a file is rewritten, and end the process when it gets shorter.
+    Each is read when it is accessed, and not kept. The library's own readers map the file into
+    memory, even if only to open it: mapped weights change when a file is rewritten, and end the
+    process when it gets shorter.
     """
 
     def __init__(self, files: Iterable[Path]) -> None:
-        self._file_of: dict[str, Path] = {}
-        self._opened: tuple[Path, Any] | None = None  # only one, however many shards there are
+        self._entries: dict[str, tuple[Path, int, dict[str, Any]]] = {}
+        self._opened: tuple[Path, BufferedReader] | None = None  # one file, however many shards
         for file in files:
-            names = read_header(file)
-            twice = self._file_of.keys() & names.keys()
+            header, data_start = _read_header(file)
+            twice = self._entries.keys() & header.keys()
             if twice:
                 raise ValueError(f"{file.name} repeats the tensor {min(twice)!r} of another shard.")
-            self._file_of.update(dict.fromkeys(names, file))
+            self._entries |= {name: (file, data_start, entry) for name, entry in header.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        from safetensors import SafetensorError, safe_open
+        import torch
 
-        file = self._file_of[name]
+        file, data_start, entry = self._entries[name]
+        dtype = getattr(torch, _TORCH_NAMES.get(entry["dtype"], ""), None)
+        if dtype is None:
+            raise ValueError(f"{name} is stored as {entry['dtype']}, which is no type of weights.")
         try:
-            if self._opened is None or self._opened[0] != file:
-                self._opened = file, safe_open(file, framework="pt", backend="pread")
-            tensor: Tensor = self._opened[1].get_tensor(name)
-        except (SafetensorError, OSError, RuntimeError, TypeError) as error:
+            tensor = torch.empty(entry["shape"], dtype=dtype)
+            handle = self._open(file)
+            handle.seek(data_start + entry["data_offsets"][0])
+            n_read = handle.readinto(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        except (OSError, RuntimeError, TypeError) as error:
             # torch's own errors come from shapes that it cannot hold
-            reason = str(error).partition("\n")[0]
-            raise ValueError(
-                f"{file.name} is truncated or damaged ({reason}); fetch or convert it again."
-            ) from error
+            raise ValueError(_damaged(file, str(error).partition("\n")[0])) from error
+        if n_read != tensor.nbytes:
+            raise ValueError(_damaged(file, f"{name} has {n_read} of {tensor.nbytes} bytes"))
         return tensor
 
+    def _open(self, file: Path) -> BufferedReader:
+        if self._opened is None or self._opened[0] != file:
+            self._opened = file, open_file(file)
+        return self._opened[1]
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._file_of)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._file_of)
+        return len(self._entries)
 
 
 def read_state(path: Path) -> Mapping[str, Tensor]:
@@ -342,37 +368,56 @@ def read_header(file: Path) -> dict[str, Any]:
     Needs no torch. Raises ValueError when the file is truncated or its header malformed, and when
     it is no regular file.
     """
-    damaged = f"{file.name} is truncated or damaged; fetch or convert it again."
+    return _read_header(file)[0]
+
+
+def _read_header(file: Path) -> tuple[dict[str, Any], int]:
+    """The header, and the position of the first byte after it, which offsets count from."""
     try:
         with open_file(file) as handle:
             size = os.fstat(handle.fileno()).st_size
             n_header = int.from_bytes(handle.read(8), "little")
             if n_header > min(size, 100_000_000):
-                raise ValueError(damaged)
-            header = json.loads(handle.read(n_header))
+                raise ValueError(_damaged(file))
+            header = json.loads(handle.read(n_header), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(damaged) from error
+        raise ValueError(_damaged(file)) from error
     if not isinstance(header, dict):
-        raise ValueError(damaged)
+        raise ValueError(_damaged(file))
     header.pop("__metadata__", None)
     if not all(_is_entry(entry) for entry in header.values()):
-        raise ValueError(damaged)
-    end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
+        raise ValueError(_damaged(file))
+    # the bytes of the tensors follow each other without gaps or overlaps, up to the file's end
+    end = 0
+    for begin, next_end in sorted(entry["data_offsets"] for entry in header.values()):
+        if begin != end:
+            raise ValueError(_damaged(file))
+        end = next_end
     if 8 + n_header + end != size:
-        raise ValueError(damaged)
-    return header
+        raise ValueError(_damaged(file))
+    return header, 8 + n_header
+
+
+def _damaged(file: Path, reason: str = "") -> str:
+    detail = f" ({reason})" if reason else ""
+    return f"{file.name} is truncated or damaged{detail}; fetch or convert it again."
 
 
 def _is_entry(entry: Any) -> bool:
-    """Whether a header's entry has a dtype, a shape, and where its bytes begin and end."""
+    """Whether a header's entry has a dtype, a shape, and as many bytes as these need."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
     if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
         return False
+    if len(shape) > _MAX_DIMENSIONS:
+        return False
     numbers = [*shape, *offsets]
-    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers)
-    return whole and offsets[0] <= offsets[1]
+    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
+        return False
+    n_bytes, bits = offsets[1] - offsets[0], re.search(r"\d+", entry["dtype"])
+    item_bits = 8 if bits is None else int(bits.group())  # "BOOL" has no number
+    return n_bytes >= 0 and n_bytes * 8 == math.prod(shape) * item_bits
 
 
 def _shard_names(path: Path) -> list[str]:

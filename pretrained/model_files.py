@@ -9,6 +9,8 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -53,15 +55,21 @@ def fingerprint(folder: Path) -> str:
 
     It changes when a file is rewritten, replaced, added, or removed. No file is opened.
     """
-    states = []
+    states = [(name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in _states(folder)]
+    return hashlib.sha256(repr(states).encode()).hexdigest()[:16]
+
+
+def last_write(folder: Path) -> float:
+    """When a file that a model may use was last written, in seconds since 1970; 0 if none is."""
+    return max((state.st_mtime for _, state in _states(folder)), default=0.0)
+
+
+def _states(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The files that a model may use, by name, and what the file system knows of each."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIXES))
     except OSError:  # removed, or not readable: opening its files says so
-        names = []
+        return
     for name in names:
-        try:
-            found = os.stat(folder / name)  # of the file that a link points to
-        except OSError:
-            continue
-        states.append((name, found.st_size, found.st_mtime_ns, found.st_ino))
-    return hashlib.sha256(repr(states).encode()).hexdigest()[:16]
+        with suppress(OSError):
+            yield name, os.stat(folder / name)  # of the file that a link points to

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from pretrained import checkpoint
-from pretrained.model_files import fingerprint, read_bytes
+from pretrained.model_files import fingerprint, last_write, read_bytes
 from pretrained.specs import ModelSpec, spec_of
 
 SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
@@ -46,6 +47,9 @@ class Source:
         object.__setattr__(self, "version", fingerprint(self.path))
 
 
+CLOCK_TICK = 0.05  # seconds; file systems round times to 10 ms or less
+
+
 class FilesChanged(ValueError):
     """The files of a model are no longer those that were found in its folder."""
 
@@ -60,8 +64,13 @@ class FilesChanged(ValueError):
 def unchanged(source: Source) -> Iterator[None]:
     """Read files of a source inside.
 
+    Waits up to `CLOCK_TICK` seconds for files that were written just now: a second write within
+    one tick of the file system's clock would not show in their times.
     Raises FilesChanged when they are not those that were found, before the reading or after it.
     """
+    age = time.time() - last_write(source.path)
+    if 0 <= age < CLOCK_TICK:
+        time.sleep(CLOCK_TICK - age)
     _check_unchanged(source)
     try:
         yield

@@ -84,10 +84,10 @@ def test_files_that_change_while_they_are_read(
     folder, plain = folders.copy("llama", file, models / "mine"), weights._plain
     content = folders.other("llama", file)
 
-    def changing(key: str) -> str:
+    def changing(model_type: str, key: str) -> str:
         monkeypatch.setattr(weights, "_plain", plain)
         change(folder / file, content)
-        return plain(key)
+        return plain(model_type, key)
 
     monkeypatch.setattr(weights, "_plain", changing)
     with pytest.raises(ValueError, match="mine"):

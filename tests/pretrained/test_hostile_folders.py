@@ -93,7 +93,7 @@ def wide(weights: Weights) -> None:
     [
         (stored_as(torch.bool), "torch.bool, which is no type of weights"),
         (stored_as(torch.int64), "torch.int64, which is no type of weights"),
-        (stored_as(torch.float8_e4m3fn), "torch.float8_e4m3fn, which is no type of weights"),
+        (stored_as(torch.float8_e4m3fn), "F8_E4M3, which is no type of weights"),
         (with_a(float("nan")), "blocks.1.mlp.up.weight holds numbers that are infinite or none"),
         (with_a(float("-inf")), "blocks.1.mlp.up.weight holds numbers that are infinite or none"),
         (lambda weights: [t.fill_(3e38) for t in weights.values()], "numbers that are infinite"),
