@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pretrained.tokenization.tokens import Tokenizer
 
 
-_logging_lock = threading.Lock()
+_transformers_lock = threading.Lock()
 # not a lock of each model: locks can't be pickled or copied
 _reference_lock = threading.Lock()
 
@@ -78,27 +78,25 @@ class Pretrained:
         Raises ImportError when transformers is not installed, and ValueError when the model's files
         changed after the core was loaded from them.
         """
-        import transformers
-
         options: dict[str, Any] = {}
-        model_class: Any
         with unchanged(self.source):
             stored = checkpoint.read_state(_folder_of(self.source))
             if self.spec.architecture == "gpt2":
-                model_class = transformers.GPT2LMHeadModel
+                class_name = "GPT2LMHeadModel"
             elif self.spec.architecture == "llama":
-                model_class = transformers.LlamaForCausalLM
+                class_name = "LlamaForCausalLM"
             elif any(name.startswith("cls.predictions.") for name in stored):
-                model_class = transformers.BertForMaskedLM
+                class_name = "BertForMaskedLM"
             else:
-                model_class = transformers.BertModel
+                class_name = "BertModel"
                 options["add_pooling_layer"] = False
             # transformers would map the files into memory, and read a config.json of its own
             state = {
                 name: tensor.to(self.dtype) if tensor.is_floating_point() else tensor
                 for name, tensor in stored.items()
             }
-        with _quiet_transformers():
+        with quiet_transformers() as transformers:
+            model_class = getattr(transformers, class_name)
             model = model_class.from_pretrained(
                 None,
                 config=model_class.config_class.from_dict(copy.deepcopy(self.config)),
@@ -111,21 +109,21 @@ class Pretrained:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """No progress bars, and no report about the pooler that is left out on purpose.
+def quiet_transformers() -> Iterator[Any]:
+    """The library, without progress bars and its report about a pooler left out on purpose.
 
-    One thread at a time: the settings are the whole process's, and a second thread would take the
-    first one's for those to go back to.
+    One thread at a time: two threads that import its classes at once can get half a module, and the
+    settings belong to the whole process.
     """
-    import transformers
+    with _transformers_lock:
+        import transformers
 
-    logging: Any = transformers.utils.logging  # untyped
-    with _logging_lock:
+        logging: Any = transformers.utils.logging  # untyped
         level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:
-            yield
+            yield transformers
         finally:
             logging.set_verbosity(level)
             if bars:

@@ -73,20 +73,19 @@ def untrained(name: str, *, device: str | torch.device | None = None) -> Untrain
     Raises: ValueError for an unknown name or a device that is not available here, ImportError when
     transformers is not installed.
     """
-    from transformers import GPT2Config
-
-    from pretrained.load import usable_device
+    from pretrained.load import quiet_transformers, usable_device
     from pretrained.weights import core_from_reference
 
     if name not in SHAPES:
         raise ValueError(f"there is no shape {name!r}; there are {', '.join(SHAPES)}")
     shape = SHAPES[name]
-    config = GPT2Config(
-        n_layer=shape.n_layers,
-        n_head=shape.n_heads,
-        n_embd=shape.width,
-        n_positions=shape.context_length,
-    )
+    with quiet_transformers() as transformers:
+        config = transformers.GPT2Config(
+            n_layer=shape.n_layers,
+            n_head=shape.n_heads,
+            n_embd=shape.width,
+            n_positions=shape.context_length,
+        )
     target = usable_device(device)
     reference = random_gpt2(config).to(target)
     core = core_from_reference(reference).to(target).eval().requires_grad_(False)
@@ -101,14 +100,16 @@ def random_gpt2(config: Any, seed: int = 2) -> Any:
     decide. No token ends the text, so that every run is as long as it should be.
     """
     import torch
-    from transformers import GPT2LMHeadModel
 
     from attention_core.experiments.seeding import seeded
+    from pretrained.load import quiet_transformers
 
+    with quiet_transformers() as transformers:
+        model_class = transformers.GPT2LMHeadModel
     config.eos_token_id = config.bos_token_id = None
     config.pad_token_id = 0
     with seeded(seed):
-        model: Any = GPT2LMHeadModel(config)
+        model: Any = model_class(config)
     model.eval().requires_grad_(False)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pretrained
-from pretrained.load import _quiet_transformers
+from pretrained.load import quiet_transformers
 from pretrained.tokenization.gpt2 import Gpt2Bpe
 from pretrained.untrained import untrained
 from tests.helpers.bundled_models import ENCODER
@@ -134,14 +134,14 @@ def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
     first_inside, second_inside, first_left = (threading.Event() for _ in range(3))
 
     def first() -> None:
-        with _quiet_transformers():
+        with quiet_transformers():
             first_inside.set()
             second_inside.wait(0.3)  # in vain: the second thread has to wait its turn
         first_left.set()
 
     def second() -> None:
         first_inside.wait(5)
-        with _quiet_transformers():
+        with quiet_transformers():
             second_inside.set()
             first_left.wait(5)
 
