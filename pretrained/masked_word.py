@@ -54,7 +54,7 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     stored = _with_current_names(_read(model))
     tied = flag(model.config, "tie_word_embeddings", True)
     parts = {part: _take(stored, name) for part, name in _TRANSFORM.items()}
-    parts["dense"] = parts["dense"].t()
+    parts["dense"] = parts["dense"].transpose(0, -1)  # (d_out, d_in) -> (d_in, d_out)
     bias = stored.pop("bias", None)
     if not tied or "decoder.bias" in stored:
         parts["output_bias"] = _take(stored, "decoder.bias")

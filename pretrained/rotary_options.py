@@ -60,7 +60,7 @@ def rotary_options(hf: Config) -> RotaryOptions:
         beta_fast=_setting(table, "beta_fast", 32.0),
         beta_slow=_setting(table, "beta_slow", 1.0),
         attention_factor=_attention_factor(table, factor),
-        truncate=flag(table, "truncate", True),
+        truncate=flag(table, "truncate", "truncate" not in table),  # null means no
     )
     return RotaryOptions(theta, scaling, max(longest, int(trained * factor)))
 

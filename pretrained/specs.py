@@ -159,13 +159,15 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
     """
     architecture: Architecture = config["model_type"]
 
-    def number(*keys: str) -> int:
-        value = next((config[key] for key in keys if config.get(key) is not None), None)
+    def number(option: str) -> int:
+        value = config.get(option)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"config.json of {name} gives {value!r} for {keys[0]!r}.")
+            raise ValueError(f"config.json of {name} gives {value!r} for {option!r}.")
         return value
 
-    n_heads = number("num_attention_heads", "n_head")
+    is_gpt2 = architecture == "gpt2"
+    n_heads = number("n_head" if is_gpt2 else "num_attention_heads")
+    shares_keys = architecture == "llama" and config.get("num_key_value_heads") is not None
     return ModelSpec(
         name=name,
         title=name,
@@ -176,10 +178,10 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
         download_bytes=0,
         n_parameters=0,
         package=None,
-        n_layers=number("num_hidden_layers", "n_layer"),
+        n_layers=number("n_layer" if is_gpt2 else "num_hidden_layers"),
         n_heads=n_heads,
-        n_kv_heads=number("num_key_value_heads") if config.get("num_key_value_heads") else n_heads,
-        context_length=number("max_position_embeddings", "n_positions"),
+        n_kv_heads=number("num_key_value_heads") if shares_keys else n_heads,
+        context_length=number("n_positions" if is_gpt2 else "max_position_embeddings"),
         note="From the local Hugging Face cache." if "/" in name else "From the models folder.",
     )
 

@@ -42,6 +42,8 @@ LARGEST = {
 # What weights are stored in; integers and truth values are no weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
+# What transformers puts before the names of a model that has a head on it.
+_PREFIXES = {"gpt2": "transformer.", "bert": "bert.", "llama": "model."}
 # The token embedding and the output head by their names in checkpoints.
 _EMBEDDINGS = {"gpt2": "wte.weight", "llama": "embed_tokens.weight"}
 _HEAD = "lm_head.weight"
@@ -73,7 +75,8 @@ def config_of_state(hf_config: Config, state: Mapping[str, Tensor]) -> Transform
     transformers does the same. Raises: ValueError as of `transformer_config`, and for a tensor that
     is stored twice with different numbers.
     """
-    config, keys = transformer_config(hf_config), _Checkpoint(state)
+    config = transformer_config(hf_config)
+    keys = _Checkpoint(hf_config["model_type"], state)
     tables = _EMBEDDINGS.get(hf_config["model_type"]), _HEAD
     if config.output != "tied" or not all(table in keys for table in tables):
         return config
@@ -106,7 +109,7 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     convert = _of(
         hf_config, {"gpt2": _gpt2_weights, "bert": _bert_weights, "llama": _llama_weights}
     )
-    keys = _Checkpoint(state)
+    keys = _Checkpoint(hf_config["model_type"], state)
     try:
         weights = convert(config, keys)
     except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
@@ -129,11 +132,13 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
 def parts_outside_core(model_type: str, keys: Iterable[str]) -> list[str]:
     """The tensors of a checkpoint that belong to heads the core doesn't have, sorted by name."""
     outside = _OUTSIDE_CORE.get(model_type)
-    return sorted(key for key in keys if outside and re.fullmatch(outside, _plain(key)))
+    return sorted(key for key in keys if outside and re.fullmatch(outside, _plain(model_type, key)))
 
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors hold the same numbers, whatever types they are stored in."""
+    if a.is_meta or b.is_meta:  # without numbers: refused when its weights are checked
+        return a.shape == b.shape
     return a.shape == b.shape and torch.equal(a, b.to(a.dtype)) and torch.equal(a.to(b.dtype), b)
 
 
@@ -141,14 +146,24 @@ def core_from_reference(hf_model: Any) -> Transformer:
     """A `Transformer` with the weights of a loaded transformers model.
 
     Takes `GPT2LMHeadModel`, `BertModel` and `LlamaForCausalLM`; same errors as
-    `core_from_state_dict`, and memory shared in the same way.
+    `core_from_state_dict`, and ValueError for weights of several types. Memory is shared in the
+    same way.
     """
-    return core_from_state_dict(hf_model.config.to_dict(), hf_model.state_dict())
+    state = hf_model.state_dict()
+    dtypes = {str(tensor.dtype) for tensor in state.values() if tensor.is_floating_point()}
+    if len(dtypes) > 1:
+        raise ValueError(
+            f"the model's weights are of {', '.join(sorted(dtypes))}: convert them to one type, "
+            "for example with model.float()"
+        )
+    return core_from_state_dict(hf_model.config.to_dict(), state)
 
 
 def _check_numbers(name: str, tensor: Tensor) -> None:
     if tensor.dtype not in _DTYPES:
         raise ValueError(f"{name} is stored as {tensor.dtype}, which is no type of weights")
+    if tensor.is_meta:
+        raise ValueError(f"{name} is on the meta device and has no numbers")
     smallest, largest = torch.aminmax(tensor)  # NaN if any number is
     if not (smallest.isfinite() and largest.isfinite()):
         raise ValueError(f"{name} holds numbers that are infinite or none (NaN)")
@@ -161,11 +176,11 @@ class _Checkpoint:
     Raises: ValueError for a tensor that two spellings of its name store with different numbers.
     """
 
-    def __init__(self, state: Mapping[str, Tensor]) -> None:
+    def __init__(self, model_type: str, state: Mapping[str, Tensor]) -> None:
         self._state = state
         self._keys: dict[str, str] = {}
         for key in state:
-            name = _plain(key)
+            name = _plain(model_type, key)
             if name in self._keys and not same_numbers(state[self._keys[name]], state[key]):
                 raise ValueError(f"the checkpoint stores {name!r} twice, with different numbers")
             self._keys[name] = key
@@ -257,9 +272,9 @@ _BUFFERS: dict[str, dict[str, Callable[[Tensor, TransformerConfig], bool]]] = {
 }
 
 
-def _plain(key: str) -> str:
+def _plain(model_type: str, key: str) -> str:
     """Drop the prefix of a model with a head, and the LayerNorm names of 2018 checkpoints."""
-    key = re.sub(r"^(transformer|bert|model)\.", "", key)
+    key = key.removeprefix(_PREFIXES[model_type])
     return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", key).replace(
         "LayerNorm.beta", "LayerNorm.bias"
     )

@@ -229,6 +229,50 @@ def test_a_tensor_under_two_names(case: str, models: Path):
         our_logits(family, folder, tokens)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
+@pytest.mark.parametrize("prefix", ["transformer.", "model.", "bert."])
+def test_the_prefix_of_another_family(family: str, prefix: str):
+    """Under it transformers finds no weight under it, and would make up all of them."""
+    reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
+    own = {"gpt2": "transformer.", "llama": "model.", "bert": "bert."}[family]
+    state = {
+        name.replace(own, prefix, 1) if name.startswith(own) else name: tensor
+        for name, tensor in reference.state_dict().items()
+    }
+    if prefix == own:
+        assert core_from_state_dict(reference.config.to_dict(), state)
+    else:
+        with pytest.raises(ValueError, match="no weight"):
+            core_from_state_dict(reference.config.to_dict(), state)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
+def test_a_live_model_without_numbers_or_with_two_types(family: str):
+    build = {"gpt2": gpt2, "llama": llama, "bert": bert}[family]
+    with torch.device("meta"), pytest.raises(ValueError, match="meta"):
+        core_from_reference(build())
+    live = build()
+    next(live.base_model.parameters()).data = next(live.base_model.parameters()).data.half()
+    with pytest.raises(ValueError, match=r"torch\.float16, torch\.float32"):
+        core_from_reference(live)
+
+
+@pytest.mark.parametrize("shape", [(20,), (20, 20, 2), (20, 19), ()])
+@pytest.mark.parametrize(
+    "part", ["transform.dense.weight", "transform.dense.bias", "decoder.weight"]
+)
+def test_a_part_of_a_masked_word_head_of_another_shape(
+    part: str, shape: tuple[int, ...], models: Path
+):
+    if part.endswith("bias") and shape == (20,):
+        shape = (21,)
+    folder = models / "mine"
+    save_bert(folder)
+    change_state(folder, lambda state: state.update({f"cls.predictions.{part}": torch.ones(shape)}))
+    with pytest.raises(ValueError, match=r"masked-word head|20"):
+        our_logits("bert", folder, torch.ones(1, 3, dtype=torch.long))
+
+
 def test_what_is_left_out_of_bert_is_named(models: Path):
     save_bert(models / "mine")
     names = checkpoint.tensor_names(models / "mine") | {"bert.pooler.dense.bias"}

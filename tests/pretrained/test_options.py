@@ -59,6 +59,7 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         YARN,
         YARN | {"beta_fast": 2.0, "beta_slow": 0.05},
         YARN | {"beta_fast": 2.0, "beta_slow": 0.05, "truncate": False},
+        YARN | {"beta_fast": 2.0, "beta_slow": 0.05, "truncate": None},
         YARN | {"attention_factor": 1.3},
         YARN | {"mscale": 1.5, "mscale_all_dim": 0.4},
         YARN | {"mscale": 0.0, "mscale_all_dim": 0.0},
