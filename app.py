@@ -18,6 +18,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from pretrained import settings
 from serving import doors, interpreter, log, metrics, pace, parameters, protocol, status
 from serving.glossary import entries
 from serving.security_headers import SecurityHeaders, security_headers
@@ -25,6 +26,7 @@ from ui.around import no_options
 from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
 
+settings.check_or_exit()
 interpreter.prepare()
 log.start()
 metrics.know_pages(map(parameters.address, TITLES))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from deploy import sites
 from deploy.processes import Processes, site_command, until_a_signal
 from deploy.proxy.program import TWO_SITES, haproxy
+from pretrained import settings
 from serving import cores, memory
 
 
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8500, help="of the whole; three more follow it")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
+    settings.check_or_exit()
     with until_a_signal() as programs:
         address = start(programs, options.address, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")

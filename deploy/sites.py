@@ -22,10 +22,10 @@ from pathlib import Path
 
 from deploy.processes import ROOT, Processes, site_command, until_a_signal
 from deploy.proxy.program import configuration, haproxy
+from pretrained import settings
 from serving import cores, first_models, gpu, log, memory
 
-VARIABLE = "ATTENTION_LAB_SITES"
-MOST_SITES = 64
+VARIABLE = settings.SITES.name
 # The bundled models, what is kept for visitors, and room for a pass. On a GPU, where the process
 # itself takes half a gigabyte, four sites with small models took 4.8 GB under a crowd.
 SITE_BYTES = 2_700_000_000
@@ -46,20 +46,18 @@ def count(n_cores: int, n_bytes: int) -> int:
     That is one where nobody can tell how many its GPU has room for.
     Raises ValueError where the variable holds no whole number from 1 to 64.
     """
-    text = os.environ.get(VARIABLE, "").strip()
-    if not text:
-        if gpu.memory_bytes() == 0:
-            return 1
-        return max(1, min(n_cores, n_bytes // SITE_BYTES, MOST_SITES))
-    if not (text.isdecimal() and 1 <= int(text) <= MOST_SITES):
-        raise ValueError(f"{VARIABLE} is {text!r}; it has to be a whole number from 1 to 64.")
-    return int(text)
+    asked_for = settings.SITES.read()
+    if asked_for is not None:
+        return asked_for
+    if gpu.memory_bytes() == 0:
+        return 1
+    return max(1, min(n_cores, n_bytes // SITE_BYTES, settings.MAX_SITES))
 
 
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
     """Each site's share of the machine, heaps of its threads and first models, as variables."""
     is_small = n_cores < ENOUGH_CORES and not gpu.is_here()
-    asked_for = os.environ.get(first_models.VARIABLE, "")
+    asked_for = os.environ.get(first_models.VARIABLE, "").strip()
     return {
         cores.VARIABLE: str(max(1, n_cores // n_sites)),
         memory.VARIABLE: f"{n_bytes / n_sites / 1e9:.3f}",
@@ -129,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
     parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
     options = parser.parse_args(arguments)
+    settings.check_or_exit()
     log.start()
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
     n_sites = count(n_cores, n_bytes)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pretrained import checkpoint
+from pretrained import checkpoint, settings
 from pretrained.model_files import fingerprint, last_write, read_bytes
 from pretrained.specs import ModelSpec, spec_of
 
@@ -109,9 +109,10 @@ def check_name(name: str) -> str:
 
 def models_root() -> Path | None:
     """The folder named by ATTENTION_LAB_MODELS, or None when it is not set or not there."""
-    # os.path answers False for what may not be read, and leaves "~" alone without a home folder
-    value = os.path.expanduser(os.environ.get("ATTENTION_LAB_MODELS", "").strip())
-    return Path(value) if value and os.path.isdir(value) else None
+    try:
+        return settings.MODELS.read()
+    except ValueError:  # it was there when the site started
+        return None
 
 
 def local_folders(name: str) -> list[Path]:
@@ -165,7 +166,7 @@ def hub_cache() -> Path:
     from huggingface_hub import constants
 
     # The library reads its variables once, at import; a value set later has to count too.
-    return Path(os.path.expanduser(os.environ.get("HF_HUB_CACHE") or constants.HF_HUB_CACHE))
+    return settings.HUB_CACHE.read() or Path(constants.HF_HUB_CACHE)
 
 
 def cache_repository(hub_id: str, cache: Path) -> Path:

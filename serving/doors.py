@@ -11,7 +11,6 @@ Both are for a site on the open internet, and set by whoever runs it:
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -21,12 +20,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HOSTS_VARIABLE, EMBED_VARIABLE = "ATTENTION_LAB_HOSTS", "ATTENTION_LAB_EMBED"
+from pretrained import settings
 
-_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_NAME = rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*"
-_HOST = re.compile(rf"{_NAME}|\[[0-9a-f:]+\]")
-_SITE = re.compile(rf"https?://{_NAME}(?::\d{{1,5}})?")
+HOSTS_VARIABLE, EMBED_VARIABLE = settings.HOSTS.name, settings.EMBED.name
 
 # Whoever watches the machine asks by its address: a name proves nothing there. For /metrics it is
 # looked at who asks (`serving/status.py`).
@@ -34,29 +30,16 @@ _FOR_PROBES = ("/healthz", "/readyz", "/metrics", "/_stcore/health")
 
 
 def hosts() -> tuple[str, ...]:
-    """The names of the site; none if every name is taken.
-
-    Raises ValueError for what is no name.
-    """
-    return _listed(HOSTS_VARIABLE, _HOST, "host name, such as lab.example.org or *.example.org")
+    """The names of the site; empty if every name is taken. Raises ValueError as `Setting.read`."""
+    return settings.HOSTS.read()
 
 
 def frame_ancestors() -> str:
     """The sites that may frame this one, as a content security policy names them.
 
-    Raises ValueError for what is no site.
+    Raises ValueError as `Setting.read`.
     """
-    return " ".join(
-        ["'self'", *_listed(EMBED_VARIABLE, _SITE, "site, such as https://example.org")]
-    )
-
-
-def _listed(variable: str, form: re.Pattern[str], what: str) -> tuple[str, ...]:
-    names = tuple(os.environ.get(variable, "").replace(",", " ").lower().split())
-    for name in names:
-        if not form.fullmatch(name):
-            raise ValueError(f"{variable} names {name!r}, which is no {what}.")
-    return names
+    return " ".join(["'self'", *settings.EMBED.read()])
 
 
 def _is_address(scope: Scope) -> bool:

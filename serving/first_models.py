@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+from pretrained import settings
 
-VARIABLE = "ATTENTION_LAB_FIRST_MODELS"  # names, comma separated, that go before all others
+VARIABLE = settings.FIRST_MODELS.name
 
 # Small ones for a crowd, behind GPT-2 and BERT, which are there only if somebody fetched them.
 SMALL = "gpt2, bert-base-uncased, gpt2-novels, bert-novels"
@@ -23,5 +23,4 @@ KINDS = tuple(_PREFERRED)
 def order(kind: str) -> tuple[str, tuple[str, ...]]:
     """The role of one of `KINDS` of models, and names in the order in which they come first."""
     role, names = _PREFERRED[kind]
-    asked_for = (name.strip() for name in os.environ.get(VARIABLE, "").split(","))
-    return role, (*asked_for, *names)
+    return role, (*settings.FIRST_MODELS.read(), *names)

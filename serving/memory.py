@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 
+from pretrained import settings
 from serving import gpu
 
-VARIABLE = "ATTENTION_LAB_MEMORY_GB"
+VARIABLE = settings.MEMORY.name
 GROUPS, GROUPS_ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 UNKNOWN_BYTES = 8 * 1024**3  # where the system does not say
 
@@ -24,22 +24,8 @@ def memory_bytes(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html there.
     Raises ValueError where the variable holds no number above 0.
     """
-    limits = [*_group_limits(groups, root), *_allowed()]
-    return min([_machine_bytes(), *limits, *filter(None, [gpu.memory_bytes()])])
-
-
-def _allowed() -> list[int]:
-    """What the variable says, if it is set."""
-    text = os.environ.get(VARIABLE, "").strip()
-    if not text:
-        return []
-    try:
-        gigabytes = float(text)
-    except ValueError:
-        gigabytes = math.nan
-    if not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
-        raise ValueError(f"{VARIABLE} is {text!r}; it has to be gigabytes above 0, such as 2.7.")
-    return [int(gigabytes * 1e9)]
+    others = [settings.MEMORY.read(), gpu.memory_bytes()]
+    return min([_machine_bytes(), *_group_limits(groups, root), *filter(None, others)])
 
 
 def _machine_bytes() -> int:

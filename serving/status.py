@@ -8,7 +8,6 @@ Everybody else is told that there is no such page.
 from __future__ import annotations
 
 import hmac
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,11 +21,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pretrained import settings
 from serving import cache, metrics, models, turns, warmup
 from serving.limits import STUCK_SECONDS
 from serving.queues import GENERATIONS, MEASUREMENTS, TRAININGS
 
-TOKEN_VARIABLE = "ATTENTION_LAB_METRICS_TOKEN"
+TOKEN_VARIABLE = settings.METRICS_TOKEN.name
 QUEUES = (GENERATIONS, MEASUREMENTS, TRAININGS)
 
 _LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}  # the last: where one socket serves both
@@ -101,7 +101,7 @@ def _metrics(request: Request) -> Response:
 
 def may_read(request: HTTPConnection) -> bool:
     """Whether the numbers are for this client."""
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    token = settings.METRICS_TOKEN.read()
     if token:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         same = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
 import threading
 import time
 
+from pretrained import settings
 from serving import models
 
 # The first page and its scripts go to the browser before the imports take the interpreter: Home's
@@ -40,7 +40,7 @@ def start(*modules: str) -> threading.Thread | None:
     It begins after `AFTER_SECONDS`, or as soon as a page needs the core.
     Only the first call starts a thread; later ones return it. None if ATTENTION_LAB_WARMUP=off.
     """
-    if os.environ.get("ATTENTION_LAB_WARMUP", "on") == "off":
+    if not settings.WARMUP.read():
         return None
     with _starting:
         if not _threads:

@@ -1,5 +1,8 @@
-"""The settings of Streamlit in `.streamlit/config.toml`: known ones, and colours one can read."""
+"""Settings of Streamlit in `.streamlit/config.toml`, and variables that stop a program's start."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,3 +57,27 @@ def _luminance(color: str) -> float:
     channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+PROGRAMS = {
+    "a site": "streamlit run app.py --server.address=127.0.0.1 --server.port=0",
+    "several sites": "deploy.sites --port=8501",
+    "a large site": "deploy.scale --port=8500",
+    "a model server": "uvicorn serving.backend.service:app --port=0",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("variable", ["ATTENTION_LAB_DOWNLOADS", "ATTENTION_LAB_LOG"])
+def test_a_value_that_is_not_allowed_ends_every_program_with_one_line(program: str, variable: str):
+    result = subprocess.run(
+        [sys.executable, "-m", *PROGRAMS[program].split()],
+        cwd=ROOT,
+        env={**os.environ, variable: "dis\nabled"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"{variable} is 'dis\\nabled'")
+    assert result.returncode == 2

@@ -11,34 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from typing import Any
 
 from ray import serve
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pretrained import settings
 from serving import models
 from serving.backend import service
 from serving.limits import MAX_OPEN_ANSWERS
 
 MODELS_OF_A_REPLICA = 3
 WAITING_OF_A_REPLICA = 2  # questions for which another replica is started
-
-
-def replicas(text: str) -> tuple[int, int]:
-    """The fewest and the most replicas of "1-4", or of "2".
-
-    Raises: ValueError for another text.
-    """
-    fewest, _, most = text.partition("-")
-    try:
-        bounds = int(fewest), int(most or fewest)
-    except ValueError as error:
-        raise ValueError(f"ATTENTION_LAB_REPLICAS is like '2' or '1-4', not {text!r}") from error
-    if not 1 <= bounds[0] <= bounds[1]:
-        raise ValueError(f"ATTENTION_LAB_REPLICAS is like '2' or '1-4', not {text!r}")
-    return bounds
 
 
 class ModelServer:
@@ -70,7 +55,7 @@ class ModelServer:
         return name
 
 
-_fewest, _most = replicas(os.environ.get("ATTENTION_LAB_REPLICAS", "1"))
+_fewest, _most = settings.REPLICAS.read()
 _options: dict[str, Any] = {
     "autoscaling_config": {
         "min_replicas": _fewest,
@@ -79,7 +64,7 @@ _options: dict[str, Any] = {
     },
     "ray_actor_options": {
         "num_cpus": 1,
-        "num_gpus": float(os.environ.get("ATTENTION_LAB_REPLICA_GPUS", "0")),
+        "num_gpus": settings.REPLICA_GPUS.read(),
     },
     # more than are answered, so that the replica itself says to the others that it is busy
     "max_ongoing_requests": 2 * MAX_OPEN_ANSWERS,

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pretrained import checkpoint
+from pretrained import checkpoint, settings
 from pretrained.hub.downloads import MESSAGE, endpoint, folder_bytes, hub_reachable
 from pretrained.sources import COMMIT, cache_repository
 
@@ -68,13 +68,12 @@ def choose(sizes: dict[str, int | None]) -> dict[str, int]:
 def max_bytes() -> int:
     """The most that one download may fetch: ATTENTION_LAB_MAX_DOWNLOAD_GB, by default 8 GB.
 
-    Raises Refused when the variable holds no number.
+    Raises Refused when the variable's value is not allowed.
     """
-    value = os.environ.get("ATTENTION_LAB_MAX_DOWNLOAD_GB", "").strip() or "8"
     try:
-        return int(float(value) * 1e9)
-    except (ValueError, OverflowError) as error:
-        raise Refused(f"ATTENTION_LAB_MAX_DOWNLOAD_GB is {value!r}, which is no number.") from error
+        return settings.MAX_DOWNLOAD.read()
+    except ValueError as error:
+        raise Refused(str(error)) from error
 
 
 def fetch(hub_id: str, revision: str, cache: Path) -> Path:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from pretrained import Pretrained
+from pretrained import Pretrained, settings
 from serving import page_runs, recording
 from serving import race as races
 from serving.backend.remote import Busy, Lacking, ModelServer, Told, Unavailable
@@ -22,7 +21,7 @@ from serving.recording import Recording
 from serving.timing import measurement
 from serving.timing.subjects import Question
 
-VARIABLE = "ATTENTION_LAB_SERVE_URL"
+VARIABLE = settings.SERVE_URL.name
 ASK_AGAIN_SECONDS = 15.0
 
 _silent_until = 0.0  # on the monotonic clock: until then the server is not asked
@@ -35,7 +34,7 @@ def _server_at(url: str) -> ModelServer:
 
 def _server() -> ModelServer | None:
     """The server to ask now; None without one, and while it is silent."""
-    url = os.environ.get(VARIABLE, "").strip()
+    url = settings.SERVE_URL.read()
     return _server_at(url) if url and not trouble() else None
 
 

@@ -20,7 +20,6 @@ from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.until import until
 
 pytest.importorskip("ray", reason="requirements-scale.txt is not installed")
-from deploy.ray import model_server
 
 pytestmark = pytest.mark.scale
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,14 +104,3 @@ def test_the_visitor_of_a_killed_replica_gets_the_rest(killed: str, expected: li
     steps = [event for event in told if isinstance(event, RaceStep)]
     assert [step.cached.token_id for step in steps] == expected
     assert isinstance(told[-1], Ended)
-
-
-@pytest.mark.parametrize(("text", "bounds"), [("2", (2, 2)), ("1-4", (1, 4))])
-def test_how_many_replicas(text: str, bounds: tuple[int, int]):
-    assert model_server.replicas(text) == bounds
-
-
-@pytest.mark.parametrize("text", ["", "0", "4-2", "many", "1-2-3"])
-def test_numbers_of_replicas_that_cannot_be(text: str):
-    with pytest.raises(ValueError, match="like '2' or '1-4'"):
-        model_server.replicas(text)
