@@ -6,6 +6,8 @@ import atexit
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -13,9 +15,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pretrained import settings
 from pretrained.checkpoint import read_json
 from pretrained.model_files import open_file
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 MANIFEST = "manifest.json"
 _LOCK_SECONDS = 300.0
@@ -25,16 +32,24 @@ _verified: dict[Path, tuple[int, int, int]] = {}
 # Folders that this process built in a temporary place because the cache could not be written.
 _temporary: dict[str, Path] = {}
 _temporary_lock = threading.Lock()
+# Folders to remove when this process ends: temporary ones with a lock that says their owner is
+# alive, and half-filled ones in the cache, which the lock of their key protects.
+_to_remove: dict[Path, BaseFileLock | None] = {}
+_to_remove_lock = threading.Lock()
+_is_ending = False
+
+_TEMPORARY_NAME = re.compile(r"attention-lab-[0-9a-f]{16}")
+# A half-filled folder of the cache: the key, as `bundled_smollm2` makes it, and a random end.
+_HALF_FILLED_NAME = re.compile(r"\.[a-z0-9-]+-v\d+-[0-9a-f]{16}\.[A-Za-z0-9_-]+")
 
 
 def cache_root() -> Path:
     """ATTENTION_LAB_CACHE, or the platform's cache folder for this application. Not created.
 
-    Raises RuntimeError when the user has no home folder.
+    Raises RuntimeError when the user has no home folder, and ValueError as `Setting.read`.
     """
-    value = os.environ.get("ATTENTION_LAB_CACHE", "").strip()
-    if value:
-        return Path(value).expanduser()
+    if (folder := settings.CACHE.read()) is not None:
+        return folder
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "attention-lab"
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
@@ -48,8 +63,9 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     Safe among processes: one builds under a lock, into a folder of its own that is renamed when it
     is complete; the others wait. A damaged folder is noticed and built again. When the cache
     cannot be written, the folder is built in a temporary place that is removed when this process
-    ends. Raises OSError only when that fails too, and whatever else `build` raises; nothing is left
-    of a folder that could not be built.
+    ends (`remove_own`) or, if it is killed, by the next one (`remove_stale`). Raises OSError only
+    when that fails too, and whatever else `build` raises; nothing is left of a folder that could
+    not be built.
     """
     root = _root_or_none()
     if root is not None:
@@ -59,13 +75,13 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     with _temporary_lock:
         if key in _temporary and is_sound(_temporary[key]):
             return _temporary[key]
-        folder = Path(tempfile.mkdtemp(prefix="attention-lab-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        remove_stale()
+        folder = _new_temporary_folder()
         try:
             build(folder)
             seal(folder)
         except BaseException:  # half a gigabyte, for every visitor who asks again
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             raise
         _temporary[key] = folder
         return folder
@@ -74,8 +90,101 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
 def _root_or_none() -> Path | None:
     try:
         return cache_root()
-    except RuntimeError:  # no home folder
+    except (RuntimeError, ValueError):  # no home folder, or no longer a folder
         return None
+
+
+def remove_own() -> None:
+    """Remove the temporary folders of this process, and those it is filling, before it ends.
+
+    A signal ends a process without `atexit`, so a server calls this itself. Afterwards
+    `sealed_folder` builds nothing any more: it raises OSError.
+    """
+    global _is_ending
+    with _to_remove_lock:
+        _is_ending = True
+        folders = list(_to_remove)
+    for folder in folders:
+        _remove(folder)
+
+
+def remove_stale() -> None:
+    """Remove what killed processes left in the temporary folder and in the cache.
+
+    A folder is theirs by its name and its user, and stale if nobody holds its lock.
+    """
+    for folder in _named(Path(tempfile.gettempdir()), _TEMPORARY_NAME):
+        lock = folder.with_name(f"{folder.name}.lock")
+        if _is_removed(folder, lock):
+            lock.unlink(missing_ok=True)
+    for folder in _named(_root_or_none(), _HALF_FILLED_NAME):
+        key = folder.name[1:].rpartition(".")[0]
+        _is_removed(folder, folder.with_name(f"{key}.lock"))
+
+
+def _named(place: Path | None, name: re.Pattern[str]) -> list[Path]:
+    """The folders directly in a place with such a name, of this user."""
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    try:
+        files = list(place.iterdir()) if place is not None else []
+        return [f for f in files if name.fullmatch(f.name) and f.lstat().st_uid == uid]
+    except OSError:
+        return []
+
+
+def _is_removed(folder: Path, lock: Path) -> bool:
+    """Remove a folder unless somebody holds its lock; whether that is done."""
+    from filelock import FileLock
+
+    try:
+        with FileLock(lock, timeout=0):
+            shutil.rmtree(folder)
+    except OSError:  # its owner is alive (a Timeout is an OSError too), or it cannot be removed
+        return False
+    return True
+
+
+def _new_temporary_folder() -> Path:
+    """An empty folder; this process holds its lock from before the folder is there."""
+    from filelock import FileLock
+
+    folder = Path(tempfile.gettempdir()) / f"attention-lab-{secrets.token_hex(8)}"
+    lock = FileLock(folder.with_name(f"{folder.name}.lock"), timeout=0, thread_local=False)
+    lock.acquire()
+    try:
+        folder.mkdir(mode=0o700)
+        _remove_at_the_end(folder, lock)
+    except OSError:
+        lock.release()
+        Path(lock.lock_file).unlink(missing_ok=True)
+        raise
+    return folder
+
+
+def _remove_at_the_end(folder: Path, lock: BaseFileLock | None = None) -> None:
+    """Let `remove_own` remove the folder. Raises OSError if that was called before."""
+    with _to_remove_lock:
+        _to_remove[folder] = lock
+        is_late = _is_ending
+    if is_late:
+        _remove(folder)
+        raise OSError("This process is about to end.")
+
+
+def _remove(folder: Path) -> None:
+    """Remove one of the folders of `_to_remove`, and its lock."""
+    for _ in range(10):  # another thread may still create a file in it
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+    with _to_remove_lock:
+        lock = _to_remove.pop(folder, None)
+    if lock is not None:
+        lock.release(force=True)
+        Path(lock.lock_file).unlink(missing_ok=True)
+
+
+atexit.register(remove_own)
 
 
 def seal(folder: Path) -> None:
@@ -137,6 +246,7 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
             shutil.rmtree(stale, ignore_errors=True)
         work = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
         try:
+            _remove_at_the_end(work)
             build(work)
             seal(work)
             # mkdtemp and some writers keep it private; a prepared image is read by others
@@ -149,4 +259,5 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
         finally:
             for left in root.glob(f".{key}.*"):
                 shutil.rmtree(left, ignore_errors=True)
+            _remove(work)
     return folder

@@ -1,6 +1,8 @@
 """The site as a process of its own: a storm of messages, and a kill in the middle of its work."""
 
+import asyncio
 import json
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -180,3 +182,51 @@ def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
         assert list(home.rglob("*")) == []
     finally:
         fresh.stop()
+
+
+async def look_at_heads(server: Server, moment: str, folders: Path) -> None:
+    """A visitor who asks for the model that has to be converted, and stays until the moment."""
+    async with connected(server) as connection:
+        opening = asyncio.ensure_future(
+            Tab(connection).open("heads", {"heads_model": "smollm2-135m-instruct"})
+        )
+        if moment == "afterwards":
+            await opening
+        while not list(folders.rglob("model.safetensors")):
+            await asyncio.sleep(0.01)
+        server._process.send_signal(signal.SIGTERM)
+        opening.cancel()
+
+
+@pytest.mark.parametrize(
+    ("place", "moment"),
+    [
+        ("the cache", "while it converts"),
+        ("a temporary folder", "while it converts"),
+        ("a temporary folder", "afterwards"),
+    ],
+)
+def test_a_site_that_is_told_to_end_leaves_no_half_filled_and_no_temporary_folder(
+    place: str, moment: str, tmp_path: Path
+):
+    cache, temporary = tmp_path / "cache", tmp_path / "temporary"
+    temporary.mkdir()
+    old = temporary / f"attention-lab-{'0' * 16}"  # of a process that was killed
+    old.mkdir()
+    places = {
+        "TMPDIR": str(temporary),
+        "ATTENTION_LAB_CACHE": str(cache) if place == "the cache" else "/proc/attention-lab",
+        "ATTENTION_LAB_WARMUP": "off",
+    }
+    server = Server(tmp_path / "log.txt", **places)
+    try:
+        server.wait_until_it_listens()
+        assert not old.exists()
+        done(look_at_heads(server, moment, cache if place == "the cache" else temporary))
+        assert server._process.wait(60) == -signal.SIGTERM
+    finally:
+        server.stop()
+    assert list(temporary.glob("attention-lab-*")) == []
+    complete = [f for f in cache.glob("*") if f.is_dir() and sealed_folder.is_sound(f)]
+    assert [f for f in cache.glob("*") if f.is_dir()] == complete
+    assert len(complete) <= (place == "the cache")

@@ -15,11 +15,13 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
+from pretrained import settings
 from pretrained.sources import check_hub_id, find, hub_cache
 from pretrained.specs import SPECS, spec_of
 
@@ -28,7 +30,9 @@ State = Literal["running", "done", "failed", "cancelled"]
 # Lines of the child that carry this prefix are messages; anything else is a library talking.
 MESSAGE = "attention-lab: "
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-_OFF = frozenset({"off", "0", "no", "false", "never"})
+
+
+_started: weakref.WeakSet[Download] = weakref.WeakSet()
 
 
 class Download:
@@ -109,6 +113,7 @@ class Download:
             errors="replace",
             env=environment,
         )
+        _started.add(self)
         self._reader = threading.Thread(target=self._read, name="download", daemon=True)
         self._reader.start()
 
@@ -175,9 +180,15 @@ def start_download(hub_id: str, revision: str = "main", *, into: Path | None = N
     return _begin(hub_id, revision, into)
 
 
+def cancel_all() -> None:
+    """Cancel the downloads of this process; their own processes would outlive it."""
+    for download in list(_started):
+        download.cancel()
+
+
 def prefetch() -> list[Download]:
     """Begin to download the models that ATTENTION_LAB_PREFETCH names (comma separated)."""
-    return fetch_named(n.strip() for n in os.environ.get("ATTENTION_LAB_PREFETCH", "").split(","))
+    return fetch_named(settings.PREFETCH.read())
 
 
 def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Download]:
@@ -206,8 +217,11 @@ def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Downl
 
 
 def downloads_allowed() -> bool:
-    """Whether visitors may start downloads: yes, unless ATTENTION_LAB_DOWNLOADS is "off"."""
-    return os.environ.get("ATTENTION_LAB_DOWNLOADS", "on").strip().lower() not in _OFF
+    """Whether visitors may start downloads: yes, unless ATTENTION_LAB_DOWNLOADS is off.
+
+    Raises ValueError for a value that is neither on nor off.
+    """
+    return settings.DOWNLOADS.read()
 
 
 def hub_reachable(timeout: float = 3.0) -> bool:
@@ -221,7 +235,7 @@ def hub_reachable(timeout: float = 3.0) -> bool:
 
 def endpoint() -> str:
     """The hub's address: HF_ENDPOINT, or the public one."""
-    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+    return settings.HUB_ENDPOINT.read()
 
 
 def folder_bytes(folder: Path) -> int:

@@ -26,7 +26,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from serving import log, metrics, models, turns
+from pretrained import settings
+from serving import cleanup, log, metrics, models, turns
 from serving.backend import asks
 from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
 from serving.jobs import Stopped
@@ -170,10 +171,12 @@ async def alive(_: Request) -> Response:
 
 
 # Here, where uvicorn and every replica on Ray come by.
+settings.check_or_exit()
 log.start()
 app = Starlette(
     routes=[
         Route("/healthz", alive),
         *(Route(f"/{name}", answer, methods=["POST"]) for name in asks.ANSWERS),
-    ]
+    ],
+    lifespan=cleanup.lifespan,
 )

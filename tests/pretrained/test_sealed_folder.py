@@ -7,11 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from pretrained import sealed_folder
+from tests.helpers.until import until
 
 
 @pytest.fixture
@@ -291,3 +295,116 @@ def test_the_manifest_lists_sizes_and_hashes(cache: Path, build: Builder) -> Non
     files = json.loads((folder / "manifest.json").read_text())["files"]
     assert files["big.bin"]["size"] == 10240
     assert files["big.bin"]["sha256"] == sealed_folder.sha256(folder / "big.bin")
+
+
+# Builds a folder in a temporary place, prints its name, and waits for the end of its input.
+HOLDS = """
+import sys, threading
+from pretrained import sealed_folder
+
+def build(folder):
+    (folder / "big.bin").write_bytes(b"half")
+    if "builds" in sys.argv:
+        print(folder.name, flush=True)
+        sys.stdin.read()
+
+print(sealed_folder.sealed_folder("key", build).name, flush=True)
+sys.stdin.read()
+if "told" in sys.argv:
+    sealed_folder.remove_own()
+    threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for temporary files, and a cache that cannot be written."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", "/proc/attention-lab")
+    monkeypatch.setattr(sealed_folder, "_temporary", {})
+    return folder
+
+
+@pytest.mark.parametrize("moment", ["builds", "has built"])
+def test_only_folders_of_processes_that_are_gone_are_stale(
+    temporary: Path, root: Path, moment: str
+) -> None:
+    others = ["attention-lab-notes", "attention-lab-0123456789abcdeg", "tmp0123456789abcdef"]
+    for name in others:
+        (temporary / name).mkdir()
+    command = [sys.executable, "-c", HOLDS, moment]
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        sealed_folder.remove_stale()
+        assert (temporary / name / "big.bin").read_bytes() == b"half"
+        process.kill()
+        process.wait()
+    assert (temporary / name).is_dir()
+    sealed_folder.remove_stale()
+    assert sorted(file.name for file in temporary.iterdir()) == sorted(others)
+
+
+def test_a_process_that_builds_removes_what_killed_ones_left(
+    temporary: Path, build: Builder
+) -> None:
+    stale = temporary / "attention-lab-0123456789abcdef"
+    stale.mkdir()
+    folder = sealed_folder.sealed_folder("key", build)
+    assert not stale.exists()
+    shutil.rmtree(folder)
+
+
+def test_a_process_that_is_about_to_end_removes_its_folders_and_builds_no_more(
+    temporary: Path, root: Path
+) -> None:
+    command = [sys.executable, "-c", HOLDS, "told"]
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdin.close()
+        until(lambda: list(temporary.iterdir()) == [])
+        process.kill()  # nothing is left for `atexit` to do
+
+
+def test_a_build_that_ends_too_late_leaves_nothing(
+    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
+    monkeypatch.setattr(sealed_folder, "_is_ending", False)
+    calls = []
+
+    def build(folder: Path) -> None:
+        calls.append(folder)
+        (folder / "big.bin").write_bytes(b"half")
+        sealed_folder.remove_own()
+        (folder / "small.json").write_text("{}")
+
+    with pytest.raises(OSError, match="about to end"):
+        sealed_folder.sealed_folder("key", build)
+    assert len(calls) == 1
+    assert [file.name for file in cache.iterdir()] == ["key.lock"]
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_half_filled_folder_of_the_cache_is_stale_if_nobody_fills_it(
+    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
+    key = "smollm2-135m-instruct-v1-0123456789abcdef"
+    half, other = cache / f".{key}.abc_123x", cache / ".config.abc"
+    for folder in (half, other):
+        folder.mkdir(parents=True)
+    with FileLock(cache / f"{key}.lock") if is_held else nullcontext():
+        sealed_folder.remove_stale()
+        assert half.exists() == is_held
+    assert other.exists()

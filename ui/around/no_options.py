@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage, runtime_util
 
-from serving import turns
+from serving import cleanup, turns
 from serving.limits import FILES_AT_ONCE, MAX_SENT_BYTES
 from ui.around.kept_files import KeptFiles
 from ui.around.visitors import address
@@ -28,12 +28,13 @@ def prepare() -> None:
 
 
 @asynccontextmanager
-async def life(_: object) -> AsyncIterator[None]:
-    """Around the life of the site: files that are made on a click are made beside each other.
+async def life(app: object) -> AsyncIterator[None]:
+    """The site's lifespan: leave nothing behind, and make files in threads next to each other.
 
-    Streamlit makes them in the threads of the event loop, by default four more than there are
-    cores: a table would wait there for the pictures of other visitors.
+    Streamlit makes files, after a click, in the threads of the event loop, by default four more
+    than there are cores: a table would wait there for the pictures of other visitors.
     """
     threads = ThreadPoolExecutor(FILES_AT_ONCE, "files")
     asyncio.get_running_loop().set_default_executor(threads)
-    yield
+    async with cleanup.lifespan(app):
+        yield

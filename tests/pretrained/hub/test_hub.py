@@ -183,8 +183,9 @@ def test_room_is_looked_for_before_anything_is_fetched(
     assert not hub_cache.exists()
 
 
+@pytest.mark.parametrize("which", ["one download", "all"])
 def test_cancel_ends_the_process_and_leaves_nothing_half_done(
-    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path, which: str
 ) -> None:
     # The hub library writes in pieces of 10 MB: half of this is more than one.
     big = {**gpt2_files, "model.safetensors": bytes(24_000_000)}
@@ -196,7 +197,7 @@ def test_cancel_ends_the_process_and_leaves_nothing_half_done(
     done, total = download.progress()
     assert 0 < done < total == 24_000_000
     assert list(hub_cache.rglob("*.incomplete"))
-    download.cancel()
+    download.cancel() if which == "one download" else hub.cancel_all()
     assert download.state == "cancelled"
     assert download._process is not None
     download._process.wait(20)  # the hub would keep it for longer
