@@ -30,6 +30,7 @@ MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
 # A message holds the address, with texts of up to five thousand characters, which in some scripts
 # take 45 kB each there, all controls of the page and the names of what the browser keeps.
 MAX_MESSAGE_BYTES = 512 * 1024  # of a browser
+MAX_WIDGETS = 300  # of a message: a page has up to fifty
 MAX_SENT_BYTES = 200_000_000  # of a message to a browser, which is Streamlit's own limit
 
 # torch gives Python's interpreter away during every operation of a model and then waits for it, up

@@ -2,13 +2,15 @@
 
 Streamlit takes from every visitor what only some sites, or whoever develops one, have a use for:
 files, the state of the source code's repository (for which it starts git, while all others wait),
-and messages of any kind and of many megabytes, which it keeps as long as the visitor stays.
+and messages of any kind and of many megabytes, which it keeps as long as the visitor stays. It also
+writes identifiers from messages into the log as they are, so only plain and short ones pass.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -22,6 +24,7 @@ from serving.limits import (
     FILES_A_SECOND,
     FILES_A_SECOND_OF_AN_ADDRESS,
     MAX_MESSAGE_BYTES,
+    MAX_WIDGETS,
 )
 from serving.pace import Allowance, OfAddresses, address_of
 
@@ -30,6 +33,33 @@ KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", FILE})
 _FILE = "deferred_file"
 _UPLOADS = "/_stcore/upload_file"
 _TOO_BIG = 1009  # the code of a closed WebSocket
+
+# The kinds of values that widgets of these pages have.
+VALUES = frozenset(
+    f"{kind}_value"
+    for kind in ("trigger", "bool", "double", "int", "string", "json", "string_trigger",
+                 "json_trigger", "double_array", "int_array", "string_array")
+)  # fmt: skip
+# Fields that hold a visitor's text or address: any characters, bounded by the size of the message.
+TEXTS = frozenset(
+    {
+        "ClientState.query_string",
+        "ClientState.page_name",
+        "ContextInfo.url",
+        "WidgetState.string_value",
+        "WidgetState.json_value",
+        "WidgetState.json_trigger_value",
+        "StringArray.data",
+        "StringTriggerValue.data",
+    }
+)
+# All other fields hold identifiers, in printable ASCII. That of a widget ends with its key, which
+# the page chose.
+_IDENTIFIER = re.compile(r"[ -~]{0,100}")
+_IDENTIFIERS = {
+    "WidgetState.id": re.compile(r"[ -~]{0,250}"),
+    "ContextInfo.color_scheme": re.compile("light|dark|"),
+}
 
 
 class Needed:
@@ -99,7 +129,7 @@ class Needed:
         await self._app(scope, needed, while_open)
 
     def _kind(self, content: bytes) -> str | None:
-        """What a message asks for; None where it is none of Streamlit's, or nothing for pages."""
+        """What a message asks for; None where it is not Streamlit's, or nothing that pages send."""
         try:
             message: Any = self._form.FromString(content)
         except DecodeError:
@@ -107,4 +137,28 @@ class Needed:
         kind: str | None = message.WhichOneof("type")
         if kind == FILE and message.backend_operation_request.WhichOneof("payload") != _FILE:
             return None
-        return kind
+        return kind if _is_plain(message) else None
+
+
+def _is_plain(message: Any) -> bool:
+    """Whether a message holds short plain identifiers, and few values, of kinds that pages have."""
+    if message.HasField("rerun_script"):
+        widgets = message.rerun_script.widget_states.widgets
+        if len(widgets) > MAX_WIDGETS:
+            return False
+        if any(widget.WhichOneof("value") not in VALUES | {None} for widget in widgets):
+            return False
+    return all(
+        field in TEXTS or _IDENTIFIERS.get(field, _IDENTIFIER).fullmatch(text)
+        for field, text in _strings(message)
+    )
+
+
+def _strings(message: Form) -> Iterator[tuple[str, str]]:
+    """All texts in a message, each with the full name of its field."""
+    for field, value in message.ListFields():
+        for part in value if field.is_repeated else [value]:
+            if isinstance(part, Form):
+                yield from _strings(part)
+            elif isinstance(part, str):
+                yield field.full_name, part

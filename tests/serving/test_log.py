@@ -1,4 +1,4 @@
-"""The JSON log: what stands in it, and that no visitor does."""
+"""The log: no visitor is in the JSON lines, and none can forge or flood records of text."""
 
 import io
 import json
@@ -14,8 +14,9 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from streamlit.logger import get_logger
+from streamlit.logger import DEFAULT_LOG_MESSAGE, get_logger
 from streamlit.testing.v1 import AppTest
+from uvicorn.logging import AccessFormatter, DefaultFormatter
 
 from serving import log, metrics
 from serving.jobs import JobQueue, Work
@@ -32,22 +33,29 @@ KNOWN = {
 
 
 @pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What is written from now on; afterwards logging is as it was."""
-    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
-    monkeypatch.setenv(log.VARIABLE, "json")
-    monkeypatch.setattr(log, "_stream", None)
+def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Afterwards logging is as it was."""
     for place, name in (
         (logging.Logger, "callHandlers"),
+        (logging.Handler, "format"),
         (sys, "excepthook"),
         (sys, "unraisablehook"),
         (threading, "excepthook"),
     ):
         monkeypatch.setattr(place, name, getattr(place, name))
+    yield
+    logging.captureWarnings(False)
+
+
+@pytest.fixture
+def stream(monkeypatch: pytest.MonkeyPatch, _as_it_was: None) -> io.StringIO:
+    """The JSON lines that are written from now on."""
+    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
+    monkeypatch.setenv(log.VARIABLE, "json")
+    monkeypatch.setattr(log, "_stream", None)
     written = io.StringIO()
     log.start(written)
-    yield written
-    logging.captureWarnings(False)
+    return written
 
 
 def lines(stream: io.StringIO, **about: str) -> list[dict]:
@@ -164,8 +172,11 @@ def test_a_log_that_nobody_reads_any_more_stops_nobody(stream: io.StringIO):
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_nothing_is_written_unless_it_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], value: str | None
+@pytest.mark.usefixtures("_as_it_was")
+def test_no_json_is_written_unless_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    value: str | None,
 ):
     if value is None:
         monkeypatch.delenv(log.VARIABLE, raising=False)
@@ -182,3 +193,117 @@ def test_a_format_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(log.VARIABLE, "xml")
     with pytest.raises(ValueError, match="'xml'"):
         log.start()
+
+
+FORMATTERS = {
+    "Streamlit's": logging.Formatter(DEFAULT_LOG_MESSAGE),
+    "uvicorn's": DefaultFormatter("%(levelprefix)s %(message)s", use_colors=False),
+    "Python's": None,
+}
+TEXTS = {
+    "a line feed": "x\n2026-01-31 12:00:00.000 ERROR root: forged",
+    "two line feeds": "\n\nforged",
+    "a carriage return": "x\rforged",
+    "an escape sequence": "x\x1b[2J",
+    "a C1 control": "x\x9b2J",
+    "NUL": "x\x00y",
+    "bidi": "x\u202eforged",
+    "a line separator": "x\u2028forged",
+    "a surrogate": "x\udc80",
+    "long": "x" * 400_000,
+    "long lines": "x\n" * 200_000,
+}
+
+
+def raise_it(text: str) -> None:
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        raise KeyError(text) from error
+
+
+def logged(logger: logging.Logger, carrier: str, text: str) -> None:
+    """Log a text as a message, its argument, or as that of an error."""
+    if carrier == "a message":
+        logger.error(text.replace("%", "%%"))
+    elif carrier == "an argument":
+        logger.error("The fragment with id %s is gone, says %r", text, text)
+    else:
+        try:
+            raise_it(text)
+        except KeyError:
+            logger.exception("an error of %s", text)
+
+
+@pytest.mark.parametrize("what", TEXTS)
+@pytest.mark.parametrize("carrier", ["a message", "an argument", "an error"])
+@pytest.mark.parametrize("whose", FORMATTERS)
+@pytest.mark.usefixtures("_as_it_was")
+def test_no_text_forges_a_record_or_reaches_the_terminal_or_floods_the_log(
+    whose: str, carrier: str, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv(log.VARIABLE, raising=False)
+    log.start()
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(FORMATTERS[whose])
+    logger = logging.Logger("tried")
+    logger.addHandler(handler)
+    logged(logger, carrier, TEXTS[what])
+    first, *rest = written.getvalue().removesuffix("\n").split("\n")
+    assert all(line.startswith("    ") for line in rest)
+    assert all(line.isprintable() for line in (first, *rest))
+    assert len(written.getvalue()) <= log.MAX_RECORD + 100
+    if carrier == "an error":  # enough to find it
+        assert "raise_it" in written.getvalue()
+        assert "KeyError" in written.getvalue()
+    else:
+        assert rest == []
+
+
+@pytest.mark.usefixtures("_as_it_was")
+def test_an_ordinary_record_is_as_it_was(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(log.VARIABLE, raising=False)
+    record = logging.LogRecord("a", logging.INFO, "a.py", 1, "read %s, “%d %%”", ("é", 3), None)
+    handler = logging.StreamHandler()
+    before = handler.format(record)
+    log.start()
+    assert handler.format(record) == before == "read é, “3 %”"
+
+
+@pytest.mark.usefixtures("_as_it_was")
+def test_a_line_of_an_access_log_is_safe(monkeypatch: pytest.MonkeyPatch):
+    """The formatter of uvicorn takes a record's arguments apart."""
+    monkeypatch.delenv(log.VARIABLE, raising=False)
+    log.start()
+    record = logging.LogRecord(
+        "uvicorn.access", logging.INFO, "a.py", 1, '%s - "%s %s HTTP/%s" %d',
+        (ADDRESS, "GET\n", f"/\x1b[2J?{'x' * 100_000}\nforged", "1.1", 200), None,
+    )  # fmt: skip
+    handler = logging.StreamHandler()
+    handler.setFormatter(AccessFormatter('%(client_addr)s - "%(request_line)s"', use_colors=False))
+    text = handler.format(record)
+    assert text.startswith(ADDRESS)
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert all(line.startswith("    ") for line in text.split("\n")[1:])
+    assert len(text) <= log.MAX_RECORD + 100
+
+
+@pytest.mark.usefixtures("_as_it_was")
+def test_errors_of_threads_and_warnings_are_records_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.delenv(log.VARIABLE, raising=False)
+    log.start()
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    warnings.warn(HOSTILE, stacklevel=1)
+    assert {record.name for record in caplog.records} >= {"serving.log", "py.warnings"}
+
+
+def test_a_value_in_a_json_line_is_short_and_plain(stream: io.StringIO):
+    log.event("tried", place="\x7f\u202e" + "x" * 100_000)
+    [line] = lines(stream, event="tried")
+    assert line["place"].isprintable()
+    assert len(line["place"]) < 2 * log.MAX_FACT

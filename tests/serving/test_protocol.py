@@ -1,8 +1,10 @@
 """Visitors may use of Streamlit's protocol what pages need; the rest is left out or turned away."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -12,9 +14,10 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from serving import protocol
-from serving.limits import BURST_OF_FILES, FILES_A_SECOND
+from serving.limits import BURST_OF_FILES, FILES_A_SECOND, MAX_WIDGETS
 from serving.pace import OfAddresses
 from tests.helpers.coroutines import done
 
@@ -174,3 +177,125 @@ def test_no_file_is_taken(method: str, site: TestClient):
     assert answer.status_code == 403
     assert "no files" in answer.text
     assert site.put("/elsewhere", content=b"x" * 10).text == "10 bytes"
+
+
+def string_fields(form: Descriptor, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path to each field of a message that holds text, in all kinds that pages need."""
+    for field in form.fields:
+        if not path and field.name not in protocol.KINDS:
+            continue
+        if field.message_type is not None:
+            yield from string_fields(field.message_type, (*path, field.name))
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            yield (*path, field.name)
+
+
+def with_text(path: tuple[str, ...], text: str) -> bytes:
+    """A message with this text in one field, and nothing else but what has to be around it."""
+    asked = BackMsg()
+    if path[0] == protocol.FILE:
+        asked.backend_operation_request.deferred_file.SetInParent()
+    part = asked
+    for name in path[:-1]:
+        field = part.DESCRIPTOR.fields_by_name[name]
+        part = getattr(part, name).add() if field.is_repeated else getattr(part, name)
+    if part.DESCRIPTOR.fields_by_name[path[-1]].is_repeated:
+        getattr(part, path[-1]).append(text)
+    else:
+        setattr(part, path[-1], text)
+    return asked.SerializeToString()
+
+
+FIELDS = list(string_fields(BackMsg.DESCRIPTOR))
+HOSTILE = {
+    "a line feed": "x\n2026-01-31 12:00:00.000 ERROR root: forged",
+    "a carriage return": "x\rforged",
+    "an escape sequence": "x\x1b[2J",
+    "a C1 control": "x\x9b2J",
+    "NUL": "x\x00y",
+    "bidi": "x\u202eforged",
+    "a line separator": "x\u2028forged",
+    "too long": "x" * 400_000,
+}
+
+
+def passes(content: bytes) -> bool:
+    """Whether a message reaches Streamlit."""
+    last = message("app_heartbeat")
+    needed = Middleware(protocol.Needed, BackMsg)
+    routes = [WebSocketRoute("/_stcore/stream", echo)]
+    site = TestClient(Starlette(routes=routes, middleware=[needed]))
+    with site.websocket_connect("/_stcore/stream") as visitor:
+        visitor.send_bytes(content)
+        visitor.send_bytes(last)
+        return visitor.receive_bytes() != last
+
+
+@pytest.mark.parametrize("path", FIELDS, ids=".".join)
+@pytest.mark.parametrize("what", HOSTILE)
+def test_an_identifier_that_is_not_plain_is_left_out(path: tuple[str, ...], what: str):
+    """A text that a visitor types passes as it is; no identifier of a message does."""
+    form = BackMsg.DESCRIPTOR
+    for name in path[:-1]:
+        form = form.fields_by_name[name].message_type
+    name = form.fields_by_name[path[-1]].full_name
+    assert passes(with_text(path, HOSTILE[what])) == (name in protocol.TEXTS)
+
+
+def test_bytes_that_are_no_text_are_left_out():
+    content = with_text(("rerun_script", "query_string"), "surrogate").replace(
+        b"surrogate", "\udc80".encode("utf-8", "surrogatepass") + b"123456"
+    )
+    assert not passes(content)
+
+
+PLAIN = {
+    "rerun_script.fragment_id": "6f1ed002ab5595859014ebf0951522d9",
+    "rerun_script.page_script_hash": "6f1ed002ab5595859014ebf0951522d9",
+    "rerun_script.cached_message_hashes": "a" * 64,
+    "rerun_script.context_info.timezone": "America/Argentina/Buenos_Aires",
+    "rerun_script.context_info.locale": "zh-Hans-CN",
+    "rerun_script.context_info.color_scheme": "dark",
+    "rerun_script.context_info.url": "http://localhost:8501/heads?heads_text=%20\n",
+    "rerun_script.page_name": "ünbekannt",
+    "rerun_script.widget_states.widgets.id": (
+        "$$STREAMLIT_INTERNAL_KEY_$$ID-bce6dd770f1dfedb959f5a1b8f8bd69e-tokens_chips_GPT-2 (BPE)"
+        "__events"
+    ),
+    "backend_operation_request.request_id": "5a4e2f38-6f50-4a0d-9a58-3a3c0f5c8d0a",
+    "backend_operation_request.session_id": "5a4e2f38-6f50-4a0d-9a58-3a3c0f5c8d0a",
+    "backend_operation_request.deferred_file.file_id": "6f1ed002ab5595859014ebf0951522d9",
+}
+
+
+@pytest.mark.parametrize("path", PLAIN)
+def test_what_a_browser_sends_passes(path: str):
+    assert passes(with_text(tuple(path.split(".")), PLAIN[path]))
+
+
+@pytest.mark.parametrize("scheme", ["<b>", "Dark", "light\n", "custom"])
+def test_a_color_scheme_that_no_browser_has_is_left_out(scheme: str):
+    path = "rerun_script", "context_info", "color_scheme"
+    assert not passes(with_text(path, scheme))
+
+
+@pytest.mark.parametrize("kind", [f.name for f in WidgetState.DESCRIPTOR.oneofs[0].fields])
+def test_values_pass_that_widgets_of_these_pages_have(kind: str):
+    asked = BackMsg()
+    widget = asked.rerun_script.widget_states.widgets.add(id="$$ID-1-any")
+    field = WidgetState.DESCRIPTOR.fields_by_name[kind]
+    if field.message_type is not None:
+        getattr(widget, kind).SetInParent()
+    else:
+        setattr(widget, kind, field.default_value)
+    assert widget.WhichOneof("value") == kind
+    unused = {"arrow_value", "bytes_value", "file_uploader_state_value", "chat_input_value"}
+    assert passes(asked.SerializeToString()) == (kind not in unused)
+
+
+@pytest.mark.parametrize(("n_widgets", "taken"), [(MAX_WIDGETS, True), (MAX_WIDGETS + 1, False)])
+def test_a_message_holds_no_more_widgets_than_pages_have(n_widgets: int, taken: bool):
+    asked = BackMsg()
+    for number in range(n_widgets):
+        asked.rerun_script.widget_states.widgets.add(id=f"$$ID-{number}-any", bool_value=True)
+    assert passes(asked.SerializeToString()) == taken
