@@ -2,7 +2,8 @@
 
 /metrics is for the machine itself: clients at a loopback address that came without a proxy. With a
 token in ATTENTION_LAB_METRICS_TOKEN it is for whoever sends it, from anywhere, and for nobody else.
-Everybody else is told that there is no such page.
+Everybody else is told that there is no such page. A proxy on this machine that adds no header and
+asks by a local name looks like the machine itself: behind a proxy a token has to be set.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ QUEUES = (GENERATIONS, MEASUREMENTS, TRAININGS)
 
 _LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}  # the last: where one socket serves both
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
-# What proxies add. uvicorn may take the client's address from them, so with one of them that
-# address proves nothing.
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",
-              "x-real-ip")  # fmt: skip
+# What proxies add, by the beginnings of its names. uvicorn may take the client's address from such
+# a header, so with one of them that address proves nothing.
+_FORWARDED = (
+    "forwarded", "via", "x-forwarded", "x-real-ip", "x-original", "x-client-ip", "x-cluster-",
+    "x-envoy-", "x-amzn-", "x-appengine-", "x-azure-", "x-arr-", "x-scheme", "x-request-id",
+    "cf-", "cdn-", "true-client-ip", "fly-", "fastly-", "akamai-", "client-ip", "traceparent",
+)  # fmt: skip
 _NOT_KEPT = {"Cache-Control": "no-store"}
 
 
@@ -107,8 +111,17 @@ def may_read(request: HTTPConnection) -> bool:
         same = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())
         return same and scheme.lower() == "bearer"
     client = request.client.host if request.client else None
-    forwarded = any(name in request.headers for name in _FORWARDED)
-    return client in _LOOPBACK and not forwarded and _host(request) in _LOOPBACK_NAMES
+    return client in _LOOPBACK and not _is_forwarded(request) and _host(request) in _LOOPBACK_NAMES
+
+
+def _is_forwarded(request: HTTPConnection) -> bool:
+    """Whether a request shows that a proxy passed it on; a proxy may also hide that.
+
+    Programs on this machine speak HTTP/1.1. A proxy that adds nothing, such as nginx with
+    `proxy_pass` alone, speaks 1.0 by default.
+    """
+    is_old = request.scope.get("http_version", "1.1") == "1.0"
+    return is_old or any(name.startswith(_FORWARDED) for name in request.headers)
 
 
 def _host(request: HTTPConnection) -> str | None:

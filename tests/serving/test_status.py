@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from serving import cache, models, status, turns, warmup
@@ -21,6 +22,15 @@ from tests.helpers.until import until
 
 PORT = 4321
 SITE = f"http://127.0.0.1:{PORT}"
+
+
+PROXY_HEADERS = (
+    "X-Real-IP", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
+    "Via", "CF-Connecting-IP", "CF-Ray", "True-Client-IP", "X-Client-IP", "Fly-Client-IP",
+    "X-Envoy-External-Address", "X-Cluster-Client-IP", "Fastly-Client-IP", "X-Original-URL",
+    "X-Original-Forwarded-For", "X-Azure-ClientIP", "X-Appengine-User-IP", "X-Amzn-Trace-Id",
+    "CDN-Loop", "X-Request-ID",
+)  # fmt: skip
 
 
 async def echo(socket: WebSocket) -> None:
@@ -250,7 +260,7 @@ def test_not_ready_when_jobs_wait_for_a_worker_that_died(monkeypatch: pytest.Mon
         # uvicorn puts what a proxy says in the place of the address that it came from
         ("127.0.0.1", SITE, {"x-forwarded-for": "127.0.0.1"}),
         ("127.0.0.1", SITE, {"forwarded": "for=127.0.0.1"}),
-        ("127.0.0.1", SITE, {"x-real-ip": "127.0.0.1"}),
+        *(("127.0.0.1", SITE, {name: "127.0.0.1"}) for name in PROXY_HEADERS),
         # a proxy on the same machine that says nothing of itself, and rebound names
         ("127.0.0.1", "http://lab.example.org", {}),
         ("127.0.0.1", SITE, {"host": "[::1"}),
@@ -262,6 +272,17 @@ def test_not_ready_when_jobs_wait_for_a_worker_that_died(monkeypatch: pytest.Mon
 def test_the_numbers_are_hidden_from_strangers(address, base, headers):
     answer = client(address, base).get("/metrics", headers=headers)
     assert (answer.status_code, answer.text) == (404, "Not Found")
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.0", 404), ("1.1", 200)])
+def test_a_proxy_that_adds_no_header_speaks_an_old_http(version: str, code: int):
+    """As nginx with `proxy_pass` alone: by the name and from the address of this machine."""
+
+    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+        await APP({**scope, "http_version": version}, receive, send)
+
+    answer = TestClient(spoken, SITE, client=("127.0.0.1", PORT)).get("/metrics")
+    assert answer.status_code == code
 
 
 @pytest.mark.parametrize(
