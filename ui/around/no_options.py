@@ -12,6 +12,7 @@ from streamlit.runtime import memory_media_file_storage, runtime_util
 
 from serving import cleanup, turns
 from serving.limits import FILES_AT_ONCE, MAX_SENT_BYTES
+from ui.around import widget_kinds
 from ui.around.kept_files import KeptFiles
 from ui.around.visitors import address
 
@@ -25,6 +26,7 @@ def prepare() -> None:
     # `server.maxMessageSize` is for what comes in and was read before; what goes out is larger
     runtime_util._max_message_size_bytes = MAX_SENT_BYTES
     turns.know_addresses(address)
+    widget_kinds.check_kinds()
 
 
 @asynccontextmanager
