@@ -8,18 +8,21 @@
 FROM python:3.11-slim
 
 # What visitors download, where that is allowed, is kept where the site's user may write: a volume.
-# Models that are built in lie beside it, as a volume would hide them.
+# Models that are built in are stored elsewhere, as a volume would hide them. Visitors may download
+# with -e ATTENTION_LAB_DOWNLOADS=on.
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     ATTENTION_LAB_CACHE=/opt/attention-lab \
     ATTENTION_LAB_MODELS=/opt/attention-lab/models \
     ATTENTION_LAB_LOG=json \
+    ATTENTION_LAB_DOWNLOADS=off \
     HF_HUB_CACHE=/var/lib/attention-lab/hub \
     HOME=/home/lab
 
 RUN useradd --create-home --uid 1000 lab \
-    && install --directory --owner=lab --group=lab /var/lib/attention-lab/hub
+    && install --directory --owner=lab --group=lab /var/lib/attention-lab/hub \
+    && install --directory "$ATTENTION_LAB_MODELS"
 WORKDIR /app
 
 # What changes least comes first: packages, then weights, then sources. The CPU build of torch takes a

@@ -55,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
     settings.check_or_exit()
+    sites.check_address(options.address, options.port)
     with until_a_signal() as programs:
         address = start(programs, options.address, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")

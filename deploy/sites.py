@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -95,6 +96,22 @@ def door(address: str) -> str:
     return "127.0.0.1" if address in ("0.0.0.0", "::") else address
 
 
+def check_address(address: str, port: int) -> None:
+    """End the program with one line if nothing can listen at this address and port."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            if os.name != "nt":  # there the option would hide that the port is in use
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address, port))
+    except (OSError, OverflowError, TypeError) as error:  # the last: a name that is no host name
+        reason = getattr(error, "strerror", None) or error
+        raise SystemExit(
+            f"Cannot listen at {ascii(address)}, port {port}: {reason}. Choose an address of this "
+            "machine and a free port with --address and --port."
+        ) from None
+
+
 def say(event: str, level: str = "info", **facts: str | int) -> None:
     """Tell whoever runs the site: one line of the log where that is on, else a sentence."""
     if log.is_on():
@@ -128,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
     options = parser.parse_args(arguments)
     settings.check_or_exit()
+    check_address(options.address, options.port)
     log.start()
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
     n_sites = count(n_cores, n_bytes)

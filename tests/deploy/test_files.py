@@ -79,6 +79,16 @@ def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {*writable, "/tmp"}
 
 
+def test_whoever_starts_the_image_is_safe_without_a_word():
+    """No visitor downloads, and no container takes the whole machine with it."""
+    assert re.findall(r"ATTENTION_LAB_DOWNLOADS=(\S+) \\", read("Dockerfile")) == ["off"]
+    services = yaml.safe_load(read("compose.yaml"))["services"]
+    for name in ("site", "second-site", "ray-head", "ray-worker"):
+        assert services[name]["mem_limit"]
+        assert services[name]["cpus"] == "${CPUS:-0}"
+        assert 1_000 <= services[name]["pids_limit"] < 10_000
+
+
 def test_models_that_are_built_in_lie_in_no_volume():
     [models] = re.findall(r"ATTENTION_LAB_MODELS=(\S+)", read("Dockerfile"))
     deployment = next(yaml.safe_load_all(read("deploy/k8s/attention-lab.yaml")))

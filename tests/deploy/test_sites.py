@@ -100,6 +100,33 @@ def test_the_small_models_are_those_of_the_repository_and_what_was_fetched(monke
     assert all(spec_of(name) for name in first_models.SMALL.split(", "))
 
 
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [
+        ("192.0.2.1", 8501),
+        ("2001:db8::1", 8501),
+        ("no.such.host.invalid", 8501),
+        ("x" * 80, 8501),
+        ("127.0.0.1", 70_000),
+    ],
+)
+@pytest.mark.parametrize("program", ["deploy.sites", "deploy.scale"])
+def test_an_address_that_is_not_of_this_machine_is_one_line(program: str, address: str, port: int):
+    command = [sys.executable, "-m", program, f"--address={address}", f"--port={port}"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    [line] = result.stderr.splitlines()
+    assert str(port) in line
+    assert result.returncode == 1
+
+
+def test_a_port_in_use_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        port = used.getsockname()[1]
+        with pytest.raises(SystemExit, match=str(port)):
+            sites.check_address("127.0.0.1", port)
+    sites.check_address("127.0.0.1", port)
+
+
 @pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])
 def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
     now = time.monotonic()
