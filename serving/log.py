@@ -86,7 +86,7 @@ def event(name: str, level: str = "info", **facts: str | float) -> None:
 
 def _start_text() -> None:
     """Make the records of all handlers safe, and log errors of threads and warnings with them."""
-    logging.Handler.format = _safe_record  # type: ignore[method-assign]
+    logging.Handler.format = _safe_record  # type: ignore[assignment, method-assign]
     logging.captureWarnings(True)
     threading.excepthook = lambda failure: _log_uncaught(failure.exc_value)
     sys.unraisablehook = lambda failure: _log_uncaught(failure.exc_value)
