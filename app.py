@@ -8,7 +8,12 @@ takes a folder of that name for its older kind of multipage app, and the first d
 start would say "Page not found".
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from pretrained import settings
+
+settings.check_or_exit()  # first of all: modules read variables when they are imported
 
 import os
 import sys
@@ -18,7 +23,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from pretrained import settings
 from serving import doors, interpreter, log, metrics, pace, parameters, protocol, status
 from serving.glossary import entries
 from serving.security_headers import SecurityHeaders, security_headers
@@ -26,7 +30,6 @@ from ui.around import no_options
 from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
 
-settings.check_or_exit()
 interpreter.prepare()
 log.start()
 metrics.know_pages(map(parameters.address, TITLES))

@@ -3,7 +3,12 @@
 RAY_ADDRESS names a cluster that runs already; without it one begins on this machine.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from pretrained import settings
+
+settings.check_or_exit()  # first of all: modules read variables when they are imported
 
 import argparse
 import sys

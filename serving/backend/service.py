@@ -9,7 +9,12 @@ goes away stops their work before its next layer. It is made for a network in wh
 reach it: it asks nobody who they are.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from pretrained import settings
+
+settings.check_or_exit()  # first of all: modules read variables when they are imported
 
 import asyncio
 import json
@@ -26,7 +31,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from pretrained import settings
 from serving import cleanup, log, metrics, models, turns
 from serving.backend import asks
 from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
@@ -171,7 +175,6 @@ async def alive(_: Request) -> Response:
 
 
 # Here, where uvicorn and every replica on Ray come by.
-settings.check_or_exit()
 log.start()
 app = Starlette(
     routes=[
