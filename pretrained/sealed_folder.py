@@ -13,7 +13,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,11 +35,14 @@ _temporary_lock = threading.Lock()
 # alive, and half-filled ones in the cache, which the lock of their key protects.
 _to_remove: dict[Path, BaseFileLock | None] = {}
 _to_remove_lock = threading.Lock()
-_is_ending = False
 
 _TEMPORARY_NAME = re.compile(r"attention-lab-[0-9a-f]{16}")
 # A half-filled folder of the cache: the key, as `bundled_smollm2` makes it, and a random end.
 _HALF_FILLED_NAME = re.compile(r"\.[a-z0-9-]+-v\d+-[0-9a-f]{16}\.[A-Za-z0-9_-]+")
+
+
+class _FolderTakenAway(OSError):
+    """The folder that was being filled has been removed: nothing is to be built elsewhere."""
 
 
 def cache_root() -> Path:
@@ -69,9 +71,12 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     """
     root = _root_or_none()
     if root is not None:
-        # read-only, full, or a lock held for minutes: this process helps itself below
-        with suppress(OSError):
+        try:
             return _shared(root, key, build)
+        except _FolderTakenAway:
+            raise
+        except OSError:  # read-only, full, or a lock held for minutes: helped below
+            pass
     with _temporary_lock:
         if key in _temporary and is_sound(_temporary[key]):
             return _temporary[key]
@@ -97,12 +102,10 @@ def _root_or_none() -> Path | None:
 def remove_own() -> None:
     """Remove the temporary folders of this process, and those it is filling, before it ends.
 
-    A signal ends a process without `atexit`, so a server calls this itself. Afterwards
-    `sealed_folder` builds nothing any more: it raises OSError.
+    A signal ends a process without `atexit`, so a server calls this itself. A `sealed_folder` that
+    is being built in another thread raises OSError.
     """
-    global _is_ending
     with _to_remove_lock:
-        _is_ending = True
         folders = list(_to_remove)
     for folder in folders:
         _remove(folder)
@@ -151,24 +154,14 @@ def _new_temporary_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"attention-lab-{secrets.token_hex(8)}"
     lock = FileLock(folder.with_name(f"{folder.name}.lock"), timeout=0, thread_local=False)
     lock.acquire()
-    try:
-        folder.mkdir(mode=0o700)
-        _remove_at_the_end(folder, lock)
-    except OSError:
-        lock.release()
-        Path(lock.lock_file).unlink(missing_ok=True)
-        raise
-    return folder
-
-
-def _remove_at_the_end(folder: Path, lock: BaseFileLock | None = None) -> None:
-    """Let `remove_own` remove the folder. Raises OSError if that was called before."""
     with _to_remove_lock:
         _to_remove[folder] = lock
-        is_late = _is_ending
-    if is_late:
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError:
         _remove(folder)
-        raise OSError("This process is about to end.")
+        raise
+    return folder
 
 
 def _remove(folder: Path) -> None:
@@ -245,8 +238,9 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
         for stale in root.glob(f".{key}.*"):
             shutil.rmtree(stale, ignore_errors=True)
         work = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
+        with _to_remove_lock:
+            _to_remove[work] = None
         try:
-            _remove_at_the_end(work)
             build(work)
             seal(work)
             # mkdtemp and some writers keep it private; a prepared image is read by others
@@ -256,6 +250,10 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
             if folder.exists():  # damaged, or it would have been sound above
                 folder.rename(root / f".{key}.damaged-{os.getpid()}")
             work.rename(folder)
+        except OSError as error:
+            if work not in _to_remove:
+                raise _FolderTakenAway("This process is about to end.") from error
+            raise
         finally:
             for left in root.glob(f".{key}.*"):
                 shutil.rmtree(left, ignore_errors=True)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
+from pretrained.names import check_name
+
 T = TypeVar("T")
 
 MAX_SITES = 64
@@ -164,8 +166,6 @@ def _words(text: str, is_allowed: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def _model_names(text: str) -> tuple[str, ...]:
-    from pretrained.sources import check_name  # which reads settings itself
-
     names = tuple(filter(None, (name.strip() for name in text.split(","))))
     if not names:
         raise ValueError

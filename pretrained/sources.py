@@ -19,6 +19,7 @@ from typing import Literal
 
 from pretrained import checkpoint, settings
 from pretrained.model_files import fingerprint, last_write, read_bytes
+from pretrained.names import check_hub_id, check_name
 from pretrained.specs import ModelSpec, spec_of
 
 SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
@@ -27,7 +28,6 @@ SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
 TRAINED_HERE = Path(__file__).parent / "checkpoints"
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True)
@@ -83,28 +83,6 @@ def unchanged(source: Source) -> Iterator[None]:
 def _check_unchanged(source: Source) -> None:
     if fingerprint(source.path) != source.version:
         raise FilesChanged(source.path)
-
-
-def check_hub_id(hub_id: str) -> str:
-    """`hub_id` unchanged when it is a plain `organisation/name`; ValueError otherwise."""
-    parts = hub_id.split("/")
-    if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
-        raise ValueError(f"{hub_id!r} is no hub name; it has to look like organisation/name.")
-    if ".." in hub_id or "--" in hub_id:
-        raise ValueError(f"{hub_id!r} is no hub name; '..' and '--' are not allowed.")
-    return hub_id
-
-
-def check_name(name: str) -> str:
-    """`name` unchanged when it is a plain folder name or a hub id; ValueError otherwise."""
-    if not isinstance(name, str):
-        raise ValueError(f"A model name is a string, not {type(name).__name__}.")
-    if "/" in name:
-        return check_hub_id(name)
-    if not _NAME.fullmatch(name) or ".." in name:
-        shown = repr(name if len(name) <= 60 else f"{name[:60]}…")
-        raise ValueError(f"{shown} is no model name; letters, digits, '.', '_' and '-' only.")
-    return name
 
 
 def models_root() -> Path | None:

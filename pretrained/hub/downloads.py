@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pretrained import settings
-from pretrained.sources import check_hub_id, find, hub_cache
+from pretrained.names import check_hub_id
+from pretrained.sources import find, hub_cache
 from pretrained.specs import SPECS, spec_of
 
 State = Literal["running", "done", "failed", "cancelled"]

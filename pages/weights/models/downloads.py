@@ -8,7 +8,7 @@ import streamlit as st
 
 import pretrained
 from pretrained.hub import downloads
-from pretrained.sources import check_hub_id
+from pretrained.names import check_hub_id
 from serving import models, page_runs
 from ui.widgets import messages
 
