@@ -52,6 +52,7 @@ HEADS_OF_A_TEXT = ("previous", "first", "next")  # `Statistic.name`
 BEST = 3  # heads that are named for each score
 
 TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
+TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
 TASKS = {
     "gpt2": "A token sees the tokens before it, and the model is asked for the next one.",
     "bert": "A token sees every token, and the model is asked for the ones that are masked.",
@@ -175,7 +176,8 @@ where the published ones are not at hand. `{other}` has the same layers, heads, 
 books. It is not the published model, and far smaller: {n_parameters:,} numbers, {sizes.n_layers}
 layers of {sizes.n_heads} heads, width {sizes.d_model}, context {sizes.context_length}.
 
-It loads with `pretrained.load("{kind}-novels")`, and into transformers' own class from this folder.
+It loads with `pretrained.load("{kind}-novels")`, and in transformers from this folder, with
+{TRANSFORMERS[kind]} and `AutoTokenizer`.
 
 ## Data
 
@@ -192,7 +194,8 @@ cut to the {sizes.vocab_size:,} that the other ninety novels use most (`training
 tokens, {int(last["tokens"]) / 1e6:.1f} million in all. Texts have {lengths}.{asked}
 AdamW with weight decay {how.weight_decay}, a rate that rises to {how.rate:g} in {how.warmup} steps
 and falls along a cosine to {how.last_rate:g}, dropout {how.dropout} on what enters the first layer,
-products in bfloat16 on a processor. {NOTES[kind]}The weights are stored in float16.
+products in bfloat16 on a processor. {NOTES[kind]}The weights are stored in float16 and
+used in float32.
 
 ![The loss by tokens seen](curve.svg)
 

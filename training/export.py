@@ -1,8 +1,8 @@
 """A trained model as a folder that transformers, and this project, load.
 
 `python -m training.export gpt2` writes it: `config.json`, `model.safetensors` (float16) and
-`tokenizer.json`. The vocabulary is that of `training.vocabulary`, not GPT-2's whole one; the
-configuration says so by its size.
+`tokenizer.json`, for BERT `tokenizer_config.json` too. The vocabulary is that of
+`training.vocabulary`, not GPT-2's whole one; the configuration says so by its size.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from pretrained import weight_names
 from training.recipe import Kind, recipe
 from training.vocabulary import MASK, special_ids
 
+# What transformers loads the weights as. They are stored in float16, but computing in it would show
+# differences of 1e-2 between transformers and the core.
+DTYPE = "float32"
 FOLDER = Path(__file__).resolve().parents[1] / "pretrained" / "checkpoints"
 
 
@@ -41,7 +44,7 @@ def hf_config(kind: Kind, model: TransformerConfig, end_id: int) -> dict[str, An
             "layer_norm_epsilon": model.norm_eps,
             "bos_token_id": end_id,
             "eos_token_id": end_id,
-            "dtype": "float16",
+            "dtype": DTYPE,
         }
     return {
         "model_type": "bert",
@@ -56,7 +59,7 @@ def hf_config(kind: Kind, model: TransformerConfig, end_id: int) -> dict[str, An
         "hidden_act": "gelu",
         "layer_norm_eps": model.norm_eps,
         "pad_token_id": None,
-        "dtype": "float16",
+        "dtype": DTYPE,
     }
 
 
@@ -114,6 +117,9 @@ def export(
     config = hf_config(kind, model, special_ids(tokenizer)[0])
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
     (folder / "tokenizer.json").write_text(tokenizer_json(tokenizer, kind), "utf-8")
+    if kind == "bert":
+        text = json.dumps(tokenizer_config(model.context_length), indent=1) + "\n"
+        (folder / "tokenizer_config.json").write_text(text, "utf-8")
 
 
 def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
@@ -127,6 +133,15 @@ def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
             token["special"] = kind == "gpt2"
             token["lstrip"] = kind == "bert"
     return json.dumps(value, ensure_ascii=False)
+
+
+def tokenizer_config(context_length: int) -> dict[str, Any]:
+    """The tokenizer_config.json for BERT: transformers would take it for a WordPiece tokenizer."""
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "mask_token": MASK,
+        "model_max_length": context_length,
+    }
 
 
 def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -88,6 +88,15 @@ def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
         assert loaded.tokenizer.end_ids == {SIZES["vocab_size"] - 2}
 
 
+def test_transformers_reads_a_text_as_the_same_tokens(exported):
+    kind, _, loaded = exported
+    tokenizer = transformers.AutoTokenizer.from_pretrained(loaded.folder)
+    # of GPT-2 a typed mask is text here, and a token in transformers
+    text = TEXT if kind == "bert" else "the cat in the hat"
+    assert tokenizer(text).input_ids == list(loaded.tokenizer.encode(text).ids)
+    assert tokenizer.mask_token_id == loaded.tokenizer.mask_id
+
+
 def test_both_cut_a_text_in_the_same_way(tmp_path, exported):
     kind, _, loaded = exported
     file = json.loads((loaded.folder / "tokenizer.json").read_text("utf-8"))
