@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from serving import parameters
 from serving.visit import Part
+from ui.widgets.text_fields import visible
 from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
@@ -53,6 +54,7 @@ def linked(
 
     part: which part of the visit it shows and changes, if any: its name, or a `Part` for a widget
     that does not show it as it is.
+    A text field shows and returns what it can show of a text: see `ui.widgets.text_fields`.
     Where a link gives it a value that it cannot take, the widget shows its default and says so. One
     that was not on the page for a while (another part was open) shows what it held before.
     """
@@ -64,12 +66,13 @@ def linked(
     if key not in st.session_state and key in _shown():
         bring(key, _shown()[key], choices=choices, default=default, again=True)
     elif part is not None:
-        bring(key, part.brought, choices=choices, default=default)
+        bring(key, visible(widget, part.brought), choices=choices, default=default)
     # later the address follows the widget: only its first value can be one that does not fit
     address_values = [] if key in st.session_state else st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
         value = options["default"]  # Streamlit clears even these for an empty parameter
+    address_values = [visible(widget, text) for text in address_values]
     refused = bool(address_values) and not parameters.say(address_values, value)
     if refused:
         is_cut = isinstance(value, str) and value and address_values[-1].startswith(value)

@@ -1,0 +1,35 @@
+"""What a model reads is what a text field of a browser holds."""
+
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.browser import Site
+from tests.helpers.browser import open_page, press
+from tests.helpers.bundled_models import FIRST_GPT2
+from tests.helpers.visitors import settled
+
+TYPED = "one\r\ntwo\tthree\u2028four"
+SHOWN = {
+    "/heads?heads_model=" + FIRST_GPT2: ("Heads", "heads_text", "Sentence", "one two three four"),
+    "/tokens?": ("Tokens", "tokens_text", "Text", "one\ntwo\tthree\u2028four"),
+}
+
+
+@pytest.mark.parametrize("address", SHOWN)
+def test_enter_in_a_field_that_a_link_filled_changes_nothing(page: Page, site: Site, address: str):
+    title, key, label, text = SHOWN[address]
+    open_page(page, site, f"{address}&{urllib.parse.urlencode({key: TYPED})}", title)
+    box = page.get_by_label(label, exact=True)
+    expect(box).to_have_value(text)
+    settled(page)
+    parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
+    assert parameters[key] == [text]
+    shown = page.locator("main [data-testid=stText], main figure")
+    before = shown.all_inner_texts()
+    press(box, "End", "Control+Enter" if title == "Tokens" else "Enter")
+    box.blur()  # what counts its characters goes
+    settled(page)
+    expect(box).to_have_value(text)
+    assert shown.all_inner_texts() == before
