@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -45,6 +46,16 @@ def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Each token by itself, everything invisible made visible."""
     return tuple(map(printable, raw(tokenizer, ids)))
+
+
+def piece(tokenizer: Tokenizer, token_id: int) -> str:
+    """One token by itself, everything invisible made visible; part of a character as <F0>."""
+    return pieces(tokenizer, [token_id])[0]
+
+
+def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """The text of tokens that others may follow: a character appears once all of it is there."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(decode_bytes(tokenizer, ids))
 
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:

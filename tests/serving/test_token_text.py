@@ -1,37 +1,85 @@
-"""Tokens to be read: also ids for which a padded vocabulary has no token."""
+"""Tokens as pages write them: parts of characters as bytes, and texts that grow."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
-from pretrained import Tokenizer
-from pretrained.tokenization.bpe import FastBpe
-from pretrained.tokenization.wordpiece import WordPiece
-from serving import token_text
-from tests.helpers.hostile_models import save_tokenizer
+from pages.compare.ablate.effect import predictions_table
+from pages.compare.ablate.runs import Effect, Question
+from pages.generate.generate.job import Job
+from pretrained.tokenization import gpt2 as gpt2_bpe
+from pretrained.tokenization.tokens import Tokenizer
+from serving import models, token_text
+from serving.backend import choice as backend
+from serving.race import CacheSize, Event, RaceStep, Request
+from serving.step_times import StepTime
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
+from tests.helpers.texts import TEXTS
+
+GROWING = [
+    "I like 🤗 pizza",
+    "“sentence“ and ‘another’",
+    "👩\u200d👩\u200d👧 family 🇩🇪 👍🏽",
+    "今日は良い天気です。한국어",
+    "cafe\u0301 ◌̈ naïve Ångström",
+    *TEXTS,
+]
 
 
-@pytest.fixture(params=["gpt2", "bert"])
-def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> Tokenizer:
-    save_tokenizer(tmp_path, request.param, 290)
-    if request.param == "bert":
-        return WordPiece.from_folder(tmp_path)
-    return FastBpe.from_folder(tmp_path, {})
+@pytest.fixture(params=["gpt2", FIRST_GPT2, DECODER, ENCODER])
+def tokenizer(request: pytest.FixtureRequest, bundled_weights: None) -> Tokenizer:
+    return gpt2_bpe.gpt2() if request.param == "gpt2" else bundled(request.param).tokenizer
 
 
-def test_an_id_without_a_token_has_a_placeholder(tokenizer: Tokenizer):
-    known = [i for i in tokenizer.encode("animal street").ids if i not in (2, 3)]
-    ids = [290, *known, 4362, 4363]
-    text = token_text.decode(tokenizer, ids)
-    assert text == f"<unknown:290>{tokenizer.decode(known)}<unknown:4362><unknown:4363>"
-    assert token_text.decode_bytes(tokenizer, ids) == text.encode()
+@pytest.mark.parametrize("text", GROWING)
+def test_tokens_of_a_growing_text(tokenizer: Tokenizer, text: str):
+    ids = tokenizer.encode(text).ids
     pieces = token_text.pieces(tokenizer, ids)
-    assert (pieces[0], pieces[-1]) == ("<unknown:290>", "<unknown:4363>")
-    assert pieces[1:-2] == token_text.pieces(tokenizer, known)
-    assert len(set(token_text.labels(tokenizer, [*ids, 4362]))) == len(ids) + 1
+    assert pieces == tuple(token_text.piece(tokenizer, token_id) for token_id in ids)
+    assert not any("\ufffd" in piece for piece in pieces)
+    whole = {piece: tokenizer.decode_bytes([i]) for i, piece in zip(ids, pieces, strict=True)}
+    if all(len(piece) < 24 for piece in pieces):  # no piece is cut, so all of its bytes are there
+        assert len(whole) == len({tokenizer.decode_bytes([i]) for i in ids})
+    texts = [token_text.text_so_far(tokenizer, ids[:n]) for n in range(len(ids) + 1)]
+    assert texts[-1] == tokenizer.decode(ids)
+    assert not any("\ufffd" in shown for shown in texts)
+    if tokenizer.cls_id is None:  # WordPiece joins words anew with every token
+        for shorter, longer in zip(texts, texts[1:], strict=False):
+            assert longer.startswith(shorter)
 
 
-def test_known_ids_read_as_their_tokenizer_reads_them(tokenizer: Tokenizer):
-    ids = tokenizer.encode("the artist painted").ids
-    assert token_text.decode(tokenizer, ids) == tokenizer.decode(ids)
-    assert token_text.decode(tokenizer, []) == ""
+@pytest.mark.parametrize("text", GROWING[:5])
+def test_a_generation_shows_bytes_and_whole_characters(
+    text: str, bundled_weights: None, monkeypatch: pytest.MonkeyPatch
+):
+    tokenizer = bundled(FIRST_GPT2).tokenizer
+    ids = tokenizer.encode(text).ids
+
+    def race(*_: object) -> Iterator[Event]:
+        for n, token_id in enumerate(ids):
+            step = StepTime("decode", token_id, -1.0, 0.01, 1, n, n, 100)
+            yield RaceStep(step, step, 0.0, CacheSize(1, 1))
+
+    monkeypatch.setattr(models, "get", bundled)
+    monkeypatch.setattr(backend, "race", race)
+    job = Job(Request(FIRST_GPT2, "Once", len(ids)))
+    job.work()
+    assert list(job.pieces(job.cached)) == list(token_text.pieces(tokenizer, ids))
+    assert job.text(job.cached) == text
+    for n, end in enumerate(job.cached.ends, start=1):
+        so_far = tokenizer.decode_bytes(ids[:n])
+        assert text[:end] == so_far.decode("utf-8", "ignore")
+
+
+def test_predictions_of_ablate_show_bytes(bundled_weights: None, monkeypatch: pytest.MonkeyPatch):
+    tokenizer = bundled(FIRST_GPT2).tokenizer
+    tokens = tokenizer.encode("🤗 “")
+    monkeypatch.setattr(models, "get", bundled)
+    before = np.full(tokenizer.vocab_size, -20.0, np.float32)
+    before[[*tokens.ids]] = -1.0 - np.arange(len(tokens.ids))
+    question = Question(FIRST_GPT2, "GPT-2", tokens, "next", 0, tokens.ids)
+    table = predictions_table(question, Effect(0.0, 0.0, (), 0.0, before, before))
+    shown = dict(zip(table["id"], table["token"], strict=True))
+    assert [shown[i] for i in tokens.ids] == list(token_text.pieces(tokenizer, tokens.ids))
+    assert not table["token"].str.contains("\ufffd").any()

@@ -11,7 +11,6 @@ import streamlit as st
 
 from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
-from pretrained.tokenization.tokens import printable
 from serving import models, token_text
 from serving.number_text import written
 from serving.token_text import isolated
@@ -67,7 +66,7 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
 
 
 def _token(question: Question, index: int) -> str:
-    return printable(token_text.decode(models.get(question.model).tokenizer, [index]))
+    return token_text.piece(models.get(question.model).tokenizer, index)
 
 
 def _predictions(question: Question, changed: Effect) -> None:

@@ -12,7 +12,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.generated_tokens.run import Generation
-from pretrained.tokenization.tokens import printable
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
@@ -81,7 +80,7 @@ def _measure(
     model = models.get(generation.settings.model)
     first = [model.tokenizer.encode(word).ids[:1] for word in _OTHERS]
     labels = {
-        word_ids[0]: printable(token_text.decode_bytes(model.tokenizer, word_ids))
+        word_ids[0]: token_text.piece(model.tokenizer, word_ids[0])
         for word_ids in first
         if word_ids
     }
@@ -99,7 +98,7 @@ def _measure(
     seconds = time.perf_counter() - begin
 
     def label(token_id: int) -> str:
-        return printable(token_text.decode_bytes(model.tokenizer, [token_id]))
+        return token_text.piece(model.tokenizer, token_id)
 
     return Measured(
         sink=sink,

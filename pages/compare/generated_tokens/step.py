@@ -9,7 +9,6 @@ import pandas as pd
 
 from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.shaded import Shaded, shaded
-from pretrained.tokenization.tokens import printable
 from serving import models, token_text
 from serving.heads import HeadId
 from serving.number_text import written
@@ -189,7 +188,7 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
     tokenizer = models.get(generation.settings.model).tokenizer
     return pd.DataFrame(
         {
-            "token": [printable(token_text.decode_bytes(tokenizer, [i])) for i in ids],
+            "token": token_text.pieces(tokenizer, ids),
             "probability": np.exp(logprobs),
             "chosen": ["✓" if i == trace.new[step] else "" for i in ids],
         }

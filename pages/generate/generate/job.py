@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from serving import models, token_text
+from serving import models
 from serving.backend import choice as backend
 from serving.jobs import JobQueue, Work
 from serving.race import Begun, CacheSize, Ended, RaceStep, Request
 from serving.step_times import StepTime
-from serving.token_text import END_OF_TEXT
+from serving.token_text import END_OF_TEXT, decode, pieces, text_so_far
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
@@ -92,26 +92,18 @@ class Job(Work):
 
     def text(self, run: Run) -> str:
         """The new text of one of the two runs."""
-        return self._decoded(run.token_ids)
+        return self._text(run.token_ids)
 
-    def _decoded(self, ids: list[int]) -> str:
-        if self._tokenizer is None or not ids:
+    def _text(self, ids: list[int]) -> str:
+        if self._tokenizer is None:
             return ""
-        if ids[-1] in self._tokenizer.end_ids:
-            return token_text.decode(self._tokenizer, ids[:-1]) + END_OF_TEXT
-        return token_text.decode(self._tokenizer, ids)
+        if ids and ids[-1] in self._tokenizer.end_ids:
+            return decode(self._tokenizer, ids[:-1]) + END_OF_TEXT
+        return text_so_far(self._tokenizer, ids)
 
-    def pieces(self, run: Run) -> list[str]:
-        """The text of each new token by itself."""
-        tokenizer = self._tokenizer
-        if tokenizer is None:
-            return []
-        return [
-            END_OF_TEXT
-            if token_id in tokenizer.end_ids
-            else token_text.decode(tokenizer, [token_id])
-            for token_id in run.token_ids
-        ]
+    def pieces(self, run: Run) -> tuple[str, ...]:
+        """Each new token by itself, everything invisible made visible."""
+        return () if self._tokenizer is None else pieces(self._tokenizer, run.token_ids)
 
     def work(self) -> None:
         """Generate, on the worker's thread."""
@@ -131,7 +123,7 @@ class Job(Work):
             self.largest_difference = max(step.difference, so_far)
         # the uncached list first: a reader that finds a cached step finds its partner too
         for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
-            run.ends.append(len(self._decoded([*run.token_ids, taken.token_id])))
+            run.ends.append(len(self._text([*run.token_ids, taken.token_id])))
             run.steps.append(taken)
             taken.count()
         self.cache_size = step.cache_size

@@ -11,7 +11,6 @@ import streamlit as st
 
 from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
-from pretrained.tokenization.tokens import printable
 from serving import models, token_text, turns, visit
 from serving import runs as attention
 from serving.cache import kept
@@ -130,7 +129,7 @@ def pooled(name: str, text: str) -> Pooled:
     def piece(change: Drift) -> str | None:
         if change.likeliest is None:
             return None
-        return printable(token_text.decode(model.tokenizer, [change.likeliest[1]]))
+        return token_text.piece(model.tokenizer, change.likeliest[1])
 
     return Pooled(
         title=model.spec.title,

@@ -226,8 +226,8 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
-    tokenizer = models.get(growth.settings.model).tokenizer
-    text = token_text.decode(tokenizer, growth.ids[: growth.n_rows])
+    decoder_tokenizer = models.get(growth.settings.model).tokenizer
+    text = token_text.text_so_far(decoder_tokenizer, growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.block.stream import run
-from pretrained.tokenization.tokens import printable
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
@@ -70,7 +69,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     table: dict[str, Any] = {"layers passed": range(len(predictions.ids))}
     for rank in range(predictions.ids.shape[1]):
         table[f"{rank + 1}."] = [
-            f"{_token_text(model, int(token))} {probability:.3f}"
+            f"{token_text.piece(model.tokenizer, int(token))} {probability:.3f}"
             for token, probability in zip(
                 predictions.ids[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
             )
@@ -80,7 +79,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     table["its probability"] = probability
     return LensTable(
         table=pd.DataFrame(table),
-        final=_token_text(model, predictions.final),
+        final=token_text.piece(model.tokenizer, predictions.final),
         probability=probability,
         first_named=predictions.first_named,
         settled=predictions.settled,
@@ -115,7 +114,7 @@ def next_token(name: str, text: str) -> NextToken:
     }
     most = flops["every row, every row's logits"]
     return NextToken(
-        tokens=tuple(_token_text(model, int(token)) for token in top.indices),
+        tokens=tuple(token_text.piece(model.tokenizer, int(token)) for token in top.indices),
         probabilities=top.values.cpu().numpy(),
         difference=difference,
         largest=float(logits[-1].abs().max()),
@@ -128,8 +127,3 @@ def next_token(name: str, text: str) -> NextToken:
         ),
         ratio=most / flops["the last row only, behind a KV cache"],
     )
-
-
-def _token_text(model: Any, token: int) -> str:
-    """A token of the vocabulary, with everything invisible in it made visible."""
-    return printable(token_text.decode_bytes(model.tokenizer, [token]))
