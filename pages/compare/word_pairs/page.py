@@ -134,8 +134,10 @@ with st.expander("How to read this"):
     st.markdown(
         "- A word may be several tokens: weights are **summed over its key tokens** and "
         "**averaged over its query tokens**. Punctuation marks count as words.\n"
-        "- *Place of A in its row*: 1 means that no other word and no special token gets more. "
-        "*Contribution*: the weight times the length of what the head writes for that token.\n"
+        f"- *{search.RANK.capitalize()}*: 1 plus the number of words that get more weight than A. "
+        "A special token such as [CLS] counts as a word; the tokens of a word are counted once, "
+        "with their sum. *Contribution*: the weight times the length of what the head writes for "
+        "that token.\n"
         f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
         "more.\n"
         "- **The largest of many heads, picked after looking at all, is a search**: some head is "

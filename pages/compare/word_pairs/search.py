@@ -13,6 +13,7 @@ from serving.cache import kept
 from serving.limits import PAIR_CACHE_BYTES
 from serving.runs import Run
 
+RANK = "rank of A among words"
 MARGIN = 0.05  # from this difference on a head counts as preferring one of the two words
 
 
@@ -33,10 +34,10 @@ class Unit:
 class Search:
     """How much weight every head gives two words, and how much heads give other pairs of words.
 
-    Arrays are (layers, heads), except `others`. `rank` is the place of the first word among all
-    units of the row. `others` holds, for every other pair of words, the largest weight that any
-    head gives it. `sees` and `sees_other` are False where the looking word comes before the word
-    looked at and may not look ahead.
+    Arrays are (layers, heads), except `others`. `rank` is 1 plus the number of units (see
+    `units`) that get more weight than the first word. `others` holds, for every other pair of
+    words, the largest weight that any head gives it. `sees` and `sees_other` are False
+    where the looking word comes before the word looked at and may not look ahead.
     """
 
     query: Unit
@@ -138,7 +139,7 @@ def table(result: Search) -> pd.DataFrame:
             "layer": layers.ravel(),
             "head": heads.ravel(),
             "weight on A": result.weights.ravel(),
-            "place of A in its row": result.rank.ravel(),
+            RANK: result.rank.ravel(),
             "contribution of A": result.contributions.ravel(),
             "weight on B": result.other_weights.ravel(),
             "A minus B": (result.weights - result.other_weights).ravel(),

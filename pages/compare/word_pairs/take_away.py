@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.word_pairs import charts
-from pages.compare.word_pairs.search import Search
+from pages.compare.word_pairs.search import Search, units
 from serving.runs import Run
 from ui.export import tables, take_away
 
@@ -44,25 +44,32 @@ def show(run: Run, result: Search, table: pd.DataFrame) -> None:
         ],
         snippet(run, result),
         prefix="word_pairs",
-        note="The NPZ holds what every head gives to A and B, its contributions and the place of "
-        "A in its row (layers × heads), the largest weight of each other pair, and the weights of "
-        "all tokens behind them, float32.",
+        note="The NPZ holds what every head gives to A and B, its contributions and the rank of A "
+        "among words (layers × heads), the largest weight of each other pair, the weights of all "
+        "tokens (float32), and which word each token belongs to. The rank counts words, not "
+        "tokens: add up the weights of each word first.",
     )
 
 
 def arrays(run: Run, result: Search) -> dict[str, Any]:
     """The search under the names of `Search`, and the weights it searched."""
+    words = units(run.tokens)
+    word_of_token = np.empty(len(run.tokens), np.int64)
+    for number, word in enumerate(words):
+        word_of_token[list(word.tokens)] = number
     return {
         "weights": run.weights,
         "weights_on_a": result.weights,
         "weights_on_b": result.other_weights,
         "contributions_of_a": result.contributions,
-        "place_of_a": result.rank,
+        "rank_of_a_among_words": result.rank,
         "other_pairs": result.others,
         "query_tokens": np.array(result.query.tokens),
         "a_tokens": np.array(result.key.tokens),
         "b_tokens": np.array(result.other.tokens),
         "tokens": np.array(run.tokens.labels),
+        "words": np.array([word.label for word in words]),
+        "word_of_token": word_of_token,
     }
 
 

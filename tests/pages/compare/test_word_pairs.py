@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
-from pages.compare.word_pairs import questions
+from pages.compare.word_pairs import questions, take_away
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
@@ -55,7 +55,7 @@ def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
     assert (3, 1) in top  # 0.64 of `it` on `animal`
     row = table[(table["layer"] == 3) & (table["head"] == 1)].iloc[0]
     assert row["weight on A"] == pytest.approx(0.640, abs=0.0005)
-    assert row["place of A in its row"] == 1
+    assert row[word_pairs.RANK] == 1
     site.selectbox("word_pairs_a").set_value("tired").run()
     first = plain_tables(site)[0].iloc[0]
     assert (first["layer"], first["head"]) == (2, 1)
@@ -93,6 +93,27 @@ def test_the_key_s_tokens_are_summed():
     run = runs.run(ENCODER, controls.ANIMAL)
     lengths = (w * run.value_norms[:, :, None, :])[:, :, query][..., key].sum(-1)
     np.testing.assert_allclose(result.contributions, lengths, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [ENCODER, DECODER])
+def test_the_rank_counts_words_as_the_file_says(name: str):
+    """From the file alone, by its rule; "didn't" and "[SEP]" are several tokens, and one."""
+    result = search(name, controls.ANIMAL, "tired", "animal", "street")
+    run = runs.run(name, controls.ANIMAL)
+    file = take_away.arrays(run, result)
+    assert len(file["word_of_token"]) == len(run.tokens) > len(file["words"])
+    table = word_pairs.table(result)
+    for _, row in table.iterrows():
+        layer, head = int(row["layer"]), int(row["head"])
+        per_token = file["weights"][layer, head][file["query_tokens"]].mean(0)
+        per_word = np.bincount(file["word_of_token"], per_token)
+        word = file["word_of_token"][file["a_tokens"][0]]
+        assert file["words"][word] == "animal"
+        assert row["weight on A"] == pytest.approx(per_word[word], abs=1e-5)
+        # two words may be apart by less than the sums are rounded
+        larger = np.delete(per_word, word) - per_word[word]
+        assert 1 + (larger > 1e-6).sum() <= row[word_pairs.RANK] <= 1 + (larger > -1e-6).sum()
+        assert file["rank_of_a_among_words"][layer, head] == row[word_pairs.RANK]
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
@@ -177,7 +198,7 @@ def test_every_question_asks_for_words_of_its_sentence():
             assert {question.query, question.key, question.other} <= set(labels)
 
 
-@pytest.mark.parametrize("text", ["", "word", " \n "])
+@pytest.mark.parametrize("text", ["", "word", " \u2003 "])
 def test_fewer_than_two_words(site: AppTest, text: str):
     open_whole_page(site, PAGE)
     site.text_input("word_pairs_text").set_value(text).run()
