@@ -13,12 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from serving import models, rounded, turns
+from serving.interruptions import Heartbeat
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
 from serving.prompts import prepare
 from serving.step_times import StepTime
 
 if TYPE_CHECKING:
     from attention_core import KVCache, Sampling, Step, Transformer, TransformerConfig
+
+    _Watched = tuple[Step, float]  # and the seconds that the process stood still during it
 
 
 @dataclass(frozen=True)
@@ -143,15 +146,17 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         "stop_ids": model.tokenizer.end_ids,
         "hooks": hooks,
     }
-    with_cache, without = cached(ids, **options), uncached(ids, **options)
-    pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
-    for one, other, size in turns.slices(pairs, alone=True):
-        if one is None or other is None:
-            both = one is None and other is None
-            yield Ended(f"{'The model' if both else 'One run'} ended its text here.")
-            return
-        difference = float((one.logits - other.logits).abs().max())
-        yield RaceStep(StepTime.of(one), StepTime.of(other), difference, size)
+    with Heartbeat() as heartbeat:
+        with_cache = heartbeat.watched(cached(ids, **options))
+        without = heartbeat.watched(uncached(ids, **options))
+        pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
+        for one, other, size in turns.slices(pairs, alone=True):
+            if one is None or other is None:
+                both = one is None and other is None
+                yield Ended(f"{'The model' if both else 'One run'} ended its text here.")
+                return
+            difference = float((one[0].logits - other[0].logits).abs().max())
+            yield RaceStep(StepTime.of(*one), StepTime.of(*other), difference, size)
     yield Ended(prompt.note)
 
 
@@ -175,8 +180,11 @@ def _cached(
 
 
 def _pairs(
-    with_cache: Iterator[Step], without: Iterator[Step], size: Callable[[], CacheSize], n_new: int
-) -> Iterator[tuple[Step | None, Step | None, CacheSize]]:
+    with_cache: Iterator[_Watched],
+    without: Iterator[_Watched],
+    size: Callable[[], CacheSize],
+    n_new: int,
+) -> Iterator[tuple[_Watched | None, _Watched | None, CacheSize]]:
     """A step of each generation, None where it has ended, and the size of the cache behind them."""
     for number in range(n_new):
         # taking turns in going first, so that neither always pays for what the other evicted

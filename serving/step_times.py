@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class StepTime:
     """A `Step` without its logits and records: numbers alone, so that thousands can be kept.
 
-    Every field means what the field of that name means in `attention_core.Step`; seconds are those
-    of the model call.
+    Every field but the last means what the field of that name means in `attention_core.Step`;
+    seconds are those of the model call. stood_still: for how many seconds the whole process was
+    stopped during the step (`serving.interruptions`).
     """
 
     kind: Literal["prefill", "decode"]
@@ -27,11 +28,13 @@ class StepTime:
     n_keys: int
     cache_length: int
     flops: int
+    stood_still: float = 0.0
 
     @classmethod
-    def of(cls, step: Step) -> StepTime:
+    def of(cls, step: Step, stood_still: float = 0.0) -> StepTime:
         """What is kept of a step."""
-        return cls(**{field.name: getattr(step, field.name) for field in fields(cls)})
+        names = [field.name for field in fields(cls) if hasattr(step, field.name)]
+        return cls(**{name: getattr(step, name) for name in names}, stood_still=stood_still)
 
     def count(self) -> None:
         """Count it as a generated token, where a site gets it, whoever ran it (`metrics`)."""

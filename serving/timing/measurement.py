@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from serving import turns
+from serving.interruptions import Heartbeat
 from serving.limits import MAX_TIMED_SECONDS, OverLimit
 from serving.step_times import StepTime
 from serving.timing import subjects
@@ -196,12 +197,14 @@ def _steps(
     }
     steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
     comparison = Comparison(question.contenders)
-    for timed in turns.each(steps, alone=True):  # a pass of another page goes in between
-        comparison.add(timed)
-        yield Timed(
-            timed.repeat,
-            timed.name,
-            StepTime.of(timed.step),
-            comparison.largest_difference,
-            dict(comparison.parted),
-        )
+    with Heartbeat() as heartbeat:
+        # a pass of another page goes in between
+        for timed, still in turns.each(heartbeat.watched(steps), alone=True):
+            comparison.add(timed)
+            yield Timed(
+                timed.repeat,
+                timed.name,
+                StepTime.of(timed.step, still),
+                comparison.largest_difference,
+                dict(comparison.parted),
+            )

@@ -77,12 +77,20 @@ class Job(Work):
         """Time without the cache over time with it, prefill included, for the same steps.
 
         None before the first decode step: the prefill is the same work with a cache and without.
+        None as well once the process stood still during a step.
         """
+        if self.stood_still:
+            return None
         steps = min(len(self.cached.steps), len(self.uncached.steps))
         if steps < 2:
             return None
         without = sum(step.seconds for step in self.uncached.steps[:steps])
         return without / sum(step.seconds for step in self.cached.steps[:steps])
+
+    @property
+    def stood_still(self) -> float:
+        """For how many seconds the process stood still while steps were timed."""
+        return sum(step.stood_still for run in (self.cached, self.uncached) for step in run.steps)
 
     @property
     def same_tokens(self) -> bool | None:

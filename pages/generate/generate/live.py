@@ -11,7 +11,7 @@ import streamlit as st
 from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Run, submit
 from pages.generate.generate.race import Lane, race
-from serving import rounded
+from serving import interruptions, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.number_text import counted
@@ -113,7 +113,9 @@ def _race(job: Job, *, over: bool) -> None:
         lanes.append(Lane(title, job.text(run), run.ends[:count], seconds, tokens))
     first, second = lanes
     verdict = ""
-    if job.speed_up is not None:
+    if job.stood_still:
+        verdict = interruptions.notice(job.stood_still)
+    elif job.speed_up is not None:
         verdict = (
             f"{first.name.capitalize()} {sum(first.seconds):.2f} s, {second.name} "
             f"{sum(second.seconds):.2f} s: {job.speed_up:.2f} times."
@@ -130,8 +132,11 @@ def _race(job: Job, *, over: bool) -> None:
 
 
 def _numbers(job: Job) -> None:
+    if job.stood_still:
+        st.warning(interruptions.notice(job.stood_still), icon=":material/pause:")
     cells = st.columns(4)
-    cells[0].metric("Speed-up in total", _or_dots(job.speed_up, "{:.2f} ×"))
+    speed_up = "–" if job.stood_still else _or_dots(job.speed_up, "{:.2f} ×")
+    cells[0].metric("Speed-up in total", speed_up)
     difference = job.largest_difference
     not_a_number = difference is not None and math.isnan(difference)
     cells[1].metric(
@@ -199,6 +204,7 @@ def _data(job: Job) -> None:
             "keys": step.n_keys,
             "cache length": step.cache_length,
             "FLOPs": step.flops,
+            "stood still, s": step.stood_still,
         }
         for title, run in ((style.CACHED, job.cached), (style.UNCACHED, job.uncached))
         for number, (step, piece) in enumerate(

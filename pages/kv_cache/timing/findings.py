@@ -231,12 +231,13 @@ def listing(runs: dict[int, Run]) -> pd.DataFrame:
             "model": run.question.model,
             "prompt": run.n_prompt,
             "new": run.n_new,
-            "repeats": f"{run.repeats}{', stopped' * run.stopped}",
+            "repeats": f"{run.repeats}{', stopped' * run.stopped}"
+            f"{', interrupted' * bool(run.stood_still)}",
         }
         for name, series in run.series.items():
             row[f"{name}, s"] = f"{series.total(run.n_new).median:.3g}"
         for cached, uncached in run.pairs:
             ratio = run.ratio(uncached, cached, run.n_new)
-            row[f"÷ {who(cached).lower()}"] = f"{ratio.median:.2f}"
+            row[f"÷ {who(cached).lower()}"] = "–" if run.stood_still else f"{ratio.median:.2f}"
         rows.append(row)
     return pd.DataFrame(rows).fillna("–")

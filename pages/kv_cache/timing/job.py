@@ -131,4 +131,5 @@ class TimingJob(Work):
             },
             largest_difference=self.recorder.largest_difference,
             parted=dict(self.recorder.parted),
+            stood_still=measured.stood_still(self.recorder, shape),
         )

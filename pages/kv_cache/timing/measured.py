@@ -104,7 +104,11 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished measurement. `stopped` if the visitor ended it before all repeats were done."""
+    """A finished measurement.
+
+    stopped: whether the visitor ended it before all repeats were done. stood_still: for how many
+    seconds the process stood still while it ran; then its times aren't a measurement.
+    """
 
     question: Question
     device: str
@@ -115,6 +119,7 @@ class Run:
     series: Mapping[str, Series]
     largest_difference: float | None
     parted: Mapping[str, int]
+    stood_still: float = 0.0
 
     @property
     def n_new(self) -> int:
@@ -268,6 +273,13 @@ def series(
         flops=np.array([step.flops for step in first]),
         terms=(constant, linear, quadratic),
     )
+
+
+def stood_still(recorder: Recorder, shape: tuple[int, int]) -> float:
+    """For how many seconds the process stood still within a block of repeats and steps."""
+    repeats, n = shape
+    kept = [r[:n] for of_name in recorder.steps.values() for r in of_name[:repeats]]
+    return sum(step.stood_still for repeat in kept for step in repeat)
 
 
 def _samples(values: np.ndarray) -> Samples:

@@ -9,6 +9,7 @@ import streamlit as st
 from pages.kv_cache.timing import charts, findings, stored
 from pages.kv_cache.timing.measured import Run
 from pages.kv_cache.timing.take_away import code, files
+from serving import interruptions
 from serving.timing.subjects import Question
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
@@ -87,6 +88,9 @@ def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
 
 def _headline(run: Run) -> None:
     st.text(f"{run.summary}; {run.device}")
+    if run.stood_still:
+        st.warning(interruptions.notice(run.stood_still), icon=":material/pause:")
+        return
     cells = st.columns(4)
     for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
         cell.metric(label, value)
@@ -113,7 +117,8 @@ def _pictures(compared: dict[str, Run]) -> None:
 
 
 def _numbers(run: Run) -> None:
-    shown = parts("timing_part", (TOTALS, TERMS, STEPS))
+    # of a run that was interrupted only what the clock said is shown, and nothing that follows
+    shown = (STEPS,) if run.stood_still else parts("timing_part", (TOTALS, TERMS, STEPS))
     if TOTALS in shown:
         st.subheader(TOTALS)
         st.dataframe(findings.times(run), hide_index=True)

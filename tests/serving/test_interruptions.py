@@ -1,0 +1,187 @@
+"""A process that stood still says so, and nothing that was timed meanwhile counts."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.generate.generate.job import Job
+from pages.kv_cache.timing import stored
+from serving import race
+from serving.backend import choice as backend
+from serving.interruptions import Heartbeat
+from serving.race import CacheSize, Event, RaceStep, Request
+from serving.step_times import StepTime
+from serving.timing import measurement
+from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, Question
+from tests.helpers.apptest import FRAME, GENERATE, ROOT, messages, open_page
+from tests.helpers.bundled_models import FIRST_GPT2
+
+TIMING = "pages/kv_cache/timing/page.py"
+
+
+class Clock:
+    """A clock that goes on by a millisecond whenever it is read, and leaps when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("gaps", "still"),
+    [
+        ([], 0.0),
+        ([0.05] * 200, 0.0),  # ten seconds of work, with a beat in time
+        ([0.9, 0.9, 0.9], 0.0),  # a busy machine
+        ([0.05, 8.0, 0.05], 8.0),
+        ([8.0, 0.05, 3.0], 11.0),
+    ],
+)
+def test_only_missed_beats_count(gaps: list[float], still: float):
+    clock = Clock()
+    heartbeat = Heartbeat(clock)
+    for gap in gaps:
+        clock.now += gap
+        heartbeat.beat()
+    assert heartbeat.beat() == pytest.approx(still, abs=0.01)
+
+
+def test_a_step_is_told_from_the_time_between_steps():
+    clock = Clock()
+    heartbeat = Heartbeat(clock)
+
+    def steps() -> Iterator[int]:
+        for number, seconds in enumerate((0.5, 8.0, 0.5)):
+            clock.now += seconds
+            yield number
+
+    found = []
+    for number, still in heartbeat.watched(steps()):
+        found.append((number, round(still)))
+        clock.now += 30.0  # others have their turns, or the process stands still: nothing is timed
+    assert found == [(0, 0), (1, 8), (2, 0)]
+
+
+LOOP = """
+import itertools, time
+from serving.interruptions import Heartbeat
+
+def passes():  # work that waits as for a GPU, and takes next to no time of the processor
+    for number in itertools.count():
+        time.sleep(0.01)
+        yield number
+
+with Heartbeat(shortest_seconds=0.5) as heartbeat:
+    for number, still in heartbeat.watched(passes()):
+        print(number, still, flush=True)
+        if still:
+            break
+"""
+
+
+def test_a_stopped_process_notices_when_it_goes_on():
+    with subprocess.Popen(
+        [sys.executable, "-c", LOOP], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        out = process.stdout
+        assert out is not None
+        assert out.readline().split()[0] == "0"
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        while select.select([out], [], [], 1.0)[
+            0
+        ]:  # what it wrote before, then a second of nothing
+            assert float(out.readline().split()[1]) == 0
+        os.kill(process.pid, signal.SIGCONT)
+        stood_still = [float(line.split()[1]) for line in out]
+    assert process.returncode == 0
+    assert stood_still[-1] > 0.9
+    assert not any(stood_still[:-1])
+
+
+def leaping(monkeypatch: pytest.MonkeyPatch, clock: Clock, at: int) -> Callable[[int], None]:
+    """What is called before every layer: at one of these calls the clock leaps by 8 seconds."""
+    for module in (race, measurement):
+        monkeypatch.setattr(module, "Heartbeat", lambda: Heartbeat(clock))
+    calls = iter(range(10_000))
+
+    def check_stop(_: int) -> None:
+        if next(calls) == at:
+            clock.now += 8.0
+
+    return check_stop
+
+
+REQUEST = Request(FIRST_GPT2, "The next day is bright", 16)
+QUESTION = Question(FIRST_GPT2, REQUEST.prompt, 16, 1, (CORE_CACHED, CORE_UNCACHED))
+
+
+# the warm-up is not timed: 1 + 3 passes of 6 layers there, then 32
+@pytest.mark.parametrize(("at", "still"), [(5, 0), (100, 8), (150, 8), (10_001, 0)])
+def test_a_race_tells_where_it_stood_still(
+    bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
+):
+    check_stop = leaping(monkeypatch, Clock(), at)
+    steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
+    assert len(steps) == 16
+    found = [round(one.stood_still) for s in steps for one in (s.cached, s.uncached)]
+    assert sorted(found) == [0] * 31 + [still]
+
+
+@pytest.mark.parametrize(("at", "still"), [(5, 0), (150, 8)])
+def test_a_measurement_tells_where_it_stood_still(
+    bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
+):
+    check_stop = leaping(monkeypatch, Clock(), at)
+    events = measurement.measure(QUESTION, check_stop)
+    found = [round(e.step.stood_still) for e in events if isinstance(e, measurement.Timed)]
+    assert sorted(found) == [0] * 31 + [still]
+
+
+@pytest.mark.parametrize("still", [0.0, 8.0])
+def test_generate_reports_no_speed_up_of_such_a_run(
+    bundled_weights: None, monkeypatch: pytest.MonkeyPatch, still: float
+):
+    def told(*_: object) -> Iterator[Event]:
+        for n in range(4):
+            cached = StepTime(
+                "decode", 5, -1.0, 0.1 + still * (n == 2), 1, n, n, 100, still * (n == 2)
+            )
+            uncached = replace(cached, seconds=0.3, stood_still=0.0)
+            yield RaceStep(cached, uncached, 0.0, CacheSize(1, 1))
+
+    monkeypatch.setattr(backend, "race", told)
+    job = Job(replace(REQUEST, max_new_tokens=4))
+    job.run()
+    assert job.stood_still == still
+    assert job.speed_up == (None if still else pytest.approx(3.0))
+    site = AppTest.from_file(FRAME, default_timeout=60)
+    site.session_state["generate_job"] = job
+    open_page(site, GENERATE)
+    assert not site.exception
+    found = {metric.label: metric.value for metric in site.metric}
+    assert found["Speed-up in total"] == ("–" if still else "3.00 ×")
+    assert any("about 8 s" in message for message in messages(site)) == bool(still)
+
+
+@pytest.mark.parametrize("still", [0.0, 8.0])
+def test_timing_reports_no_ratio_of_such_a_run(bundled_weights: None, still: float):
+    site = AppTest.from_file(FRAME, default_timeout=60)
+    site.session_state["timing_runs"] = {1: replace(stored.run(), stood_still=still)}
+    open_page(site, TIMING)
+    assert not site.exception
+    assert any("about 8 s" in message for message in messages(site)) == bool(still)
+    shown = [metric.value for metric in site.metric]
+    assert any("×" in value for value in shown) != bool(still)
+    written = " ".join(element.value for element in site.markdown)
+    assert ("times faster" in written) != bool(still)
