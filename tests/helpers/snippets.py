@@ -20,6 +20,7 @@ def executed(code: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, A
     load = pretrained.load
 
     def loads(name: str, **options: Any) -> pretrained.Pretrained:
+        assert "device" in options  # or a machine with a GPU would print other last digits
         shared = name in (DECODER, ENCODER) and not torch.cuda.is_available()
         return ready[name] if shared else load(name, **options)
 

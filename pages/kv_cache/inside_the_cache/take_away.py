@@ -75,7 +75,7 @@ def snippet(run: Run, step: int) -> str:
             "    observe,",
             ")",
             "",
-            f"model = pretrained.load({settings.model!a})",
+            f'model = pretrained.load({settings.model!a}, device="cpu")',
             f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
             f"cache = RecordingCache.for_model(model.core, {run.n_rows}, keep_all=True)",
             f"generated = list(observe(model.core, ids, cache, max_new_tokens={run.n_steps}))",

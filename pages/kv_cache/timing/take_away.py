@@ -42,12 +42,14 @@ def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
 def code(run: Run) -> str:
     """Python that times the core's generation with the same settings."""
     question = run.question
+    device = f'device="{run.device.partition(",")[0]}"'  # times are those of the device
     if question.model in SHAPES:
         load = (
-            f"from pretrained.untrained import untrained\n\nmodel = untrained({question.model!r})\n"
+            "from pretrained.untrained import untrained\n\n"
+            f"model = untrained({question.model!r}, {device})\n"
         )
     else:
-        load = f"import pretrained\n\nmodel = pretrained.load({question.model!a})\n"
+        load = f"import pretrained\n\nmodel = pretrained.load({question.model!a}, {device})\n"
     return (
         "from statistics import median\n\n"
         "from attention_core import stream\n"

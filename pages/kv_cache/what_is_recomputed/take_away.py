@@ -72,7 +72,7 @@ def snippet(view: View) -> str:
         "import pretrained",
         "from attention_core.experiments.kv_cache.what_is_recomputed import grow, parts, repeated",
         "",
-        f"model = pretrained.load({settings.model!r})",
+        f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
         f"steps = list(grow(model.core, ids, n_steps={max(step_index, 1) + 1}))",
         f"before, now = steps[{max(step_index, 1) - 1}], steps[{max(step_index, 1)}]",

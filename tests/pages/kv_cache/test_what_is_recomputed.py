@@ -181,7 +181,8 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     rows = pd.read_csv(io.BytesIO(take_away._csv(look, counts.HEAD)))
     assert list(rows["matrix"]) == [*NAMES, "sum"]
     names: dict[str, Any] = {}
-    monkeypatch.setattr(pretrained, "load", bundled)  # the same weights, loaded before
+    # the same weights, loaded before
+    monkeypatch.setattr(pretrained, "load", lambda name, device: bundled(name))
     exec(take_away.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
     assert set(take_away.drawn(look, counts.contrast(made))) == {
