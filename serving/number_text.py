@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def written(number: float, form: str) -> str:
-    """The number in a format such as ".3f" or "+.2g"; −0.5 in ".2f" is "−0.50"."""
-    return format(number, form).replace("-", "−")
+    """The number in a format such as ".3f" or "+.2g", as `legible` writes it."""
+    return legible(number, format(number, form))
+
+
+def legible(number: float, text: str) -> str:
+    """A number that was formatted as `text`, written as people do: "−0.50", "1.2 × 10⁻⁷".
+
+    A number that is not 0 never looks like 0: 9e-7 as "0.000" becomes "9.0 × 10⁻⁷".
+    """
+    if not re.search("[1-9]", text) and number and math.isfinite(number):
+        text = format(number, "+.1e" if text.startswith("+") else ".1e")
+    power = re.search(r"e([+-]\d+)$", text)
+    if power is not None:
+        raised = str(int(power[1])).translate(_RAISED)
+        text = text[: power.start()] + (f" × 10{raised}" if int(power[1]) else "")
+    return text.replace("-", "−")
 
 
 def difference(number: float) -> str:
-    """How far two results are apart: "exactly 0", or what tells its power of ten: "1.2e-07"."""
-    return f"{number:.1e}" if number else "exactly 0"
+    """How far two results are apart: "exactly 0", or what shows its power of ten: "1.2 × 10⁻⁷"."""
+    return written(number, ".1e") if number else "exactly 0"
 
 
 def sizes(axes: Sequence[str], shape: Sequence[int]) -> str:

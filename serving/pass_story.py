@@ -13,7 +13,7 @@ import numpy as np
 
 from pretrained import ModelSpec
 from pretrained.masked_word import has_masked_word_head
-from serving import models
+from serving import models, number_text
 from serving.heads import HeadId
 from serving.number_text import counted
 from serving.one_pass import OnePass, OpenHead, OpenLayer, SwitchedRun
@@ -281,7 +281,8 @@ def _out_of_the_model(told: Told) -> list[Caption]:
         Caption(
             "The last token speaks",
             "The last token's vector is compared with every token of the vocabulary. The likeliest "
-            f"to come next is “{passed.guesses[-1]}”, with a probability of {probability:.1%}.",
+            f"to come next is “{passed.guesses[-1]}”, with a probability of "
+            f"{number_text.written(probability, '.1%')}.",
             "whole",
             "next token",
         ),

@@ -3,6 +3,7 @@
 import html
 import math
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,20 @@ def _value(is_number: bool, text: str) -> str | float:
         return text
     if text == "–":
         return math.nan
-    number = float(text.replace(",", "").replace("−", "-"))
+    number = number_of(text)
     return int(number) if number.is_integer() and "." not in text else number
+
+
+def number_of(text: str) -> float:
+    """A number as pages write it: "1,234", "−0.50" or "1.2 × 10⁻⁷"."""
+    return float(python_numbers(text).replace(",", ""))
+
+
+def python_numbers(text: str) -> str:
+    """A text with its numbers as Python writes them: "1.2 × 10⁻⁷" -> "1.2e-7"."""
+    powers = re.compile(" × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+    plain = powers.sub(lambda power: f"e{unicodedata.normalize('NFKC', power[1])}", text)
+    return plain.replace("−", "-")
 
 
 MAX_WORDS = 350

@@ -1,12 +1,18 @@
 """Numbers in sentences have a minus sign, which a hyphen is not; sizes say what they count."""
 
+import math
+
+import numpy as np
+import pytest
+
 from serving.number_text import difference, either, sizes, written
+from tests.helpers.apptest import number_of
 
 
 def test_a_negative_number_has_a_minus_sign():
     assert written(-0.5, ".2f") == "−0.50"
     assert written(0.25, "+.2g") == "+0.25"
-    assert written(-0.00001, ".1e") == "−1.0e−05"
+    assert written(-0.00001, ".1e") == "−1.0 × 10⁻⁵"
     assert written(float("-inf"), ".1f") == "−inf"
 
 
@@ -25,4 +31,39 @@ def test_which_numbers_would_do():
 
 def test_a_difference_is_nothing_or_has_its_power_of_ten():
     assert difference(0.0) == "exactly 0"
-    assert difference(1.23e-7) == "1.2e-07"
+    assert difference(1.23e-7) == "1.2 × 10⁻⁷"
+
+
+FORMS = (".1f", ".2f", ".3f", ".4f", ".5f", "+.2f", ".0%", ".1%", ".3g", ".6g", ".1e")
+SIZES = [10.0**power * digit for power in range(-320, 12) for digit in (1.0, 2.5, 9.9996)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_number_is_shown_with_its_digits_and_never_as_nothing(form: str):
+    """Read back, it is the number to the digits shown; only 0 reads as 0."""
+    for size in (*SIZES, 1.0, 1 - 1e-9, 5e-324):
+        for number in (size, -size):
+            text = written(number, form)
+            read = number_of(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+            assert (read > 0) == (number > 0), text
+            assert (read < 0) == (number < 0), text
+            if "×" in text and "f" in form:  # one digit behind the point
+                assert read == pytest.approx(number, rel=0.051), text
+            elif "f" in form:
+                assert read == float(format(number, form)), text
+            elif "%" not in form:
+                assert read == pytest.approx(number, rel=0.051), text
+            assert "e" not in text
+    assert number_of(written(0.0, form).removesuffix("%")) == 0
+
+
+@pytest.mark.parametrize("places", range(7))
+def test_a_probability_is_never_more_than_1(places: int):
+    for missing in 10.0 ** -np.arange(1, 18):
+        assert number_of(written(1 - missing, f".{places}f")) <= 1
+    assert written(0.0, f".{places}f") == format(0, f".{places}f")
+
+
+def test_numbers_that_are_none_stay_words():
+    assert written(math.nan, ".3f") == "nan"
+    assert written(-math.inf, ".3f") == "−inf"

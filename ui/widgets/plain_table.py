@@ -11,14 +11,17 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
+from serving.number_text import legible
+
 
 def plain_table(
     table: pd.DataFrame, label: str, formats: Mapping[str, str] = {}, *, most: int | None = None
 ) -> None:
     """Show a table of some tens of rows; `label` is what a screen reader calls it.
 
-    formats: how the numbers of a column are written ("{:.2e}"); without, whole ones as "1,234" and
-    others with four decimals, a dash for none. most: the height in pixels from which it scrolls.
+    formats: how the numbers of a column are written ("{:.2e}", see `number_text.legible`); without,
+    whole ones as "1,234" and others with four decimals, a dash for none. most: the height
+    in pixels from which it scrolls.
     Raises: ValueError for a format of a column that the table does not have.
     """
     if unknown := set(formats) - set(table.columns):
@@ -37,8 +40,8 @@ def _cells(heading: str, column: pd.Series, form: str | None) -> list[str]:
     kind, written = "", (str(value) for value in column)
     if pd.api.types.is_numeric_dtype(column):
         form = form or ("{:,}" if pd.api.types.is_integer_dtype(column) else "{:.4f}")
-        numbers = map(form.format, column.tolist())
-        written = (number.replace("-", "−").replace("nan", "–") for number in numbers)
+        numbers = ((number, form.format(number)) for number in column.tolist())
+        written = (legible(number, text).replace("nan", "–") for number, text in numbers)
         kind = ' class="number"'
     cells = (f"<td{kind}>{escape(text)}</td>" for text in written)
     return [f'<th scope="col"{kind}>{escape(heading)}</th>', *cells]

@@ -1,9 +1,12 @@
 """Generated tokens: what each step of a generation looked at, and why it is the first token."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.compare.generated_tokens import charts, choices, run, sink, step, take_away
 from serving import models
+from serving.number_text import written
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -67,7 +70,9 @@ with right:
 shown = parts("generated_tokens_part", (CHOICES, STEPS, SINK))
 if CHOICES in shown:
     st.subheader(CHOICES)
-    table = step.alternatives(generation, step_index).style.format({"probability": step.chance})
+    table = step.alternatives(generation, step_index).style.format(
+        {"probability": partial(written, form=".3f")}
+    )
     if generation.settings.temperature:
         st.markdown("These are the model's own probabilities, before the temperature changes them.")
     with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
@@ -100,8 +105,9 @@ if SINK in shown:
             st.markdown("**Lengths of token 0's vectors, over the median of the others**")
             show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
         st.markdown("**The same text with other beginnings**")
+        shares = measurements.experiments.select_dtypes("floating").columns
         st.dataframe(
-            measurements.experiments.style.format(precision=3),
+            measurements.experiments.style.format(partial(written, form=".3f"), subset=shares),
             hide_index=True,
             height="content",
             key="generated_tokens_sink_table",

@@ -109,15 +109,16 @@ def show(generation: Generation, view: View) -> HeadMaps:
 def text(maps: HeadMaps, step: int) -> None:
     """The text as tokens, shaded by the weights of step `step` (from 0)."""
     generation, query = maps.generation, maps.generation.trace.query(step)
-    row, written = maps.weights[query], maps.written[query]
+    row, lengths = maps.weights[query], maps.written[query]
     tokens = []
     for place, (piece, ends) in enumerate(
         zip(generation.pieces, generation.line_ends, strict=True)
     ):
         known = place <= query
-        detail = [f"writes a length of {written[place]:.4g}"] if known else []
+        detail = [f"writes a length of {lengths[place]:.4g}"] if known else []
         if place == query + 1:
-            detail.append(f"chosen with probability {np.exp(generation.trace.logprobs[step]):.4f}")
+            probability = np.exp(generation.trace.logprobs[step])
+            detail.append(f"chosen with probability {written(probability, '.4f')}")
         tokens.append(
             Shaded(
                 piece,
@@ -152,13 +153,8 @@ def sentence(maps: HeadMaps, step: int) -> str:
     drawn = " before the temperature" if generation.settings.temperature else ""
     return (
         f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
-        f"chose “{isolated(labels[query + 1])}”, probability {chance(probability)}{drawn}."
+        f"chose “{isolated(labels[query + 1])}”, probability {written(probability, '.3f')}{drawn}."
     )
-
-
-def chance(probability: float) -> str:
-    """A probability with three places, or as a power of ten where these would be zeros."""
-    return written(probability, ".3f" if probability >= 0.001 else ".0e")
 
 
 def row(maps: HeadMaps, step: int) -> pd.DataFrame:
@@ -252,7 +248,7 @@ def snippet(maps: HeadMaps, step: int) -> str:
         "from attention_core import Sampling",
         "from attention_core.experiments.compare.generated_tokens.trace import averaged, trace",
         "",
-        f"model = pretrained.load({settings.model!a})",
+        f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
         f"sampling = Sampling(temperature={settings.temperature!r}, seed={settings.seed})",
         f"run = trace(model.core, ids, max_new_tokens={n_steps}, sampling=sampling)",

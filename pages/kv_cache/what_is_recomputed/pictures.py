@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from serving.number_text import difference
+from serving.number_text import difference, written
 from serving.token_text import isolated
 from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
@@ -245,7 +245,7 @@ def agreement(view: View) -> str:
         int(i) == j for i, j in zip(step.likeliest_ids, growth.ids[1 : last + 1], strict=False)
     )
     chosen = f"Row {last} alone chooses: “{isolated(growth.pieces[last + 1])}”, with probability "
-    chosen += f"{float(step.likeliest[-1]):.3f}."
+    chosen += f"{written(float(step.likeliest[-1]), '.3f')}."
     if not last:
         return chosen
     return (

@@ -79,7 +79,7 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
             ),
             tooltip=[
                 alt.Tooltip("layers:Q", title="layers passed"),
-                alt.Tooltip("probability:Q", title="probability", format=".4f"),
+                alt.Tooltip("probability:Q", title="probability", format=".3r"),
             ],
         )
     )

@@ -1,5 +1,6 @@
 """Block: one layer of a transformer step by step, its parameters, and what a stack of them does."""
 
+from functools import partial
 from typing import Literal
 
 import streamlit as st
@@ -101,7 +102,7 @@ def logit_lens(text: str, place: DeltaGenerator) -> None:
         f"{lens.first_named} layers{lens.and_since}."
     )
     show(charts.lens_chart, lens.by_layer, key="block_lens_chart")
-    table = lens.table.style.format({"its probability": "{:.4f}"})
+    table = lens.table.style.format({"its probability": partial(written, form=".4f")})
     st.dataframe(table, hide_index=True, height=tables.height(lens.table, 420), key="block_lens")
     tables.download(SAVE, lens.table, "logit_lens.csv", key="block_logit_lens_csv")
     source.show(LENS, "logit_lens")

@@ -12,6 +12,7 @@ from pages.learn.block.stream import run
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.block.residual_stream import Lens
@@ -69,7 +70,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     table: dict[str, Any] = {"layers passed": range(len(predictions.ids))}
     for rank in range(predictions.ids.shape[1]):
         table[f"{rank + 1}."] = [
-            f"{token_text.piece(model.tokenizer, int(token))} {probability:.3f}"
+            f"{token_text.piece(model.tokenizer, int(token))} {written(probability, '.3f')}"
             for token, probability in zip(
                 predictions.ids[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
             )

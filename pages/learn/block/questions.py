@@ -9,6 +9,7 @@ from pages.learn.block.prediction import PARIS, lens
 from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
+from serving.number_text import written
 from serving.quiz import Question
 
 
@@ -62,14 +63,15 @@ def _lens_question() -> Question | None:
         return None
     n_layers = len(stream.norms) - 1
     right = lens_table.first_named
-    others = sorted({0, n_layers // 4, n_layers // 2, n_layers} - {right})[-3:]
+    other_layers = sorted({0, n_layers // 4, n_layers // 2, n_layers} - {right})[-3:]
+    chances = [written(probability, ".2f") for probability in lens_table.probability.tolist()]
     return Question(
         ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
         f"choice first the likeliest token? {_look_in(LENS)}",
         right=str(right),
-        wrong=tuple(map(str, others)),
-        because=f"Its probability is {lens_table.probability[right]:.2f} after {right} layers"
-        + (f", and {lens_table.probability[right - 1]:.2f} one layer before." if right else "."),
+        wrong=tuple(map(str, other_layers)),
+        because=f"Its probability is {chances[right]} after {right} layers"
+        + (f", and {chances[right - 1]} one layer before." if right else "."),
     )
 
 

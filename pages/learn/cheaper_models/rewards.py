@@ -185,11 +185,12 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 def notice(token: str, probability: float, advantage: float) -> str:
     """What the push does to the sampled token, as plain text."""
     # as they are shown, so that the product is right for whoever computes it anew
-    advantage, probability = round(advantage, 3), round(probability, 3)
-    moved = advantage * (1 - probability)
+    advantage = round(advantage, 3)
+    moved = advantage * (1 - round(probability, 3))
+    chance = written(probability, ".3f")
     return (
-        f"“{isolated(token)}” had a probability of {probability:.3f}. A step of rate 1 moves its "
-        f"logit by {written(advantage, '.3f')} × (1 − {probability:.3f}) = "
+        f"“{isolated(token)}” had a probability of {chance}. A step of rate 1 moves its "
+        f"logit by {written(advantage, '.3f')} × (1 − {chance}) = "
         f"{written(moved, '+.3f')}, and each other one by {written(-advantage, '.3f')} × its own "
         "probability."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from serving.number_text import counted
+from serving.number_text import counted, written
 from serving.one_pass import OnePass
 from serving.visit import found
 
@@ -120,6 +120,6 @@ def _end(one: Ending) -> tuple[str, str]:
         return "one vector for every token", "nothing is written: the vectors are used as they are"
     likeliest, probability = one.passed.guesses[-1], one.passed.guess_probabilities[-1]
     return (
-        f"after the last token “{likeliest}” is likeliest: {probability:.1%}",
+        f"after the last token “{likeliest}” is likeliest: {written(probability, '.1%')}",
         "a token is chosen, written after the text, and all begins again",
     )

@@ -1,10 +1,13 @@
 """Scaling: what the size of its input does to a softmax, and why q·k is divided by √d_k."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.learn.scaling import charts, experiment, softmax
 from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import REAL_HEAD, SIZE, rescaled_head
+from serving.number_text import written
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -53,7 +56,11 @@ except ValueError as error:
 else:
     left, right = st.columns(2, gap="large")
     with right:
-        st.table(result.table.style.format(precision=4).hide(), border="horizontal")
+        numbers = result.table.select_dtypes("floating").columns
+        st.table(
+            result.table.style.format(partial(written, form=".4f"), subset=numbers).hide(),
+            border="horizontal",
+        )
         if result.by_sum is None:
             st.info("These scores add up to 0: nothing can be divided by that.")
         elif result.logits.sum() < 0:

@@ -12,6 +12,7 @@ import pandas as pd
 from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,14 +96,14 @@ def visible(text: str) -> str:
 
 def where_it_looks(translation: Translated, row: np.ndarray, symbol: int) -> str:
     """A sentence about the symbol that the decoder looks at most while it writes another."""
-    written = translation.answer[symbol : symbol + 1]
+    letter = translation.answer[symbol : symbol + 1]
     text = "".join(translation.labels)
     at = int(row.argmax())
     around = f"{text[max(0, at - 3) : at]}[{text[at]}]{text[at + 1 : at + 4]}"
     return (
-        f"To write symbol {symbol} of its answer, “{written}”, the decoder looks most at the "
+        f"To write symbol {symbol} of its answer, “{letter}”, the decoder looks most at the "
         f"text's symbol {at}, “{text[at]}”, in “{around}”: {row[at]:.3f} of its attention. It gave "
-        f"“{written}” a probability of {translation.probabilities[symbol]:.3f}."
+        f"“{letter}” a probability of {written(translation.probabilities[symbol], '.3f')}."
     )
 
 

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
 from pages.kv_cache.variants.timing import TimeJob
-from tests.helpers.apptest import messages, open_whole_page, place, plain_tables
+from tests.helpers.apptest import messages, number_of, open_whole_page, place, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.jobs import finish
@@ -65,7 +65,7 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     ]
     assert in_the_cache(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
     assert "384 numbers a token and layer, 3 times less than MHA" in said(site, "3 query heads")
-    assert float(said(site, "Largest difference").rsplit("**", 2)[1].replace("−", "-")) < 1e-5
+    assert number_of(said(site, "Largest difference").rsplit("**", 2)[1]) < 1e-5
     site.select_slider("variants_form").set_value("MLA").run()
     assert not site.exception
     assert in_the_cache(site)["numbers of a token"].tolist() == [256, 32]

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core.experiments.learn.ladder import climb
 from pages.learn.ladder import stages
-from tests.helpers.apptest import code, messages, open_whole_page
+from tests.helpers.apptest import code, messages, number_of, open_whole_page
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -77,7 +77,7 @@ def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest, run
     choose(site, rung, "nine tokens")
     shown = panels(site)
     # both sides are float32 sums of the same few products
-    assert check(site) == "exactly 0" or float(check(site)) < 1e-6
+    assert check(site) == "exactly 0" or number_of(check(site)) < 1e-6
     q, k, v = (shown[name] for name in "qkv")
     scores = q @ np.swapaxes(k, -1, -2)
     np.testing.assert_allclose(shown["scores"], scores, atol=1e-6)

@@ -18,6 +18,7 @@ from tests.helpers.apptest import (
     open_page,
     open_whole_page,
     plain_tables,
+    python_numbers,
     words,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
@@ -31,7 +32,7 @@ TEXT = "Nine bells rang over the harbour"
 def said(site: AppTest, begin: str) -> str:
     """The paragraph of the page that begins so, with plain signs and without bold marks."""
     (text,) = [m.value for m in site.markdown if m.value.startswith(begin)]
-    return re.sub(r"\*\*", "", text).replace("−", "-")
+    return python_numbers(re.sub(r"\*\*", "", text))
 
 
 def numbers(text: str) -> list[float]:
