@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.compare.ablate import effect as effects
 from pages.compare.ablate import pickers, ranking, runs
 from pages.compare.ablate import take_away as ablation
 from pages.compare.generated_tokens import run, step
@@ -101,10 +102,24 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     assert none["effect"].abs().max() < 1e-5
     ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
     stored = ablation.arrays(asked, effect, off, ranked)
-    values, key = (effect.cosine, "cosine") if name == ENCODER else (effect.after, "after")
-    np.testing.assert_array_equal(stored[key], values)
+    if name == ENCODER:  # the same numbers under the same names as in the table
+        states = effects.states_table(asked, effect)
+        np.testing.assert_array_equal(stored["one_minus_cosine"], states["1 − cosine"])
+        np.testing.assert_array_equal(stored["relative_distance"], states["relative distance"])
+        names_of_both = "mean_one_minus_cosine", "mean_relative_distance"
+    else:
+        table = effects.predictions_table(asked, effect)
+        for when in ("before", "after"):
+            logs = stored[f"log_p_{when}"][table["id"]]
+            np.testing.assert_allclose(np.exp(logs, dtype="f8"), table[f"p {when}"], rtol=1e-5)
+            assert np.exp(stored[f"log_p_{when}"], dtype="f8").sum() == pytest.approx(1, abs=1e-5)
+        names_of_both = "divergence_nats", "change_of_top_logit"
+    assert [float(stored[key]) for key in names_of_both] == [
+        pytest.approx(effect.size),
+        pytest.approx(effect.second),
+    ]
     assert stored["heads_off"].tolist() == [[0, 1], [1, 2]]
-    assert stored["ranked_sizes"].shape == (2, 3)
+    assert stored[f"{names_of_both[0]}_of_each_head"].shape == (2, 3)
 
 
 def ablated(text: str) -> take_away.Charts:
@@ -269,9 +284,9 @@ def test_the_link_to_a_view_that_nobody_changed_is_the_page_s_address(site: AppT
 def test_what_was_changed_on_side_by_side_is_in_the_link(site: AppTest):
     open_page(site, SIDE, side_by_side_two="true")
     site.toggle("side_by_side_rows").set_value(True)
-    site.text_input("side_by_side_text_b").set_value("a & b = c?\nété %20 #").run()
+    site.text_input("side_by_side_text_b").set_value("a & b = c?;été %20 #").run()
     link = link_of(site)
-    assert link["side_by_side_text_b"] == ["a & b = c?\nété %20 #"]
+    assert link["side_by_side_text_b"] == ["a & b = c?;été %20 #"]
     assert link["side_by_side_rows"] == link["side_by_side_two"] == ["true"]
     changed = {"side_by_side_two", "side_by_side_rows", "side_by_side_text_b"}
     assert set(link) == changed

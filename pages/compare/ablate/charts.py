@@ -15,6 +15,8 @@ BEFORE, AFTER = "all heads on", "heads off"
 def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
     """Two rows a token of `effect.predictions_table`: `token`, `which` run, `probability`, `place`.
 
+    table: `token`, and the two probabilities `p before` and `p after`.
+
     Different tokens may print alike: a second one carries its count, such as "the (2)".
     """
     n_seen: Counter[str] = Counter()
@@ -22,7 +24,7 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
     for token in table["token"]:
         n_seen[token] += 1
         names += 2 * [token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"]
-    probabilities = table[["before", "after"]].to_numpy(float).ravel()
+    probabilities = table[["p before", "p after"]].to_numpy(float).ravel()
     which = [BEFORE, AFTER] * len(table)
     places = range(len(names))
     return pd.DataFrame(
@@ -51,7 +53,7 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
             tooltip=[
                 alt.Tooltip("token:N"),
                 alt.Tooltip("which:N", title="with"),
-                alt.Tooltip("probability:Q", format=".5f"),
+                alt.Tooltip("probability:Q", format=".3r"),
             ],
         )
     )

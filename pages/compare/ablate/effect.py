@@ -22,7 +22,8 @@ from ui.widgets.plain_table import plain_table
 TOP = 10
 TURNED = "1 − cosine of the hidden state with the unchanged one"
 MANY_TOKENS = 24
-_FORMATS = {"before": "{:.5f}", "after": "{:.5f}", "Δ log p": "{:+.2f}", "id": "{}"}
+BEFORE, AFTER = "p before", "p after"  # columns of probabilities
+_FORMATS = {BEFORE: "{:.5f}", AFTER: "{:.5f}", "Δ log p": "{:+.2f}", "id": "{}"}
 
 
 def question_text(question: Question) -> str:
@@ -55,8 +56,8 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "token": [_token(question, int(index)) for index in ids],
-            "before": np.exp(before[ids]),
-            "after": np.exp(after[ids]),
+            BEFORE: np.exp(before[ids], dtype=np.float64),
+            AFTER: np.exp(after[ids], dtype=np.float64),
             "Δ log p": after[ids] - before[ids],
             "place before": [int((before > before[i]).sum()) + 1 for i in ids],
             "place after": [int((after > after[i]).sum()) + 1 for i in ids],
@@ -71,7 +72,7 @@ def _token(question: Question, index: int) -> str:
 
 def _predictions(question: Question, changed: Effect) -> None:
     table = predictions_table(question, changed)
-    first, last = table.loc[table["before"].idxmax()], table.loc[table["after"].idxmax()]
+    first, last = table.loc[table[BEFORE].idxmax()], table.loc[table[AFTER].idxmax()]
     left, right = st.columns([3, 2], gap="medium")
     with left:
         show(charts.predictions, charts.before_and_after(table), key="ablate_predictions")
@@ -82,10 +83,10 @@ def _predictions(question: Question, changed: Effect) -> None:
         cells[1].metric("Change of top logit", written(change, "+.2f"))
         # metrics read their text as Markdown: tokens go into plain text
         st.text(
-            f"Likeliest with all heads on: “{isolated(first['token'])}”, {first['before']:.3f}; "
-            f"now {first['after']:.3f}.\n"
-            f"Likeliest now: “{isolated(last['token'])}”, {last['after']:.3f}; "
-            f"{last['before']:.2g} before."
+            f"Likeliest with all heads on: “{isolated(first['token'])}”, "
+            f"{written(first[BEFORE], '.3f')}; now {written(first[AFTER], '.3f')}.\n"
+            f"Likeliest now: “{isolated(last['token'])}”, {written(last[AFTER], '.3f')}; "
+            f"{written(last[BEFORE], '.3f')} before."
         )
         plain_table(table, "The likeliest tokens", _FORMATS, most=178)
         name = f"{question.model}_ablation.csv"

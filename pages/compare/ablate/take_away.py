@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -32,8 +33,9 @@ def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -
         ],
         snippet(question, heads, kind),
         prefix="ablate",
-        note="The NPZ file holds what changed: the log-probabilities of the whole vocabulary, "
-        "before and after, or how far each hidden state moved. The ranking of the heads (layers × "
+        note="The NPZ file holds what changed: the log-probabilities of the whole vocabulary "
+        "before and after (log_p; the CSV has p, the probabilities), or how far each hidden state "
+        "moved. The ranking of the heads (layers × "
         "heads) is in it once it is complete. All numbers are float32.",
     )
 
@@ -65,22 +67,28 @@ def drawn(
 def arrays(
     question: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
-    """Everything that was measured, under the names of `Effect` and `Ranking`."""
+    """Everything that was measured, under the names that the CSV files of the page use."""
+    size, second = map(_key, ranking.measures(question))
     measured = {
-        "before": changed.before,
-        "after": changed.after,
-        "cosine": changed.cosine,
-        "relative": changed.relative,
-        "ranked_sizes": None if ranked is None else ranked.sizes,
-        "ranked_seconds": None if ranked is None else ranked.seconds,
+        "log_p_before": changed.before,
+        "log_p_after": changed.after,
+        "one_minus_cosine": changed.cosine,
+        "relative_distance": changed.relative,
+        f"{size}_of_each_head": None if ranked is None else ranked.sizes,
+        f"{second}_of_each_head": None if ranked is None else ranked.seconds,
     }
     return {name: array for name, array in measured.items() if array is not None} | {
-        "size": np.float32(changed.size),
-        "second": np.float32(changed.second),
+        size: np.float32(changed.size),
+        second: np.float32(changed.second),
         "heads_off": np.array([runs.parse(head) for head in heads], dtype=np.int64).reshape(-1, 2),
         "token_ids": np.array(question.ids),
         "tokens": np.array(question.tokens.labels),
     }
+
+
+def _key(name: str) -> str:
+    """The name of a column as that of an array: "mean 1 − cosine" -> "mean_one_minus_cosine"."""
+    return re.sub(r"\W+", "_", name.replace("1 −", "one minus")).strip("_")
 
 
 def snippet(question: Question, heads: Sequence[str], kind: str) -> str:
