@@ -324,7 +324,7 @@ class _StoredTensors(Mapping[str, "Tensor"]):
             tensor = torch.empty(entry["shape"], dtype=dtype)
             handle = self._open(file)
             handle.seek(data_start + entry["data_offsets"][0])
-            n_read = handle.readinto(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+            n_read = handle.readinto(tensor.reshape(-1).view(torch.uint8).numpy().data)
         except (OSError, RuntimeError, TypeError) as error:
             # torch's own errors come from shapes that it cannot hold
             raise ValueError(_damaged(file, str(error).partition("\n")[0])) from error
@@ -417,7 +417,7 @@ def _is_entry(entry: Any) -> bool:
         return False
     n_bytes, bits = offsets[1] - offsets[0], re.search(r"\d+", entry["dtype"])
     item_bits = 8 if bits is None else int(bits.group())  # "BOOL" has no number
-    return n_bytes >= 0 and n_bytes * 8 == math.prod(shape) * item_bits
+    return bool(n_bytes >= 0 and n_bytes * 8 == math.prod(shape) * item_bits)
 
 
 def _shard_names(path: Path) -> list[str]:

@@ -257,8 +257,8 @@ def _holds_rotary_frequencies(buffer: Tensor, config: TransformerConfig) -> bool
     if not buffer.is_floating_point() or buffer.shape != expected.shape:
         return False
     rounding = torch.finfo(buffer.dtype)  # the buffer was cast with the weights
-    tolerance = {"rtol": 2 * rounding.eps, "atol": rounding.smallest_normal}
-    return torch.allclose(buffer.float().cpu(), expected, **tolerance)
+    rtol, atol = 2 * rounding.eps, rounding.smallest_normal
+    return torch.allclose(buffer.float().cpu(), expected, rtol=rtol, atol=atol)
 
 
 # Buffers that old checkpoints store: the causal mask and its fill, positions, rotary frequencies.
