@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pretrained.sources import FilesChanged
+
 # torch is imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +56,7 @@ def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
 
     try:
         yield
-    except (ImportError, MemoryError, torch.OutOfMemoryError):
+    except (ImportError, MemoryError, torch.OutOfMemoryError, FilesChanged):
         raise
     # The code of others on files of strangers: it raises assertions, attribute and recursion
     # errors, and kinds of its own.

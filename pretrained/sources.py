@@ -147,6 +147,14 @@ def hub_cache() -> Path:
     return settings.HUB_CACHE.read() or Path(constants.HF_HUB_CACHE)
 
 
+def _hub_cache_or_none() -> Path | None:
+    """None if the variable names no folder: models from elsewhere can be used all the same."""
+    try:
+        return hub_cache()
+    except ValueError:
+        return None
+
+
 def cache_repository(hub_id: str, cache: Path) -> Path:
     """The folder of a model in a Hugging Face cache, whether it is there or not."""
     return cache / ("models--" + check_hub_id(hub_id).replace("/", "--"))
@@ -158,7 +166,10 @@ def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> P
     The answer of huggingface_hub's `try_to_load_from_cache`, whose import takes a quarter of a
     second: refs/<revision> holds the commit that names the snapshot.
     """
-    repository = cache_repository(hub_id, cache or hub_cache())
+    cache = cache or _hub_cache_or_none()
+    if cache is None:
+        return None
+    repository = cache_repository(hub_id, cache)
     ref = repository / "refs" / revision
     try:
         commit = read_bytes(ref, 1_000).decode() if ref.exists() else revision
@@ -219,7 +230,8 @@ def _folder_names() -> list[str]:
 
 def _cached_hub_ids() -> list[str]:
     """The ids of all models in the local Hugging Face cache, complete or not, sorted."""
-    repositories = (name.split("--") for name in _directories(hub_cache()))
+    cache = _hub_cache_or_none()
+    repositories = (name.split("--") for name in _directories(cache)) if cache else ()
     return ["/".join(rest) for kind, *rest in repositories if kind == "models" and len(rest) == 2]
 
 

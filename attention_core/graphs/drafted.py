@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from attention_core.checks import require_int
+from attention_core.checks import NotFiniteError, require_int
 from attention_core.generation import timed_pass
 from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.inputs import stop_set
@@ -137,7 +138,8 @@ class DraftedDecoder:
         self._draft.prepare()
         self._check.prepare()
         begin = time.perf_counter()
-        self._draft.start(text)
+        with suppress(NotFiniteError):  # then it guesses badly, and the model decides
+            self._draft.start(text)
         logits, _ = self._check.start(text)
         token_id = sample(logits, self.sampling, generator)
         return Round((token_id,), 0, time.perf_counter() - begin, logits[None])

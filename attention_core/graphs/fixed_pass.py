@@ -100,6 +100,7 @@ class FixedPass:
         """Forget everything and run a prompt: its last logits (V,) and the model call's seconds."""
         self.prepare()
         self.cache.reset()
+        self.cache.stand_at(0)  # where the next pass writes if this one fails
         for buffer in (*self.cache.buffers[0], *self.cache.buffers[1]):
             buffer.zero_()  # a hidden row has weight 0, and 0 times NaN would be NaN
         self.finite.fill_(True)

@@ -182,7 +182,7 @@ CHANGES: dict[str, Change] = {
     "all-equal": all_equal,
     "padded-vocabulary": prefers_ids_without_a_token,
 }
-# what a config.json, or a file beside it, may say that the core never reads and transformers does
+# what a config.json may say that the core never reads and transformers does
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2-eos-object": {"eos_token_id": {"a": 1}},
     "gpt2-eos-text": {"eos_token_id": "x"},
@@ -208,11 +208,12 @@ def _index_without_metadata(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+# files that transformers alone would read; it is given what the core has read
 FILES: dict[str, Callable[[Path], None]] = {
     "gpt2-nested-generation-config": _nested_generation_config,
     "gpt2-index-without-metadata": _index_without_metadata,
 }
-NOT_FOR_TRANSFORMERS = (*CONFIGS, *FILES)
+NOT_FOR_TRANSFORMERS = tuple(CONFIGS)
 
 NAMES = (
     *(f"{family}-{change}" for change in CHANGES for family in FAMILIES),
@@ -221,6 +222,7 @@ NAMES = (
     "gpt2-one-word",
     "llama-one-word",
     *NOT_FOR_TRANSFORMERS,
+    *FILES,
 )
 
 

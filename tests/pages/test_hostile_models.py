@@ -88,8 +88,8 @@ def test_a_reference_model_that_transformers_does_not_build(site: AppTest, folde
     assert str(folder) not in message
 
 
-@pytest.mark.parametrize("folder", ["gpt2-usual"], indirect=True)
-def test_the_reference_model_of_a_usual_folder(site: AppTest, folder: Path):
+@pytest.mark.parametrize("folder", ["gpt2-usual", *hostile_models.FILES], indirect=True)
+def test_a_reference_model_that_transformers_builds(site: AppTest, folder: Path):
     open_whole_page(site, SIDE, side_by_side_reference="true")
     assert not messages(site)
     assert any("GPT2LMHeadModel" in element.value for element in site.text)

@@ -159,7 +159,7 @@ def test_a_draft_whose_logits_are_no_numbers_ends_nothing():
     draft.unembedding.data[:, guess] = torch.nan  # for torch the largest, and so the guess
     decoder = DraftedDecoder(model, draft, 22)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected
-    with pytest.raises(ValueError, match="the largest of the logits is"):
+    with pytest.raises(ValueError, match="not a number"):
         decoder.generate((bad, *PROMPT), max_new_tokens=3)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # nothing of it is left
 
@@ -167,5 +167,5 @@ def test_a_draft_whose_logits_are_no_numbers_ends_nothing():
 def test_logits_that_are_no_numbers_are_named():
     model, draft = random_model(GPT2), another_model()
     model.final_norm.bias[0] = torch.nan
-    with pytest.raises(ValueError, match="the largest of the logits is"):
+    with pytest.raises(ValueError, match="not a number"):
         DraftedDecoder(model, draft, 22).generate(PROMPT, max_new_tokens=N_NEW)
