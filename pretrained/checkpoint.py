@@ -317,11 +317,8 @@ class _StoredTensors(Mapping[str, "Tensor"]):
         import torch
 
         file, data_start, entry = self._entries[name]
-        dtype = getattr(torch, _TORCH_NAMES.get(entry["dtype"], ""), None)
-        if dtype is None:
-            raise ValueError(f"{name} is stored as {entry['dtype']}, which is no type of weights.")
         try:
-            tensor = torch.empty(entry["shape"], dtype=dtype)
+            tensor = _empty(name, entry)
             handle = self._open(file)
             handle.seek(data_start + entry["data_offsets"][0])
             n_read = handle.readinto(tensor.reshape(-1).view(torch.uint8).numpy().data)
@@ -342,6 +339,29 @@ class _StoredTensors(Mapping[str, "Tensor"]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _empty(name: str, entry: Mapping[str, Any], device: str = "cpu") -> Tensor:
+    """A tensor of a header's shape and type. Raises ValueError for a type that is unknown here."""
+    import torch
+
+    dtype = getattr(torch, _TORCH_NAMES.get(entry["dtype"], ""), None)
+    if dtype is None:
+        raise ValueError(f"{name} is stored as {entry['dtype']}, which is no type of weights.")
+    return torch.empty(entry["shape"], dtype=dtype, device=device)
+
+
+def read_shapes(path: Path) -> dict[str, Tensor]:
+    """The folder's tensors on the meta device: their names, shapes and types, without numbers.
+
+    Raises ValueError as `read_state` does.
+    """
+    headers = [read_header(file) for file in weight_files(path)]
+    entries = [item for header in headers for item in header.items()]
+    try:
+        return {name: _empty(name, entry, "meta") for name, entry in entries}
+    except (RuntimeError, TypeError) as error:  # torch's, for sizes that it cannot hold
+        raise ValueError(f"a tensor's shape is too large: {error}") from error
 
 
 def read_state(path: Path) -> Mapping[str, Tensor]:

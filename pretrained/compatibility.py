@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint, sources
+from pretrained.load import tokenizer_of
 
 # torch is imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:
@@ -71,15 +72,17 @@ def of_name(name: str) -> Answer:
 
 
 def _of_folder(folder: Path) -> Answer:
-    """The answer for a folder. Of its weights only the names are read, and tied tables."""
+    """The answer for a folder. Of its weights only the headers are read, and tied tables."""
     config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
     n_files = len(checkpoint.weight_files(folder))
     state = checkpoint.read_state(folder)
     answer = of_config(config, state)
     if not answer.loads:
         return answer
-    from pretrained.weights import parts_outside_core
+    from pretrained.weights import check_tensors, parts_outside_core
 
+    check_tensors(config, state, checkpoint.read_shapes(folder))
+    tokenizer_of(folder.name, folder, config)
     files = "one file" if n_files == 1 else f"{n_files} files"
     where = f"Its weights are on this machine, in {files}."
     outside = parts_outside_core(config["model_type"], state)

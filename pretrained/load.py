@@ -147,8 +147,7 @@ def load(
     """
     import torch
 
-    from pretrained.tokenization import choose
-    from pretrained.weights import core_from_state_dict, transformer_config
+    from pretrained.weights import core_from_state_dict
 
     source = find(name)
     if source is None:
@@ -158,13 +157,7 @@ def load(
         folder = _folder_of(source)
         config = checkpoint.read_config(folder)
         spec = _spec(name, config)
-        tokenizer = choose.for_folder(folder, config)
-        n_known = transformer_config(config).vocab_size
-        if tokenizer.vocab_size > n_known:
-            raise ValueError(
-                f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only "
-                f"{n_known}."
-            )
+        tokenizer = tokenizer_of(name, folder, config)
         with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
             core = core_from_state_dict(config, checkpoint.read_state(folder))
             core = core.to(target, precision).eval()
@@ -180,6 +173,20 @@ def load(
         device=target,
         dtype=precision,
     )
+
+
+def tokenizer_of(name: str, folder: Path, config: dict[str, Any]) -> Tokenizer:
+    """The tokenizer in a model's folder. Raises ValueError where its ids don't fit the model."""
+    from pretrained.tokenization import choose
+    from pretrained.weights import transformer_config
+
+    tokenizer = choose.for_folder(folder, config)
+    n_known = transformer_config(config).vocab_size
+    if tokenizer.vocab_size > n_known:
+        raise ValueError(
+            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only {n_known}."
+        )
+    return tokenizer
 
 
 def _folder_of(source: Source) -> Path:

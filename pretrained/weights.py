@@ -100,7 +100,28 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     that contradict the configuration, shapes that do not fit, weights that are not finite
     floating-point numbers, or an unsupported configuration.
     """
-    config = config_of_state(hf_config, state)
+    core, weights = _converted(hf_config, config_of_state(hf_config, state), state)
+    for name, tensor in weights.items():
+        _check_numbers(name, tensor)
+    core.load_state_dict(weights, strict=True, assign=True)
+    return core.requires_grad_(False).eval()
+
+
+def check_tensors(
+    hf_config: Config, state: Mapping[str, Tensor], shapes: Mapping[str, Tensor]
+) -> None:
+    """Raise ValueError unless a checkpoint's tensors have the names, shapes and types of a core's.
+
+    `shapes` holds the tensors of `state` on the meta device. Of the numbers only tied tables are
+    read, so that even a large checkpoint takes little time.
+    """
+    _converted(hf_config, config_of_state(hf_config, state), shapes)
+
+
+def _converted(
+    hf_config: Config, config: TransformerConfig, state: Mapping[str, Tensor]
+) -> tuple[Transformer, dict[str, Tensor]]:
+    """A core without numbers, and its weights by their names in it. Errors as of a whole load."""
     if config.n_layers > len(state):
         raise ValueError(
             f"config.json promises {config.n_layers:,} layers, and the checkpoint has only "
@@ -124,9 +145,9 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
                 f"the checkpoint gives {tuple(weights[name].shape)}"
             )
     for name, tensor in weights.items():
-        _check_numbers(name, tensor)
-    core.load_state_dict(weights, strict=True, assign=True)
-    return core.requires_grad_(False).eval()
+        if tensor.dtype not in _DTYPES:
+            raise ValueError(f"{name} is stored as {tensor.dtype}, which is no type of weights")
+    return core, weights
 
 
 def parts_outside_core(model_type: str, keys: Iterable[str]) -> list[str]:
@@ -160,8 +181,6 @@ def core_from_reference(hf_model: Any) -> Transformer:
 
 
 def _check_numbers(name: str, tensor: Tensor) -> None:
-    if tensor.dtype not in _DTYPES:
-        raise ValueError(f"{name} is stored as {tensor.dtype}, which is no type of weights")
     if tensor.is_meta:
         raise ValueError(f"{name} is on the meta device and has no numbers")
     smallest, largest = torch.aminmax(tensor)  # NaN if any number is
@@ -231,7 +250,7 @@ def _is_computed(model_type: str, key: str, buffer: Tensor, config: TransformerC
     """Whether a tensor is a buffer of old checkpoints that holds what the core computes itself."""
     for pattern, holds_it in _BUFFERS[model_type].items():
         if re.fullmatch(pattern, key):
-            return holds_it(buffer, config)
+            return buffer.is_meta or holds_it(buffer, config)
     return False
 
 

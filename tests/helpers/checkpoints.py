@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
 import pretrained
@@ -15,6 +16,14 @@ from pretrained.weights import core_from_state_dict
 
 State = dict[str, Tensor]
 CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "BertForMaskedLM"}
+
+
+def save_tokenizer(folder: Path) -> None:
+    """A byte-level BPE of four tokens, for models whose texts don't matter."""
+    tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate("abc\u0120")}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def change_state(folder: Path, change: Callable[[State], object]) -> None:

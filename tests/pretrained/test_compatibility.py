@@ -1,6 +1,7 @@
 """Whether a model loads: every obstacle is named, and what is said to load does."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from transformers import (
     PretrainedConfig,
 )
 
+import pretrained
 from pretrained import compatibility
 from pretrained.weights import core_from_state_dict
+from tests.helpers.checkpoints import change_state, save_tokenizer
 
 SMALL: dict[str, tuple[PretrainedConfig, Any]] = {
     "gpt2": (
@@ -110,11 +113,40 @@ def test_sizes_beyond_every_model_are_refused_before_anything_is_counted():
     assert "1,000,000,000,000,000,000; at most 10,000" in answer.obstacles[0]
 
 
+BROKEN: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
+    "a tensor is missing": lambda state: state.pop("transformer.h.1.ln_2.bias"),
+    "a tensor too many": lambda state: state.update({"lm_head.bias": torch.ones(61)}),
+    "another shape": lambda state: state.update({"transformer.wpe.weight": torch.ones(17, 23)}),
+    "three dimensions": lambda state: state.update(
+        {"transformer.wte.weight": torch.ones(61, 4, 6)}
+    ),
+    "no weights": lambda state: state.update({"transformer.ln_f.bias": torch.ones(24).long()}),
+    "two names": lambda state: state.update({"ln_f.bias": torch.ones(24)}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_folder_that_does_not_load_is_not_said_to(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The headers of its files tell, without its numbers."""
+    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
+    config, build = SMALL["gpt2"]
+    build(config).save_pretrained(tmp_path / "mine")
+    save_tokenizer(tmp_path / "mine")
+    assert compatibility.of_name("mine").loads
+    change_state(tmp_path / "mine", BROKEN[name])
+    assert not compatibility.of_name("mine").loads
+    with pytest.raises(ValueError, match=r"\w"):
+        pretrained.load("mine", device="cpu")
+
+
 def test_a_folder_and_a_name_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     config, build = SMALL["gpt2"]
     build(config).save_pretrained(tmp_path / "mine")
+    save_tokenizer(tmp_path / "mine")
     answer = compatibility.of_name(" mine ")
     assert answer.loads
     assert answer.where == "Its weights are on this machine, in one file."

@@ -13,7 +13,13 @@ from torch.testing import assert_close
 from attention_core.positions.scaling import plain_frequencies
 from pretrained import checkpoint, compatibility
 from pretrained.weights import core_from_reference, core_from_state_dict, parts_outside_core
-from tests.helpers.checkpoints import State, change_state, our_logits, their_logits
+from tests.helpers.checkpoints import (
+    State,
+    change_state,
+    our_logits,
+    save_tokenizer,
+    their_logits,
+)
 from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
 from tests.helpers.small_bert import bert, save_bert
 
@@ -36,6 +42,7 @@ def save(family: str, folder: Path, tied: bool) -> Any:
     model = gpt2() if family == "gpt2" else llama()
     model.config.tie_word_embeddings = tied
     enlarge(model).save_pretrained(folder)
+    save_tokenizer(folder)
     return model
 
 
