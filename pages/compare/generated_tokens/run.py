@@ -23,6 +23,7 @@ from ui.widgets.progress import watched as with_progress
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.generated_tokens.trace import Trace
+    from pretrained import Pretrained
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Generation:
     """
 
     settings: Settings
+    model_key: tuple[str, str]
     title: str
     trace: Trace
     labels: tuple[str, ...]
@@ -59,6 +61,11 @@ class Generation:
     def n_prompt(self) -> int:
         """P, the number of prompt tokens."""
         return len(self.trace.prompt)
+
+    @property
+    def model(self) -> Pretrained:
+        """The model that ran, also after its files have changed; errors as of `models.loaded`."""
+        return models.loaded(self.model_key)
 
 
 def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
@@ -82,7 +89,8 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
     from attention_core import Hooks, Sampling
     from attention_core.experiments.compare.generated_tokens.trace import trace
 
-    model = models.get(settings.model)
+    model_key = models.key(settings.model)
+    model = models.loaded(model_key)
     prompt = prepare(
         model, settings.prompt, MAX_TRACED_PROMPT, "a prompt on this page", settings.n_new
     )
@@ -101,6 +109,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
     ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."
     return Generation(
         settings=settings,
+        model_key=model_key,
         title=model.spec.title,
         trace=traced,
         labels=token_text.labels(model.tokenizer, traced.ids),

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.generated_tokens.run import Generation
-from serving import models, token_text, turns
+from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
 
@@ -59,14 +59,14 @@ def measured(
     may abandon the rest by raising an error.
     Raises: ValueError for a text of fewer than 3 tokens.
     """
-    context = models.get(generation.settings.model).core.config.context_length
+    context = generation.model.core.config.context_length
     ids = generation.trace.ids[: min(MAX_SINK_TOKENS, context)]
     return _measure(generation, ids, on_progress or (lambda n_done, n_passes: None))
 
 
 @kept(
     SMALL_CACHE_BYTES,
-    key=lambda generation, ids, on_progress: (*models.key(generation.settings.model), ids),
+    key=lambda generation, ids, on_progress: (*generation.model_key, ids),
 )
 def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
@@ -77,7 +77,7 @@ def _measure(
         variants,
     )
 
-    model = models.get(generation.settings.model)
+    model = generation.model
     first = [model.tokenizer.encode(word).ids[:1] for word in _OTHERS]
     labels = {
         word_ids[0]: token_text.piece(model.tokenizer, word_ids[0])

@@ -9,7 +9,7 @@ import pandas as pd
 
 from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.shaded import Shaded, shaded
-from serving import models, token_text
+from serving import token_text
 from serving.heads import HeadId
 from serving.number_text import written
 from serving.token_text import isolated
@@ -181,7 +181,7 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
     if trace.new[step] not in ids:
         ids.append(trace.new[step])
         logprobs.append(trace.logprobs[step])
-    tokenizer = models.get(generation.settings.model).tokenizer
+    tokenizer = generation.model.tokenizer
     return pd.DataFrame(
         {
             "token": token_text.pieces(tokenizer, ids),

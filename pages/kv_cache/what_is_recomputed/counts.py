@@ -205,7 +205,7 @@ def contrast(growth: Growth) -> Contrast:
 
 
 def _contrast_key(growth: Growth, name: str | None) -> tuple[object, ...]:
-    return (*models.key(growth.settings.model), growth.ids, name and models.key(name))
+    return (*growth.model_key, growth.ids, name and models.key(name))
 
 
 @kept(SMALL_CACHE_BYTES, key=_contrast_key)
@@ -226,7 +226,7 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
-    decoder_tokenizer = models.get(growth.settings.model).tokenizer
+    decoder_tokenizer = growth.model.tokenizer
     text = token_text.text_so_far(decoder_tokenizer, growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")

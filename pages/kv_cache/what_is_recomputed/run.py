@@ -28,6 +28,7 @@ from ui.widgets.progress import watched as with_progress
 if TYPE_CHECKING:
     from attention_core import TransformerConfig
     from attention_core.experiments.kv_cache.what_is_recomputed import GrownStep
+    from pretrained import Pretrained
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Growth:
     """
 
     settings: Settings
+    model_key: tuple[str, str]
     title: str
     config: TransformerConfig
     steps: tuple[GrownStep, ...]
@@ -86,6 +88,11 @@ class Growth:
         """Bytes of all matrices."""
         return sum(step.nbytes for step in self.steps)
 
+    @property
+    def model(self) -> Pretrained:
+        """The model that ran, also after its files have changed; errors as of `models.loaded`."""
+        return models.loaded(self.model_key)
+
 
 def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
@@ -109,7 +116,8 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     from attention_core import Hooks
     from attention_core.experiments.kv_cache.what_is_recomputed import bytes_needed, grow
 
-    model = models.get(settings.model)
+    model_key = models.key(settings.model)
+    model = models.loaded(model_key)
     config = model.core.config
     prompt = prepare(
         model,
@@ -139,6 +147,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     ids = (*prompt.ids, *(step.token_id for step in steps))
     return Growth(
         settings=settings,
+        model_key=model_key,
         title=model.spec.title,
         config=config,
         steps=tuple(steps),
@@ -153,7 +162,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
 
 def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
     """The short texts of tokens of the vocabulary, as they stand on the axes of the pictures."""
-    tokenizer = models.get(growth.settings.model).tokenizer
+    tokenizer = growth.model.tokenizer
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
