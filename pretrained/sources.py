@@ -60,6 +60,10 @@ class FilesChanged(ValueError):
         )
 
 
+class UnusableModel(ValueError):
+    """A model that is on this machine and can't be loaded, perhaps since a moment ago."""
+
+
 @contextmanager
 def unchanged(source: Source) -> Iterator[None]:
     """Read files of a source inside.

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, comparison, sizes
 from pretrained.hub import downloads
-from pretrained.sources import FilesChanged, Source
+from pretrained.sources import FilesChanged, Source, UnusableModel
 from pretrained.specs import spec_of
 from serving import first_models, log, metrics
 from serving.cache import bound_of, kept, size_of
@@ -128,11 +128,17 @@ def get(name: str) -> Pretrained:
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again.
 
-    Raises FilesChanged when its files are no longer those of the key. Other errors as of `get`.
+    Raises FilesChanged when its files are no longer those of the key, and UnusableModel for what
+    else is wrong with them. Other errors as of `get`.
     """
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
-        model = pretrained.load(where[0])
+        try:
+            model = pretrained.load(where[0])
+        except FilesChanged:
+            raise
+        except ValueError as error:
+            raise UnusableModel(str(error)) from error
         if str(model.source) != where[1]:
             raise FilesChanged(model.source.path)
     return model

@@ -9,7 +9,8 @@ from typing import NoReturn
 
 import streamlit as st
 
-from pretrained.sources import FilesChanged
+from pretrained import WeightsMissing
+from pretrained.sources import FilesChanged, UnusableModel
 from serving.limits import OverLimit
 
 MAX_CHARACTERS = 300
@@ -34,7 +35,7 @@ def page() -> Iterator[None]:
         yield
     except PageEnds:
         pass
-    except (FilesChanged, OverLimit) as error:
+    except (FilesChanged, UnusableModel, WeightsMissing, OverLimit) as error:
         problem(error)
     except ValueError as error:
         from attention_core.checks import NotFiniteError  # a page opens without torch
