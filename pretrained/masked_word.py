@@ -22,11 +22,6 @@ _TRANSFORM = {
     "norm_weight": "transform.LayerNorm.weight",
     "norm_bias": "transform.LayerNorm.bias",
 }
-# Checkpoints of 2018 call the weight and bias of a norm gamma and beta.
-_OLD_NAMES = {
-    "transform.LayerNorm.gamma": "transform.LayerNorm.weight",
-    "transform.LayerNorm.beta": "transform.LayerNorm.bias",
-}
 
 
 def has_masked_word_head(model: Pretrained) -> bool:
@@ -49,59 +44,34 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     or doesn't fit the model.
     """
     from attention_core.experiments.compare.masked_word_head import MaskedWordHead
-    from pretrained.weights import same_numbers
+    from pretrained.weights import Checkpoint, same_numbers
 
-    stored = _with_current_names(_read(model))
+    stored = Checkpoint("bert", _read(model))
     tied = flag(model.config, "tie_word_embeddings", True)
-    parts = {part: _take(stored, name) for part, name in _TRANSFORM.items()}
+    parts = {part: stored.take(_PREFIX + name) for part, name in _TRANSFORM.items()}
     parts["dense"] = parts["dense"].transpose(0, -1)  # (d_out, d_in) -> (d_in, d_out)
-    bias = stored.pop("bias", None)
-    if not tied or "decoder.bias" in stored:
-        parts["output_bias"] = _take(stored, "decoder.bias")
-    elif bias is not None:
-        parts["output_bias"] = bias
-    else:
-        raise ValueError(f"The checkpoint has no weight '{_PREFIX}bias'.")
+    has_own_bias = not tied or _PREFIX + "decoder.bias" in stored
+    parts["output_bias"] = stored.take(_PREFIX + ("decoder.bias" if has_own_bias else "bias"))
     embedding = model.core.embedding
     if embedding is None:
         raise ValueError("A masked-word head needs the token embedding of an encoder.")
     output: Tensor = embedding
-    if not tied or "decoder.weight" in stored:
-        own = _take(stored, "decoder.weight").to(model.device, model.dtype)
+    if not tied or _PREFIX + "decoder.weight" in stored:
+        own = stored.take(_PREFIX + "decoder.weight").to(model.device, model.dtype)
         output = embedding if same_numbers(own, embedding) else own
-    if stored:
-        raise ValueError(f"The masked-word head has no place for '{_PREFIX}{min(stored)}'.")
+    # beside a `decoder.bias` of its own, `bias` plays no part in transformers either
+    unknown = [name for name in stored.remaining if name != _PREFIX + "bias"]
+    if unknown:
+        raise ValueError(f"The masked-word head has no place for {unknown[0]!r}.")
     parts = {part: tensor.to(model.device, model.dtype) for part, tensor in parts.items()}
     return MaskedWordHead(config=model.core.config, output=output, **parts)
 
 
-def _with_current_names(stored: dict[str, Tensor]) -> dict[str, Tensor]:
-    from pretrained.weights import same_numbers
-
-    renamed: dict[str, Tensor] = {}
-    for key, tensor in stored.items():
-        name = _OLD_NAMES.get(key, key)
-        if name in renamed and not same_numbers(renamed[name], tensor):
-            raise ValueError(
-                f"The checkpoint stores '{_PREFIX}{name}' twice, with different numbers."
-            )
-        renamed[name] = tensor
-    return renamed
-
-
-def _take(stored: dict[str, Tensor], name: str) -> Tensor:
-    if name not in stored:
-        raise ValueError(f"The checkpoint has no weight '{_PREFIX}{name}'.")
-    return stored.pop(name)
-
-
 def _read(model: Pretrained) -> dict[str, Tensor]:
-    """The head's tensors by their names after the prefix.
+    """The head's tensors by their names.
 
     Raises ValueError when the files changed after the core was loaded from them.
     """
     with unchanged(model.source):
         stored = checkpoint.read_state(model.folder)
-        return {
-            name.removeprefix(_PREFIX): stored[name] for name in stored if name.startswith(_PREFIX)
-        }
+        return {name: stored[name] for name in stored if name.startswith(_PREFIX)}

@@ -76,7 +76,7 @@ def config_of_state(hf_config: Config, state: Mapping[str, Tensor]) -> Transform
     is stored twice with different numbers.
     """
     config = transformer_config(hf_config)
-    keys = _Checkpoint(hf_config["model_type"], state)
+    keys = Checkpoint(hf_config["model_type"], state)
     tables = _EMBEDDINGS.get(hf_config["model_type"]), _HEAD
     if config.output != "tied" or not all(table in keys for table in tables):
         return config
@@ -109,13 +109,16 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
 
 def check_tensors(
     hf_config: Config, state: Mapping[str, Tensor], shapes: Mapping[str, Tensor]
-) -> None:
-    """Raise ValueError unless a checkpoint's tensors have the names, shapes and types of a core's.
+) -> TransformerConfig:
+    """The core's configuration, once the names, shapes and types of all tensors are checked.
 
     `shapes` holds the tensors of `state` on the meta device. Of the numbers only tied tables are
     read, so that even a large checkpoint takes little time.
+    Raises: ValueError for tensors that don't fit.
     """
-    _converted(hf_config, config_of_state(hf_config, state), shapes)
+    config = config_of_state(hf_config, state)
+    _converted(hf_config, config, shapes)
+    return config
 
 
 def _converted(
@@ -130,7 +133,7 @@ def _converted(
     convert = _of(
         hf_config, {"gpt2": _gpt2_weights, "bert": _bert_weights, "llama": _llama_weights}
     )
-    keys = _Checkpoint(hf_config["model_type"], state)
+    keys = Checkpoint(hf_config["model_type"], state)
     try:
         weights = convert(config, keys)
     except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
@@ -188,7 +191,7 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
         raise ValueError(f"{name} holds numbers that are infinite or none (NaN)")
 
 
-class _Checkpoint:
+class Checkpoint:
     """A state dict from which every tensor is taken once; prefixes of wrapping models are dropped.
 
     A tensor is looked up when it is taken, so a state that reads from files stays small.
@@ -207,7 +210,13 @@ class _Checkpoint:
     def __contains__(self, name: object) -> bool:
         return name in self._keys
 
+    @property
+    def remaining(self) -> list[str]:
+        """The names that have not been taken, sorted."""
+        return sorted(self._keys)
+
     def take(self, name: str) -> Tensor:
+        """The tensor of this name, once. Raises ValueError if it isn't stored or was taken."""
         if name not in self._keys:
             raise ValueError(f"the checkpoint has no weight {name!r}")
         return self._state[self._keys.pop(name)]
@@ -217,6 +226,7 @@ class _Checkpoint:
         return torch.cat([self.take(f"{key}.weight") for key in keys]).t().contiguous()
 
     def take_biases(self, *keys: str) -> Tensor:
+        """`nn.Linear` biases (d_out), side by side."""
         return torch.cat([self.take(f"{key}.bias") for key in keys])
 
     def take_tables(self, config: TransformerConfig, model_type: str) -> dict[str, Tensor]:
@@ -354,7 +364,7 @@ def _llama_config(hf: Config) -> TransformerConfig:
     )
 
 
-def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+def _gpt2_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tensor]:
     """GPT-2's Conv1D layers already store (d_in, d_out): only the output matrix is transposed."""
     weights = keys.take_tables(config, "gpt2") | {"positions": keys.take("wpe.weight")}
     names = {
@@ -368,7 +378,7 @@ def _gpt2_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
     return weights
 
 
-def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+def _bert_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tensor]:
     weights = {
         "embedding": keys.take("embeddings.word_embeddings.weight"),
         "positions": keys.take("embeddings.position_embeddings.weight"),
@@ -388,7 +398,7 @@ def _bert_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Ten
     return weights
 
 
-def _llama_weights(config: TransformerConfig, keys: _Checkpoint) -> dict[str, Tensor]:
+def _llama_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tensor]:
     weights = keys.take_tables(config, "llama")
     weights["final_norm.weight"] = keys.take("norm.weight")
     for layer in range(config.n_layers):
