@@ -12,7 +12,7 @@ from pretrained.load import tokenizer_of
 
 # torch is imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:
-    from torch import Tensor
+    from attention_core import TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -75,39 +75,44 @@ def _of_folder(folder: Path) -> Answer:
     """The answer for a folder. Of its weights only the headers are read, and tied tables."""
     config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
     n_files = len(checkpoint.weight_files(folder))
-    state = checkpoint.read_state(folder)
-    answer = of_config(config, state)
-    if not answer.loads:
-        return answer
+    obstacles = _obstacles(config)
+    if obstacles:
+        return Answer(obstacles)
     from pretrained.weights import check_tensors, parts_outside_core
 
-    check_tensors(config, state, checkpoint.read_shapes(folder))
+    state = checkpoint.read_state(folder)
+    built = check_tensors(config, state, checkpoint.read_shapes(folder))
     tokenizer_of(folder.name, folder, config)
     files = "one file" if n_files == 1 else f"{n_files} files"
     where = f"Its weights are on this machine, in {files}."
     outside = parts_outside_core(config["model_type"], state)
     if outside:
         where += f" The core leaves out {len(outside)} tensors: {', '.join(outside)}."
-    return replace(answer, where=where)
+    return replace(_description(config, built), where=where)
 
 
-def of_config(config: Mapping[str, Any], state: Mapping[str, Tensor] | None = None) -> Answer:
-    """The answer for the contents of a config.json, and for the weights beside it if they are here.
-
-    With the weights, an output head that differs from the token embedding is counted by itself.
-    """
-    try:
-        obstacles = tuple(checkpoint.obstacles(config))
-    except ValueError as error:
-        obstacles = (str(error),)
+def of_config(config: Mapping[str, Any]) -> Answer:
+    """The answer for the contents of a config.json."""
+    obstacles = _obstacles(config)
     if obstacles:
         return Answer(obstacles)
-    from pretrained.weights import config_of_state, transformer_config
+    from pretrained.weights import transformer_config
 
     try:
-        built = transformer_config(config) if state is None else config_of_state(config, state)
+        return _description(config, transformer_config(config))
     except ValueError as error:
         return Answer((f"In this config.json, {error}.",))
+
+
+def _obstacles(config: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        return tuple(checkpoint.obstacles(config))
+    except ValueError as error:
+        return (str(error),)
+
+
+def _description(config: Mapping[str, Any], built: TransformerConfig) -> Answer:
+    """The shape of a model that loads, and how many numbers it has."""
     from attention_core import Transformer
     from attention_core.costs.parameters import on_paper
 
