@@ -22,6 +22,7 @@ from serving import log, metrics
 from serving.jobs import JobQueue, Work
 from serving.status import Watched
 from tests.helpers.apptest import FRAME, open_page
+from tests.helpers.hostile_texts import FORGED
 from tests.helpers.jobs import finish
 
 HOSTILE = 'zyxw"}\n{"level": "zyxw"} <zyxw> \x1b[31m%s {zyxw}'
@@ -200,17 +201,9 @@ FORMATTERS = {
     "uvicorn's": DefaultFormatter("%(levelprefix)s %(message)s", use_colors=False),
     "Python's": None,
 }
-TEXTS = {
-    "a line feed": "x\n2026-01-31 12:00:00.000 ERROR root: forged",
+TEXTS = FORGED | {
     "two line feeds": "\n\nforged",
-    "a carriage return": "x\rforged",
-    "an escape sequence": "x\x1b[2J",
-    "a C1 control": "x\x9b2J",
-    "NUL": "x\x00y",
-    "bidi": "x\u202eforged",
-    "a line separator": "x\u2028forged",
     "a surrogate": "x\udc80",
-    "long": "x" * 400_000,
     "long lines": "x\n" * 200_000,
 }
 

@@ -20,6 +20,7 @@ from serving import protocol
 from serving.limits import BURST_OF_FILES, FILES_A_SECOND, MAX_WIDGETS
 from serving.pace import OfAddresses
 from tests.helpers.coroutines import done
+from tests.helpers.hostile_texts import FORGED
 
 MAX_BYTES = 200
 ended: list[int] = []
@@ -207,16 +208,6 @@ def with_text(path: tuple[str, ...], text: str) -> bytes:
 
 
 FIELDS = list(string_fields(BackMsg.DESCRIPTOR))
-HOSTILE = {
-    "a line feed": "x\n2026-01-31 12:00:00.000 ERROR root: forged",
-    "a carriage return": "x\rforged",
-    "an escape sequence": "x\x1b[2J",
-    "a C1 control": "x\x9b2J",
-    "NUL": "x\x00y",
-    "bidi": "x\u202eforged",
-    "a line separator": "x\u2028forged",
-    "too long": "x" * 400_000,
-}
 
 
 def passes(content: bytes) -> bool:
@@ -232,14 +223,14 @@ def passes(content: bytes) -> bool:
 
 
 @pytest.mark.parametrize("path", FIELDS, ids=".".join)
-@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("what", FORGED)
 def test_an_identifier_that_is_not_plain_is_left_out(path: tuple[str, ...], what: str):
     """A text that a visitor types passes as it is; no identifier of a message does."""
     form = BackMsg.DESCRIPTOR
     for name in path[:-1]:
         form = form.fields_by_name[name].message_type
     name = form.fields_by_name[path[-1]].full_name
-    assert passes(with_text(path, HOSTILE[what])) == (name in protocol.TEXTS)
+    assert passes(with_text(path, FORGED[what])) == (name in protocol.TEXTS)
 
 
 def test_bytes_that_are_no_text_are_left_out():
