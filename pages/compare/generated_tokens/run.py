@@ -63,7 +63,7 @@ class Generation:
         return len(self.trace.prompt)
 
     @property
-    def model(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model that ran, also after its files have changed; errors as of `models.loaded`."""
         return models.loaded(self.model_key)
 

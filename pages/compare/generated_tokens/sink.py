@@ -59,7 +59,7 @@ def measured(
     may abandon the rest by raising an error.
     Raises: ValueError for a text of fewer than 3 tokens.
     """
-    context = generation.model.core.config.context_length
+    context = generation.pretrained.core.config.context_length
     ids = generation.trace.ids[: min(MAX_SINK_TOKENS, context)]
     return _measure(generation, ids, on_progress or (lambda n_done, n_passes: None))
 
@@ -77,7 +77,7 @@ def _measure(
         variants,
     )
 
-    model = generation.model
+    model = generation.pretrained
     first = [model.tokenizer.encode(word).ids[:1] for word in _OTHERS]
     labels = {
         word_ids[0]: token_text.piece(model.tokenizer, word_ids[0])

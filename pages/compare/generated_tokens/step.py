@@ -181,7 +181,7 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
     if trace.new[step] not in ids:
         ids.append(trace.new[step])
         logprobs.append(trace.logprobs[step])
-    tokenizer = generation.model.tokenizer
+    tokenizer = generation.pretrained.tokenizer
     return pd.DataFrame(
         {
             "token": token_text.pieces(tokenizer, ids),

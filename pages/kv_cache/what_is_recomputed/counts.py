@@ -226,7 +226,7 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
-    decoder_tokenizer = growth.model.tokenizer
+    decoder_tokenizer = growth.pretrained.tokenizer
     text = token_text.text_so_far(decoder_tokenizer, growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")

@@ -89,7 +89,7 @@ class Growth:
         return sum(step.nbytes for step in self.steps)
 
     @property
-    def model(self) -> Pretrained:
+    def pretrained(self) -> Pretrained:
         """The model that ran, also after its files have changed; errors as of `models.loaded`."""
         return models.loaded(self.model_key)
 
@@ -162,7 +162,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
 
 def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
     """The short texts of tokens of the vocabulary, as they stand on the axes of the pictures."""
-    tokenizer = growth.model.tokenizer
+    tokenizer = growth.pretrained.tokenizer
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
