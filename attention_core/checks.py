@@ -48,13 +48,13 @@ def require_choice(name: str, value: object, choices: Collection[object]) -> Non
 
 
 def require_finite(name: str, numbers: Tensor, *, first: int | None = 0) -> None:
-    """Finite numbers (..., T, N) of T positions from `first` on; `name` is what they are.
+    """Check that the numbers (..., T, N) of T positions are finite; `name` says what they are.
 
-    first: None for rows that are no positions.
+    first: the first position, or None for rows that aren't positions.
 
-    On a GPU this waits for it. On the meta device and while a pass is compiled numbers have no
-    values, and nothing is looked at.
-    Raises: NotFiniteError with the first position that has others.
+    On a GPU this waits for the device. On the meta device and while a pass is compiled, numbers
+    have no values, so nothing is checked.
+    Raises: NotFiniteError, with the first position that holds infinity or NaN.
     """
     if numbers.is_meta or torch.compiler.is_compiling():
         return

@@ -48,9 +48,9 @@ class Differences:
 
 @contextmanager
 def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
-    """Whatever transformers raises becomes a ValueError, except for missing memory or packages.
+    """Turn any error of transformers into a ValueError, except for missing memory or packages.
 
-    folder: whose path the message does not give away.
+    folder: its path is left out of the message.
     """
     import torch
 
@@ -58,8 +58,8 @@ def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
         yield
     except (ImportError, MemoryError, torch.OutOfMemoryError, FilesChanged):
         raise
-    # The code of others on files of strangers: it raises assertions, attribute and recursion
-    # errors, and kinds of its own.
+    # transformers reads untrusted files here, and raises assertion, attribute and recursion errors
+    # as well as classes of its own
     except Exception as error:
         reason = " ".join(str(error).split())
         if folder is not None:

@@ -20,7 +20,7 @@ SHORTEST_SECONDS = 1.0  # a busy machine delays a beat by some tenths of a secon
 
 
 class Heartbeat:
-    """For how long the process stood still while `with heartbeat:` was entered."""
+    """Measure how long the process stood still inside `with heartbeat:`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Heartbeat:
         self._last, self._still = clock(), 0.0
 
     def beat(self) -> float:
-        """Say that the process runs; the seconds it has stood still so far.
+        """Record that the process is running; return the seconds it has stood still so far.
 
         Any thread may beat. The timed one does around its work: after a stop it may be first.
         """

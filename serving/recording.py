@@ -81,7 +81,6 @@ def recorded(
         mlp_norms=_stacked([token_norms(layer.mlp_output[0]) for layer in layers]),
     )
     for name, numbers in (
-        ("states", tensors.states),
         ("queries", tensors.q),
         ("keys", tensors.k),
         ("values", tensors.v),

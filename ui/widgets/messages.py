@@ -27,7 +27,7 @@ def end_page() -> NoReturn:
 
 @contextmanager
 def page() -> Iterator[None]:
-    """Around a page or a part: it ends at `end_page`, or with a message about its model.
+    """Run a page or a part of one; it ends at `end_page`, or with a message about its model.
 
     Any page can meet a model that was open and can't be loaded again, or whose numbers overflow.
     """
