@@ -181,9 +181,9 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     rows = pd.read_csv(io.BytesIO(take_away._csv(look, counts.HEAD)))
     assert list(rows["matrix"]) == [*NAMES, "sum"]
     names: dict[str, Any] = {}
-    # the same weights, loaded before
-    monkeypatch.setattr(pretrained, "load", lambda name, device: bundled(name))
-    exec(take_away.snippet(look), names)
+    with monkeypatch.context() as patch:  # the same weights, loaded before
+        patch.setattr(pretrained, "load", lambda name, device: bundled(name))
+        exec(take_away.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
     assert set(take_away.drawn(look, counts.contrast(made))) == {
         "rows_so_far",
