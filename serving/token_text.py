@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pretrained.tokenization.tokens import Tokens, printable
+from pretrained.tokenization.tokens import Tokens, numbered, plain, printable
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
@@ -44,13 +44,18 @@ def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Each token by itself, everything invisible made visible."""
-    return tuple(map(printable, raw(tokenizer, ids)))
+    """Each token by itself, as a plain word; ␣ is the space that tells it from another of them."""
+    return plain(raw(tokenizer, ids))
 
 
 def piece(tokenizer: Tokenizer, token_id: int) -> str:
-    """One token by itself, everything invisible made visible; part of a character as <F0>."""
+    """One token by itself, as a plain word; part of a character as <F0>."""
     return pieces(tokenizer, [token_id])[0]
+
+
+def in_line(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Each token as it stands in a line of text: only its spaces are not made visible."""
+    return tuple(printable(part).replace("␣", " ") for part in raw(tokenizer, ids))
 
 
 def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
@@ -60,10 +65,7 @@ def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Labels that are unique in the whole text."""
-    parts = raw(tokenizer, ids)
-    texts = tuple(part.decode("utf-8", "replace") for part in parts)
-    nowhere, ordinary = ((0, 0),) * len(parts), (False,) * len(parts)
-    return Tokens("".join(texts), tuple(ids), texts, nowhere, ordinary, tuple(parts)).labels
+    return numbered(pieces(tokenizer, ids))
 
 
 def isolated(label: str) -> str:

@@ -115,7 +115,5 @@ def _choices(step: Step, tokenizer: Tokenizer, sampling: Sampling) -> Choices:
 
     shares = probabilities(step.logits, sampling)
     top = shares.topk(min(N_CHOICES, len(shares)))
-    (chosen,) = token_text.pieces(tokenizer, [step.token_id])
-    return Choices(
-        token_text.pieces(tokenizer, top.indices.tolist()), tuple(top.values.tolist()), chosen
-    )
+    *tokens, chosen = token_text.pieces(tokenizer, [*top.indices.tolist(), step.token_id])
+    return Choices(tuple(tokens), tuple(top.values.tolist()), chosen)

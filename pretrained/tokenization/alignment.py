@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 import regex
 
-from pretrained.tokenization.tokens import Tokens, printable
+from pretrained.tokenization.tokens import Tokens, numbered, plain
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -148,8 +148,7 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
 
     A group of added tokens is named by their pieces.
     """
-    counts: dict[str, int] = {}
-    labels = []
+    texts = []
     spans = _covering(tokens)
     for group in groups:
         held = [spans[token] for token in group if spans[token][1] > spans[token][0]]
@@ -158,10 +157,8 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
             text = text.strip() or text
         else:
             text = "".join(tokens.pieces[token] for token in group)
-        label = printable(text)
-        count = counts[label] = counts.get(label, 0) + 1
-        labels.append(label if count == 1 else f"{label} ({count})")
-    return tuple(labels)
+        texts.append(text)
+    return numbered(plain(texts))
 
 
 def word_of(tokens: Tokens, token: int) -> str | None:

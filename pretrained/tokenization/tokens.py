@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 MAX_LABEL_CHARS = 24
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 # Categories that would be invisible or act on their neighbours: control, format (zero-width
 # joiners, bidirectional marks), surrogate, private, unassigned, line and paragraph separators.
@@ -54,18 +56,9 @@ class Tokens:
     def labels(self) -> tuple[str, ...]:
         """A short, printable label per token, unique within the text: safe for a chart's axis.
 
-        A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes, and
-        a byte that is only a part of a character as <F0>; from its second occurrence on a label
-        carries its count, such as "the (2)".
+        They are `plain` words, and from its second occurrence on a word carries its count: "the₂".
         """
-        counts: dict[str, int] = {}
-        labels = []
-        for piece in self.raw or self.pieces:
-            label = printable(piece)
-            count = counts[label] = counts.get(label, 0) + 1
-            # No piece prints with a space, so a counted label cannot meet another piece's.
-            labels.append(label if count == 1 else f"{label} ({count})")
-        return tuple(labels)
+        return numbered(plain(self.raw or self.pieces))
 
 
 @runtime_checkable
@@ -91,13 +84,58 @@ class Tokenizer(Protocol):
         """The bytes of some ids, so that a character split over tokens can be put together."""
 
 
+def plain(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
+    """Each piece as a plain word: " the" as "the", white space and bytes as `printable` has them.
+
+    Only where two different pieces would look the same, both are `printable`: "the" and "␣the".
+    """
+    words = {piece: _word(piece) for piece in pieces}
+    n_pieces = Counter(words.values())
+    return tuple(
+        words[piece] if n_pieces[words[piece]] == 1 else printable(piece) for piece in pieces
+    )
+
+
+def numbered(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels, each different from all others: the second "the" becomes "the₂"."""
+    used, counts, unique = set(labels), Counter[str](), []
+    for label in labels:
+        shown = label
+        counts[label] += 1
+        while counts[label] > 1 and (shown := f"{label}{_lowered(counts[label])}") in used:
+            counts[label] += 1
+        used.add(shown)
+        unique.append(shown)
+    return tuple(unique)
+
+
+def _lowered(number: int) -> str:
+    return str(number).translate(_SUBSCRIPTS)
+
+
+def _word(piece: str | bytes) -> str:
+    """A piece without the space before it; `printable` if it holds other white space."""
+    words = _text(piece).removeprefix(" ").split(" ")
+    if not all(words) or words[0][0].isspace():
+        return printable(piece)
+    return _cut(" ".join(map(printable, words)))
+
+
+def _text(piece: str | bytes) -> str:
+    return piece.decode("utf-8", "surrogateescape") if isinstance(piece, bytes) else piece
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MAX_LABEL_CHARS else label[: MAX_LABEL_CHARS - 1] + "…"
+
+
 def printable(piece: str | bytes) -> str:
     """A piece with everything invisible made visible, at most MAX_LABEL_CHARS characters long.
 
-    Bytes that are no UTF-8 show as hexadecimal numbers, such as <F0><9F>.
+    A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes, and
+    bytes that are only a part of a character as hexadecimal numbers, such as <F0><9F>.
     """
-    if isinstance(piece, bytes):
-        piece = piece.decode("utf-8", "surrogateescape")
+    piece = _text(piece)
     visible = []
     for char in piece[: MAX_LABEL_CHARS + 1]:
         if char in _VISIBLE:
@@ -111,10 +149,7 @@ def printable(piece: str | bytes) -> str:
             visible.append(char)
     if visible and unicodedata.combining(piece[0]):
         visible.insert(0, "◌")  # a mark alone would sit on the axis' neighbouring character
-    label = "".join(visible)
-    if len(label) > MAX_LABEL_CHARS:
-        label = label[: MAX_LABEL_CHARS - 1] + "…"
-    return label or "∅"
+    return _cut("".join(visible)) or "∅"
 
 
 def clean(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pretrained.tokenization.tokens import printable
 from serving import one_pass, pass_picture
 from serving.number_text import written
 
@@ -192,7 +193,9 @@ def _of_formulas() -> Numbers:
     tokenizer = gpt2()
     pieces = tokenizer.encode("attention is all")
     rows = [["token", "number"]]
-    rows += [[label, str(id_)] for label, id_ in zip(pieces.labels, pieces.ids, strict=True)][:3]
+    rows += [
+        [printable(piece), str(id_)] for piece, id_ in zip(pieces.raw, pieces.ids, strict=True)
+    ][:3]
     return {
         "gelu": [along.tolist(), ACTIVATIONS["gelu"](along).tolist()],
         "sinusoids": sinusoids(12, 8).tolist(),

@@ -154,15 +154,15 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     visitor = at_home()
     visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
     weights, tokens = attention(FIRST_BERT, ANIMAL, 3, 1)
-    query, key = (tokens.labels.index(label) for label in ("␣too", "␣was"))
-    said = f"“\u2068␣too\u2069” gives {weights[query, key]:.3f} of its attention"
+    query, key = (tokens.labels.index(label) for label in ("too", "was"))
+    said = f"“\u2068too\u2069” gives {weights[query, key]:.3f} of its attention"
     expect(page.get_by_text(said)).to_be_in_viewport()
     weights, _ = attention(FIRST_GPT2, ANIMAL, 3, 1)
     expect(page.get_by_text(f"The same pair: {weights[query, key]:.3f}.")).to_be_in_viewport()
     visitor.click(page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: ")))
     figure = heatmap(page, "GPT-2 on novels")
     expect(figure).to_be_in_viewport()
-    read_by_keyboard(figure, f"query {query} “␣too” → key {key} “␣was”: weight")
+    read_by_keyboard(figure, f"query {query} “too” → key {key} “was”: weight")
     assert visitor.acts <= 2
 
     # what the cache saves over 100 tokens

@@ -44,7 +44,7 @@ test("a body of bytes needs no alignment", () => {
 test("a label is cut to its room, between characters", () => {
   assert.equal(shorten(measure, "abcdef", 6 * LETTER), "abcdef");
   assert.equal(shorten(measure, "abcdef", 6 * LETTER - 1), "abcd…");
-  assert.equal(shorten(measure, "abcdefgh (12)", 9 * LETTER), "abcd…(12)");
+  assert.equal(shorten(measure, "abcdefgh₁₂", 7 * LETTER), "abcd…₁₂");
   assert.equal(shorten(measure, "abcdefgh (b)", 5 * LETTER), "abcd…");
   assert.equal(shorten(measure, "😀😀😀😀", 3 * LETTER), "😀😀…");
   assert.equal(shorten(measure, "abc", 0), "a…"); // never nothing

@@ -33,7 +33,7 @@ test("a word of more tokens is new, and what stands around it is not", () => {
 });
 
 test("a label's count does not make it another token", () => {
-  const [now, before] = [pass("the", "x", "the (2)"), pass("x", "the")];
+  const [now, before] = [pass("the", "x", "the₂"), pass("x", "the")];
   assert.deepEqual(sameTokens(now, before), [-1, 0, 1]);
 });
 

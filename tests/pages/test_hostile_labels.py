@@ -136,5 +136,5 @@ def test_the_picture_shows_the_label_as_it_was_typed(build: Callable[[str], alt.
 def test_tokens_that_print_alike_stay_apart():
     table = pd.DataFrame({"token": ["a", "a", "b"], "p before": [0.5, 0.2, 0.1], "p after": 0.0})
     rows = ablate.before_and_after(table)
-    assert list(rows["token"].unique()) == ["a", "a (2)", "b"]
+    assert list(rows["token"].unique()) == ["a", "a₂", "b"]
     assert list(rows["probability"][::2]) == [0.5, 0.2, 0.1]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import altair as alt
 import pandas as pd
 
+from pretrained.tokenization.tokens import numbered
 from ui.charts.style import BLUE, VERMILLION
 
 BEFORE, AFTER = "all heads on", "heads off"
@@ -17,13 +16,9 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
     table: `token`, and the two probabilities `p before` and `p after`.
 
-    Different tokens may print alike: a second one carries its count, such as "the (2)".
+    Different tokens may print alike: a second one carries its count, such as "the₂".
     """
-    n_seen: Counter[str] = Counter()
-    names = []
-    for token in table["token"]:
-        n_seen[token] += 1
-        names += 2 * [token if n_seen[token] == 1 else f"{token} ({n_seen[token]})"]
+    names = [token for token in numbered(list(table["token"])) for _ in (BEFORE, AFTER)]
     probabilities = table[["p before", "p after"]].to_numpy(float).ravel()
     which = [BEFORE, AFTER] * len(table)
     places = range(len(names))

@@ -55,7 +55,7 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
     ids = ids[np.argsort(-before[ids], kind="stable")]
     return pd.DataFrame(
         {
-            "token": [_token(question, int(index)) for index in ids],
+            "token": token_text.pieces(models.get(question.model).tokenizer, ids.tolist()),
             BEFORE: np.exp(before[ids], dtype=np.float64),
             AFTER: np.exp(after[ids], dtype=np.float64),
             "Δ log p": after[ids] - before[ids],
@@ -64,10 +64,6 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
             "id": ids,
         }
     )
-
-
-def _token(question: Question, index: int) -> str:
-    return token_text.piece(models.get(question.model).tokenizer, index)
 
 
 def _predictions(question: Question, changed: Effect) -> None:

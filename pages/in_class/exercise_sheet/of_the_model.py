@@ -118,8 +118,8 @@ def tokens(run: Run) -> Exercise:
         (Table("", ("number",), counts),),
         3,
         (
-            f"The model reads {len(names)} tokens and counts them from 0. ␣ is a space: it belongs "
-            "to the token after it. A number in brackets tells apart tokens that occur again.",
+            f"The model reads {len(names)} tokens and counts them from 0. A space belongs to the "
+            "token after it. A small number tells apart tokens that occur again.",
         ),
         tables,
     )

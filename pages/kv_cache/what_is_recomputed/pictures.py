@@ -92,7 +92,7 @@ def text(view: View) -> str:
     The text has the same length in every step, so that nothing on the page moves.
     """
     n = view.step.n_tokens
-    pieces = [piece.replace("␣", " ") for piece in view.growth.pieces]
+    pieces = view.growth.text
     return f"{isolated(''.join(pieces[:n]))} ‖{isolated(''.join(pieces[n:]))}"
 
 

@@ -57,6 +57,7 @@ class Growth:
     """All steps of a growing text.
 
     ids, labels, pieces: one entry for each of its P + n tokens; the last token was never run.
+    text: the pieces as they stand in a line, with their spaces.
     moved: for each step but the first, how far each matrix moved, over all layers and heads.
     seconds: how long the model ran.
     """
@@ -70,6 +71,7 @@ class Growth:
     ids: tuple[int, ...]
     labels: tuple[str, ...]
     pieces: tuple[str, ...]
+    text: tuple[str, ...]
     seconds: float
     note: str
 
@@ -155,6 +157,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
         ids=ids,
         labels=token_text.labels(model.tokenizer, ids),
         pieces=token_text.pieces(model.tokenizer, ids),
+        text=token_text.in_line(model.tokenizer, ids),
         seconds=seconds,
         note="" if n_new == settings.n_new else "The context of this model has no room for more.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pretrained.tokenization.tokens import printable
+from pretrained.tokenization.tokens import numbered, plain
 from serving import models
 from serving.cache import kept
 from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
@@ -49,10 +49,5 @@ def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
 
 
 def unique_labels(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Printable labels, the second "the" as "the (2)"."""
-    counts: dict[str, int] = {}
-    labels = []
-    for word in map(printable, words):
-        counts[word] = counts.get(word, 0) + 1
-        labels.append(word if counts[word] == 1 else f"{word} ({counts[word]})")
-    return tuple(labels)
+    """Printable labels, the second "the" as "the₂"."""
+    return numbered(plain(words))

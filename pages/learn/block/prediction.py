@@ -67,12 +67,16 @@ def lens(name: str, text: str, position: int) -> LensTable:
     states = stream.run.tensors.states[:, position].to(model.device, model.dtype)
     with turns.turn(), torch.inference_mode():
         predictions: Lens = lens_at(logit_lens(model.core, states), 5)
+    *pieces, final = token_text.pieces(
+        model.tokenizer, [*predictions.ids.flatten().tolist(), predictions.final]
+    )
+    tokens = np.array(pieces, dtype=object).reshape(predictions.ids.shape)
     table: dict[str, Any] = {"layers passed": range(len(predictions.ids))}
     for rank in range(predictions.ids.shape[1]):
         table[f"{rank + 1}."] = [
-            f"{token_text.piece(model.tokenizer, int(token))} {written(probability, '.3f')}"
+            f"{token} {written(probability, '.3f')}"
             for token, probability in zip(
-                predictions.ids[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
+                tokens[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
             )
         ]
     table["rank of the final token"] = (predictions.final_rank + 1).tolist()
@@ -80,7 +84,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     table["its probability"] = probability
     return LensTable(
         table=pd.DataFrame(table),
-        final=token_text.piece(model.tokenizer, predictions.final),
+        final=final,
         probability=probability,
         first_named=predictions.first_named,
         settled=predictions.settled,
@@ -115,7 +119,7 @@ def next_token(name: str, text: str) -> NextToken:
     }
     most = flops["every row, every row's logits"]
     return NextToken(
-        tokens=tuple(token_text.piece(model.tokenizer, int(token)) for token in top.indices),
+        tokens=token_text.pieces(model.tokenizer, top.indices.tolist()),
         probabilities=top.values.cpu().numpy(),
         difference=difference,
         largest=float(logits[-1].abs().max()),

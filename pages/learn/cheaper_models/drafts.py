@@ -13,7 +13,7 @@ from serving import models, turns
 from serving.cache import kept
 from serving.limits import MAX_DRAFTED_TOKENS, READ_TEXT_CACHE_BYTES, SMALL_CACHE_BYTES
 from serving.runs import Run
-from serving.token_text import isolated, pieces
+from serving.token_text import in_line, isolated, pieces
 from ui.charts.show import show
 from ui.export import source
 from ui.widgets import controls
@@ -137,7 +137,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
         drafted=pieces(tokenizer, checked.drafted),
         own=pieces(tokenizer, checked.own),
         n_accepted=checked.n_accepted,
-        written="".join(pieces(tokenizer, checked.written)),
+        written="".join(in_line(tokenizer, checked.written)).removeprefix(" "),
         same=alone == checked.written,
     )
 

@@ -21,7 +21,7 @@ from serving.limits import (
 from serving.number_text import written
 from serving.prompts import prepare
 from serving.runs import Run
-from serving.token_text import decode, isolated, pieces
+from serving.token_text import decode, in_line, isolated, pieces
 from ui.charts import style
 from ui.charts.bars import bars
 from ui.charts.show import show
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 NAME = "Rewards"
 RUN, SAMPLE = "cheaper_models_run", "Sample"
-SPACE = "␣"  # as `pieces` shows one
 N_PUSHED = 8  # tokens that are pushed most, up or down
 CODE = "attention_core/experiments/learn/cheaper_models/rewards.py"
 
@@ -55,17 +54,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class Continuation:
-    """A sampled continuation. mean_log_p: of its tokens, by the model, natural logarithm."""
+    """A sampled continuation.
+
+    line: the text on one line, with what is invisible made visible, except spaces. mean_log_p: of
+    its tokens, by the model, natural logarithm.
+    """
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
     text: str
+    line: str
     mean_log_p: float
-
-    @property
-    def line(self) -> str:
-        """The text on one line: what is invisible is made visible, but for spaces."""
-        return "".join(self.pieces).replace(SPACE, " ")
 
 
 def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
@@ -111,7 +110,8 @@ def sample(settings: Settings, report: Report | None = None) -> tuple[Continuati
 def _continuation(tokenizer: Tokenizer, tokens: list[tuple[int, float]]) -> Continuation:
     ids = tuple(token for token, _ in tokens)
     mean = sum(logprob for _, logprob in tokens) / len(tokens)
-    return Continuation(ids, pieces(tokenizer, ids), decode(tokenizer, ids), mean)
+    line = "".join(in_line(tokenizer, ids))
+    return Continuation(ids, pieces(tokenizer, ids), decode(tokenizer, ids), line, mean)
 
 
 def twice(continuation: Continuation) -> str:

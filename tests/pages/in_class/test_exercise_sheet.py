@@ -19,7 +19,7 @@ from tests.helpers.bundled_models import DECODER, bundled, weights
 from ui.widgets import controls
 
 VIEW = "pages/in_class/exercise_sheet/page.py"
-LABELS = ("The", "␣cat", "␣sat", "␣down")
+LABELS = ("The", "cat", "sat", "down")
 VARIANTS = [0, 1, 7, 42, 99_999]
 SENTENCES = [controls.ANIMAL, "Ships sail at night", "naïve 日本語 👩‍👧", "שלום עולם"]
 HOSTILE = "<b>a</b><script>alert(1)</script> \u202e שלום 👩‍👧 & \"'"

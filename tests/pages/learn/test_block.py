@@ -182,7 +182,7 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
     best = int(probabilities.argmax())
     table = frame(site)
     assert model.tokenizer.decode([best]) == " Paris"
-    assert table["1."].iloc[-1] == f"␣Paris {float(probabilities[best]):.3f}"
+    assert table["1."].iloc[-1] == f"Paris {float(probabilities[best]):.3f}"
     assert table["rank of the final token"].iloc[-1] == 1
     assert table["its probability"].iloc[-1] == pytest.approx(float(probabilities[best]), rel=1e-4)
     with torch.inference_mode():
@@ -199,7 +199,7 @@ def test_the_next_token(site: AppTest):
     top = output.logits[0, -1].softmax(-1).topk(10)
     rows = chart(site)
     np.testing.assert_allclose(rows["value"], top.values, rtol=1e-4)
-    assert rows["label"][0] == "␣Paris"
+    assert rows["label"][0] == "Paris"
     found = prediction.next_token(DECODER, prediction.PARIS)
     assert found.difference < 1e-3
     assert written(found.difference, ".1e") in site.text[0].value

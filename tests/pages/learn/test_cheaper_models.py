@@ -136,10 +136,10 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
             text = torch.cat([text, logits.argmax()[None]])
     table = plain_tables(site)[1]
     names = [model.tokenizer.decode_bytes([int(i)]).decode() for i in text[len(ids) :]]
-    assert table["draft"].tolist() == [*(name.replace(" ", "␣") for name in names), "(none)"]
+    assert table["draft"].tolist() == [*(name.strip() for name in names), "(none)"]
     n_written = table["what happens"].tolist().count("kept") + 1
     greedy = generate(model.core, ids, max_new_tokens=n_written)
-    written = model.tokenizer.decode_bytes(greedy).decode().replace(" ", "␣")
+    written = model.tokenizer.decode_bytes(greedy).decode().strip()
     sentence = said(site, f"One pass wrote {n_written} token")
     assert f"“{written}”. Token by token the whole model writes the same." in sentence
     assert f"cost {1 + n_drafted * n_layers / 6:.1f} passes" in sentence
@@ -350,7 +350,7 @@ def test_a_gpt2(site: AppTest):
 
 def test_the_token_that_comes_again_is_named():
     def of(*ids: int) -> rewards.Continuation:
-        return rewards.Continuation(ids, tuple(f"t{n}" for n in ids), "", -1.0)
+        return rewards.Continuation(ids, tuple(f"t{n}" for n in ids), "", "", -1.0)
 
     assert "t8" in rewards.twice(of(8, 5, 8, 5))
     assert rewards.twice(of(8, 5)) == "–"

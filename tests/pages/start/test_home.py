@@ -44,7 +44,7 @@ def test_the_first_picture_needs_no_model(site: AppTest):
     assert not messages(site)
     header, _ = picture(site)
     assert site.text_input("home_text").value == STORED_TEXT
-    assert header["labels"][-1] == "␣tired"
+    assert header["labels"][-1] == "tired"
     assert (header["layers"], header["heads"]) == (30, 9)
     assert header["away"] == {"text": STORED_TEXT, "model": DECODER}
 

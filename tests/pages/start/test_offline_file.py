@@ -110,7 +110,7 @@ def test_the_arrays_are_the_tensors_of_the_pass():
     norms = np.linalg.norm(arrays["states"], axis=-1)
     np.testing.assert_allclose(norms, passed.state_norms, rtol=1e-5)
     likeliest = models.get(DECODER).tokenizer.decode([int(arrays["next_token_ids"][0])])
-    assert likeliest.strip() == passed.guesses[-1].strip("␣")
+    assert likeliest.strip() == passed.guesses[-1]
 
 
 def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):

@@ -219,7 +219,7 @@ def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokeniz
         "was",
         "too",
     ]
-    assert a.labels[alignment.units[4].a[0]] == "it (2)"  # the one before "was"
+    assert a.labels[alignment.units[4].a[0]] == "it₂"  # the one before "was"
     gone = {label for group in alignment.only_a for label in group_labels(a, [group])}
     assert gone == {"[CLS]", "didn", "'", "t", "it", "tired", "[SEP]"}
     assert group_labels(b, alignment.only_b) == ("will", "wide")

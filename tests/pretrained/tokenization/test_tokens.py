@@ -20,6 +20,8 @@ from pretrained.tokenization.tokens import (
     Tokens,
     byte_spans,
     clean,
+    numbered,
+    plain,
     printable,
 )
 from pretrained.tokenization.wordpiece import WordPiece
@@ -56,7 +58,7 @@ def test_gpt2_ids_of_the_lecture_sentence(gpt2: Gpt2Bpe) -> None:
     assert tokens.ids == (464, 1306, 1110, 318, 6016, 290, 27737)
     assert tokens.pieces == ("The", " next", " day", " is", " bright", " and", " sunny")
     assert tokens.spans[1] == (3, 8)
-    assert tokens.labels[1] == "␣next"
+    assert tokens.labels[1] == "next"
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -100,8 +102,8 @@ def test_parts_of_a_character_are_labelled_by_their_bytes(
     assert len(parts) > 1, "choose a character that this vocabulary splits"
     assert not any("\ufffd" in label for label in tokens.labels)
     # read back from the labels, the bytes are those of the space and the character
-    shown = "".join(tokens.labels[n].split(" (")[0] for n in range(1, parts[-1] + 1))
-    assert shown == "␣" + "".join(f"<{byte:02X}>" for byte in emoji.encode())
+    shown = "".join(tokens.labels[n].rstrip("₂₃₄") for n in range(1, parts[-1] + 1))
+    assert shown.strip("␣") == "".join(f"<{byte:02X}>" for byte in emoji.encode())
     assert all(tokens.spans[n][1] == 4 for n in parts)
     assert tokens.labels[-1] == "!"
     assert len(set(tokens.labels)) == len(tokens)
@@ -111,7 +113,7 @@ def test_parts_of_a_character_are_labelled_by_their_bytes(
 
 def test_labels_of_an_emoji_in_gpt2(gpt2: Gpt2Bpe) -> None:
     tokens = gpt2.encode("👍🏽 ok")
-    assert tokens.labels == ("<F0><9F><91>", "<8D>", "<F0><9F>", "<8F>", "<BD>", "␣ok")
+    assert tokens.labels == ("<F0><9F><91>", "<8D>", "<F0><9F>", "<8F>", "<BD>", "ok")
     assert tokens.spans == ((0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 5))
 
 
@@ -240,11 +242,33 @@ def test_tokens_checks_its_lengths() -> None:
 
 
 def test_labels_of_pieces_that_print_alike() -> None:
-    pieces = ("a", "a (2)", "a", " ", "␣", "a␣(2)", "x" * 30, "x" * 31)
+    pieces = ("a", "a₂", "a", " ", "␣", " a", "␣a", "x" * 30, "x" * 31, " a")
     n = len(pieces)
     tokens = Tokens("", tuple(range(n)), pieces, ((0, 0),) * n, (False,) * n)
     assert len(set(tokens.labels)) == n
-    assert tokens.labels[:3] == ("a", "a␣(2)", "a (2)")
+    assert tokens.labels[:3] == ("a", "a₂", "a₃")
+
+
+def plain_labels(*pieces: str | bytes) -> tuple[str, ...]:
+    return numbered(plain(pieces))
+
+
+def test_a_label_is_the_plain_word() -> None:
+    assert plain_labels("The", " animal", " the", " the") == ("The", "animal", "the", "the₂")
+    assert plain_labels("the", " the", " cat", "the") == ("the", "␣the", "cat", "the₂")
+    assert plain_labels(" ", "\n", "\t", " \n", "  a") == ("␣", "⏎", "⇥", "␣⏎", "␣␣a")
+    assert plain_labels("ing", "##ing", b" \xf0\x9f") == ("ing", "##ing", "<F0><9F>")
+    assert plain_labels("New York") == ("New York",)
+
+
+@pytest.mark.parametrize("text", ["the cat and the the", "The trophy did not fit in the suitcase"])
+def test_the_mark_of_a_space_shows_where_it_tells_tokens_apart(
+    tokenizer: Tokenizer, text: str
+) -> None:
+    tokens = tokenizer.encode(text)
+    assert len(set(tokens.labels)) == len(tokens)
+    both = {"the", " the"} <= set(tokens.pieces)
+    assert ("␣" in "".join(tokens.labels)) == both
 
 
 @pytest.mark.parametrize(

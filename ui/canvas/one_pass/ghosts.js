@@ -26,7 +26,7 @@ function ghostOf(before, map) {
  */
 function sameTokens(map, other) {
   const plain = (/** @type {PassData} */ { labels }) =>
-      labels.map((text) => text.replace(/ \(\d+\)$/, "")),
+      labels.map((text) => text.replace(/[₀-₉]+$/, "")),
     [now, then] = [plain(map), plain(other)],
     shorter = Math.min(now.length, then.length);
   let first = 0,

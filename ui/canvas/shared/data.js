@@ -52,13 +52,13 @@ function number(value, digits) {
 
 /**
  * A label cut to the room that a canvas has for it. The number that tells a token from others of the
- * same text stays: "␣animal (2)" becomes "␣ani…(2)".
+ * same text stays: "animal₂" becomes "ani…₂".
  * @type {(context: Measure, text: string, room: number) => string}
  */
 function shorten(context, text, room) {
   if (context.measureText(text).width <= room) return text;
-  const which = text.match(/ (\(\d+\))$/)?.[1] ?? "";
-  const kept = [...(which ? text.slice(0, -which.length - 1) : text)];
+  const which = text.match(/[₀-₉]+$/)?.[0] ?? "";
+  const kept = [...text.slice(0, text.length - which.length)];
   const cut = () => `${kept.join("")}…${which}`;
   while (kept.length > 1 && context.measureText(cut()).width > room) kept.pop();
   return cut();
