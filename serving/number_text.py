@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
+_LEAST_SHARE, _MOST_SHARE = 1e-5, 0.995  # with two digits, what is beyond them reads as 0 or 1
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -26,6 +27,19 @@ def legible(number: float, text: str) -> str:
         raised = str(int(power[1])).translate(_RAISED)
         text = text[: power.start()] + (f" × 10{raised}" if int(power[1]) else "")
     return text.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A weight or a probability with two significant digits: "64%", "0.36%".
+
+    What is not 0 never reads as 0, and what is less than 1 never as 1: "less than 0.001%",
+    "more than 99%".
+    """
+    if 0 < share < _LEAST_SHARE:
+        return f"less than {100 * _LEAST_SHARE:g}%"
+    if share >= _MOST_SHARE:
+        return "more than 99%" if share < 1 else f"{100 * share:,.0f}%"
+    return f"{written(100 * share, '.2g')}%"
 
 
 def difference(number: float) -> str:

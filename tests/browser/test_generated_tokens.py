@@ -49,7 +49,7 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     row = text(page).locator(".row")
     press(row, "ArrowRight")
     said = read_by_keyboard(text(page), "position 0 “Two”: weight ")
-    assert re.fullmatch(r"position 0 “Two”: weight [\d.e−]+, writes .+", said)
+    assert re.fullmatch(r"position 0 “Two”: weight \d.*, writes .+", said)
     page.keyboard.press("End")  # the one that was chosen; those after it are not there
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     expect(text(page).locator(".token:not(.bare)").last).to_have_class(re.compile("asks"))

@@ -80,7 +80,7 @@ def size_of_a_cell(figure: Locator, n_tokens: int) -> float:
 
 def value_read(text: str) -> tuple[float, float]:
     """A value and what it may be off by, as the readout says them."""
-    found = re.search(r"weight ([\d.e−]+) ± ([\d.e−]+)$", text)
+    found = re.search(r"weight (\S.*) ± (\S.*)$", text)
     assert found, text
     return written(found[1]), written(found[2])
 

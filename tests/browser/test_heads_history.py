@@ -63,7 +63,7 @@ def test_the_slider_by_keyboard_changes_the_maps(page: Page, site: Site, other: 
         said = figure.locator(".readout")
         expect(said).to_have_text(re.compile(r"^L\d+H\d+: "))
         head = re.match(
-            r"L(\d)H(\d): query (\d+) .*→ key (\d+) .*weight ([\d.e−]+)", said.inner_text()
+            r"L(\d)H(\d): query (\d+) .*→ key (\d+) .*weight (\S+(?: × \S+)?)", said.inner_text()
         )
         assert head, said.inner_text()
         layer, which, query_, key = map(int, head.groups()[:4])

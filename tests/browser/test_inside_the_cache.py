@@ -44,7 +44,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     assert said == "row 9 “9” → column 1: not written yet"
     page.keyboard.press("ArrowUp")
     said = read_by_keyboard(keys, "row 8 “8 Wr ")
-    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+−][\d.e−]+", said)
+    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+−]\d.*", said)
 
     page.get_by_role("button", name="Play").first.press("Enter")
     expect(page.get_by_text("Step 6, decode:")).to_be_visible()

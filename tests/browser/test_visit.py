@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
+from serving.number_text import percent
 from tests.helpers.browser import (
     click,
     expect_parameter,
@@ -145,7 +146,9 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     visitor = at_home()
     visitor.click(navigation.get_by_role("link", name="Heads", exact=True), "Heads")
     weights, _ = attention(ENCODER, ANIMAL, 3, 1)
-    said = f"“\u2068it\u2069” gives {weights[10, 2]:.3f} of its attention to “\u2068animal\u2069”"
+    said = (
+        f"“\u2068it\u2069” gives {percent(weights[10, 2])} of its attention to “\u2068animal\u2069”"
+    )
     expect(page.get_by_text(said)).to_be_in_viewport()
     read_by_keyboard(page.locator("figure.heatmap"), "query 10 “it” → key 2 “animal”: weight")
     assert visitor.acts <= 1
@@ -155,10 +158,10 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
     weights, tokens = attention(FIRST_BERT, ANIMAL, 3, 1)
     query, key = (tokens.labels.index(label) for label in ("too", "was"))
-    said = f"“\u2068too\u2069” gives {weights[query, key]:.3f} of its attention"
+    said = f"“\u2068too\u2069” gives {percent(weights[query, key])} of its attention"
     expect(page.get_by_text(said)).to_be_in_viewport()
     weights, _ = attention(FIRST_GPT2, ANIMAL, 3, 1)
-    expect(page.get_by_text(f"The same pair: {weights[query, key]:.3f}.")).to_be_in_viewport()
+    expect(page.get_by_text(f"The same pair: {percent(weights[query, key])}.")).to_be_in_viewport()
     visitor.click(page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: ")))
     figure = heatmap(page, "GPT-2 on novels")
     expect(figure).to_be_in_viewport()

@@ -6,6 +6,7 @@ from urllib.parse import quote
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
+from serving.number_text import percent
 from tests.helpers.browser import (
     choose,
     choose_example,
@@ -43,10 +44,10 @@ def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: S
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
     expect(page.get_by_text("“\u2068woman\u2069” gives at most")).to_be_visible()
     expect(page).to_have_url(re.compile("word_pairs_query=woman"))
-    expect(largest_on_a(page)).to_have_text(f"{largest('woman', 'brush'):.3f}")
+    expect(largest_on_a(page)).to_have_text(percent(largest("woman", "brush")))
     press(page.get_by_role("button", name="Swap the first two"), "Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
-    expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'woman'):.3f}")
+    expect(largest_on_a(page)).to_have_text(percent(largest("brush", "woman")))
     # the question of the lectures about this sentence begins with brush: not in the address
     expect(page).to_have_url(re.compile("word_pairs_a=woman&word_pairs_b=portrait"))
 
@@ -58,7 +59,7 @@ def test_a_sentence_of_one_s_own_and_a_word_by_the_keyboard(page: Page, site: Si
     box = page.get_by_role("combobox", name="Word A (key)")
     choose(box, "portrait")
     expect(page.get_by_text("attention to A, “\u2068portrait\u2069”")).to_be_visible()
-    expect(largest_on_a(page)).to_have_text(f"{largest('brush', 'portrait'):.3f}")
+    expect(largest_on_a(page)).to_have_text(percent(largest("brush", "portrait")))
 
 
 def test_a_find_opens_as_a_head(page: Page, site: Site):

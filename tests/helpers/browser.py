@@ -14,6 +14,7 @@ from playwright.sync_api import (
 )
 
 from benchmarks.browser import Site
+from tests.helpers.apptest import number_of
 from tests.helpers.visitors import settled
 from ui.widgets.parts import EVERYTHING
 
@@ -224,13 +225,13 @@ def readout(figure: Locator) -> str:
 
 
 def written(text: str) -> float:
-    """A number as the drawings write it, with a real minus sign."""
-    return float(text.replace("−", "-"))
+    """A number as the drawings write it: "−0.5" or "1.2 × 10⁻⁷"."""
+    return number_of(text)
 
 
 def last_number(text: str) -> float:
     """The number at the end of what a drawing says of a cell."""
-    return written(text.rsplit(" ", 1)[1])
+    return written(text[re.search(r"\S+( × 10\S+)?$", text).start() :])  # type: ignore[union-attr]
 
 
 def unmarked(element: Locator) -> str:

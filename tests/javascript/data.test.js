@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { LETTER, shared } from "./shared_scripts.js";
 
-const { number, unpack, unpackFloats, shorten, wrap, isolated } = shared(
+const { number, percent, unpack, unpackFloats, shorten, wrap, isolated } = shared(
   "number",
+  "percent",
   "unpack",
   "unpackFloats",
   "shorten",
@@ -20,6 +21,22 @@ function packed(header, values) {
   length.writeUInt32LE(Buffer.byteLength(text));
   return Buffer.concat([length, Buffer.from(text), Buffer.from(new Float32Array(values).buffer)]);
 }
+
+test("a share is a percentage with two significant digits", () => {
+  const shares = [0, 7.6e-6, 0.00001, 0.0036, 0.05, 0.644, 0.996, 1, 1.0000001];
+  const texts = [
+    "0%",
+    "less than 0.001%",
+    "0.001%",
+    "0.36%",
+    "5%",
+    "64%",
+    "more than 99%",
+    "100%",
+    "100%",
+  ];
+  assert.deepEqual(shares.map(percent), texts);
+});
 
 test("numbers arrive exactly, wherever the bytes lie in a larger buffer", () => {
   const values = [0.1, -2.5, Number.NaN, Number.NEGATIVE_INFINITY, 3e-39];
@@ -71,8 +88,8 @@ test("a number has a real minus sign, and is a decimal unless it needs many zero
     [9.9999, 3, "10"],
     [1234567, 3, "1230000"],
     [-2.5, 6, "−2.5"],
-    [-3.21e-8, 2, "−3.2e−8"],
-    [4e12, 3, "4e+12"],
+    [-3.21e-8, 2, "−3.2 × 10⁻⁸"],
+    [4e12, 3, "4 × 10¹²"],
     [Number.NaN, 3, "nan"],
     [Number.NEGATIVE_INFINITY, 3, "−∞"],
   ];

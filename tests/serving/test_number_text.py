@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from serving.number_text import difference, either, sizes, written
+from serving.number_text import difference, either, percent, sizes, written
 from tests.helpers.apptest import number_of
 
 
@@ -27,6 +27,13 @@ def test_which_numbers_would_do():
     assert either([2, 4]) == "2 or 4"
     assert either([1], "head") == "1 head"
     assert either([16]) == "16"
+
+
+def test_a_share_is_a_percentage_with_two_significant_digits():
+    shares = [0, 7.6e-6, 0.00001, 0.0036, 0.05, 0.644, 0.996, 1, 1.0000001]
+    texts = ["0%", "less than 0.001%", "0.001%", "0.36%", "5%", "64%", "more than 99%"]
+    assert [percent(share) for share in shares] == [*texts, "100%", "100%"]
+    assert percent(np.float32(0.1)) == "10%"
 
 
 def test_a_difference_is_nothing_or_has_its_power_of_ten():

@@ -43,7 +43,7 @@ def bars(
             *colour,
             tooltip=[
                 alt.Tooltip("label:N", title="of"),
-                alt.Tooltip("value:Q", title=title, format=",.4~g" if largest else ",.6~g"),
+                alt.Tooltip("value:Q", title=title, format=",.4~r" if largest else ",.6~r"),
             ],
         )
     )

@@ -9,6 +9,8 @@ from typing import Any
 
 import altair as alt
 
+from serving.number_text import legible
+
 CACHED, UNCACHED = "with the cache", "without the cache"
 MOST_NAMED = 20  # tokens of an axis: up to so many all have their names, of more some give way
 
@@ -45,6 +47,20 @@ def config(ink: str, paper: str) -> dict[str, Any]:
     }
 
 
+def _marks() -> str:
+    power = "floor(log(datum.value) / LN10 + 1e-9)"
+    raised = [legible(0, f"1e{n:+d}").removeprefix("1 × ") for n in range(-45, 46)]
+    powers = json.dumps(raised, ensure_ascii=False)
+    digits = f"format(datum.value / pow(10, {power}), '.2~r')"
+    in_powers = f"({digits} == '1' ? '' : {digits} + ' × ') + {powers}[{power} + 45]"
+    plain = "datum.value == 0 || (datum.value >= 1e-4 && datum.value < 1e6)"
+    return f"{plain} ? format(datum.value, ',.6~r') : {in_powers}"
+
+
+# For `labelExpr` of numbers that are not negative: decimals, and beyond them powers of ten.
+MARKS = _marks()
+
+
 def label_of_place(labels: Sequence[str]) -> str:
     """For `labelExpr`: turns a place into its label, a JSON string: no text is read as code."""
     return f"{json.dumps(list(labels))}[datum.value]"
@@ -71,6 +87,6 @@ def decades(values: Sequence[float]) -> dict[str, Any]:
         "scale": {"type": "log", "domain": [10.0**low, 10.0**high], "nice": False},
         "axis": {
             "values": [10.0**power for power in range(high, low - 1, -powers_apart)],
-            "format": "~g",
+            "labelExpr": MARKS,
         },
     }

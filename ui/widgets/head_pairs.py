@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from serving.heads import HeadChoice, HeadId, strongest
+from serving.number_text import percent
 from serving.runs import Run
 from serving.token_text import isolated
 
@@ -44,5 +45,5 @@ def strongest_pair(run: Run, choice: HeadChoice) -> None:
     st.text(
         f"{HeadId(choice.layer, choice.head)}: the strongest pair of two tokens, with {aside} left "
         f"out: “{isolated(labels[query])}” "
-        f"gives {weight:.3f} of its attention to “{isolated(labels[key])}”."
+        f"gives {percent(weight)} of its attention to “{isolated(labels[key])}”."
     )

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
 from serving import models, token_text
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.token_text import isolated
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
@@ -80,9 +80,9 @@ def _predictions(question: Question, changed: Effect) -> None:
         # metrics read their text as Markdown: tokens go into plain text
         st.text(
             f"Likeliest with all heads on: “{isolated(first['token'])}”, "
-            f"{written(first[BEFORE], '.3f')}; now {written(first[AFTER], '.3f')}.\n"
-            f"Likeliest now: “{isolated(last['token'])}”, {written(last[AFTER], '.3f')}; "
-            f"{written(last[BEFORE], '.3f')} before."
+            f"{percent(first[BEFORE])}; now {percent(first[AFTER])}.\n"
+            f"Likeliest now: “{isolated(last['token'])}”, {percent(last[AFTER])}; "
+            f"{percent(last[BEFORE])} before."
         )
         plain_table(table, "The likeliest tokens", _FORMATS, most=178)
         name = f"{question.model}_ablation.csv"

@@ -77,7 +77,7 @@ def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Cha
             tooltip=[
                 alt.Tooltip("layer:Q"),
                 alt.Tooltip("what:N"),
-                alt.Tooltip("value:Q", format=".4~g"),
+                alt.Tooltip("value:Q", format=".4~r"),
             ],
         )
     )

@@ -15,6 +15,7 @@ from pages.compare.generated_tokens.run import Generation
 from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
+from serving.number_text import percent
 
 if TYPE_CHECKING:
     from attention_core.experiments.compare.generated_tokens.attention_sink import Outcome, Sink
@@ -148,12 +149,12 @@ def summary(measurements: Measured) -> str:
     n_seen = len(measurements.experiments) - 1
     value, share = float(sink.value_ratio.quantile(0.5)), float(sink.share.mean())
     return (
-        f"- **Weight.** Later tokens give token 0 **{heads.mean():.3f}** of their attention, mean "
-        f"of {heads.size} heads. Spread evenly it would be {sink.uniform:.3f}. "
+        f"- **Weight.** Later tokens give token 0 **{percent(heads.mean())}** of their attention, "
+        f"mean of {heads.size} heads. Spread evenly it would be {percent(sink.uniform)}. "
         f"{int((heads > 0.5).sum())} heads give it more than half.\n"
         f"- **Effect.** Its value, as a head writes it, is **{value:.2f} times** as long as the "
-        f"median token's (median of the heads). It gets {heads.mean():.3f} of the weight; of all "
-        f"that the heads write, by length, {share:.3f} comes from it.\n"
+        f"median token's (median of the heads). It gets {percent(heads.mean())} of the weight; of "
+        f"all that the heads write, by length, {percent(share)} comes from it.\n"
         f"- **State.** After {peak} layers its state is "
         f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median one. Coordinate "
         f"{int(sink.coordinate[peak])} alone holds {float(sink.concentration[peak]):.0%} of the "

@@ -11,7 +11,7 @@ from pages.compare.generated_tokens.run import Generation
 from pages.compare.generated_tokens.shaded import Shaded, shaded
 from serving import token_text
 from serving.heads import HeadId
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.widgets.head_pairs import MANY_TOKENS
@@ -115,10 +115,10 @@ def text(maps: HeadMaps, step: int) -> None:
         zip(generation.pieces, generation.line_ends, strict=True)
     ):
         known = place <= query
-        detail = [f"writes a length of {lengths[place]:.4g}"] if known else []
+        detail = [f"writes a length of {written(lengths[place], '.4g')}"] if known else []
         if place == query + 1:
             probability = np.exp(generation.trace.logprobs[step])
-            detail.append(f"chosen with probability {written(probability, '.4f')}")
+            detail.append(f"chosen with probability {percent(probability)}")
         tokens.append(
             Shaded(
                 piece,
@@ -146,14 +146,14 @@ def sentence(maps: HeadMaps, step: int) -> str:
     best = int(row.argmax())
     labels, probability = generation.labels, np.exp(generation.trace.logprobs[step])
     most = (
-        f"Most weight, {row[best]:.3f}, on “{isolated(labels[best])}” (position {best})."
+        f"Most weight, {percent(row[best])}, on “{isolated(labels[best])}” (position {best})."
         if row[best] > 0
         else "All its weight is on a token that is left out here."
     )
     drawn = " before the temperature" if generation.settings.temperature else ""
     return (
         f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
-        f"chose “{isolated(labels[query + 1])}”, probability {written(probability, '.3f')}{drawn}."
+        f"chose “{isolated(labels[query + 1])}”, probability {percent(probability)}{drawn}."
     )
 
 

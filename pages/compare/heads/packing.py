@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving.codes import coded
+from serving.number_text import written
 from ui.canvas.component import pack as pack_arrays
 
 
@@ -32,7 +33,7 @@ class Packed:
         if self.error <= 0:
             return "0"
         unit = 10.0 ** (math.floor(math.log10(self.error)) - 1)
-        return f"{math.ceil(self.error / unit) * unit:.2g}"
+        return written(math.ceil(self.error / unit) * unit, ".2g")
 
 
 def pack(

@@ -7,7 +7,8 @@ import math
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import BLUE, VERMILLION
+from serving.number_text import difference
+from ui.charts.style import BLUE, MARKS, VERMILLION
 
 WEIGHTS, HIDDEN = "attention weights", "hidden states"
 
@@ -39,11 +40,11 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
         scale=alt.Scale(type="symlog", constant=1e-8, domain=[0, 10.0 ** powers[-1]]),
         axis=alt.Axis(
             values=[0, *(10.0**power for power in powers)],
-            labelExpr="datum.value ? format(datum.value, '~e') : '0'",
+            labelExpr=MARKS,
         ),
     )
     return (
-        alt.Chart(table, height=260)
+        alt.Chart(table.assign(shown=table["difference"].map(difference)), height=260)
         .mark_line(point=alt.OverlayMarkDef(size=50), strokeWidth=1.5)
         .encode(
             alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1)),
@@ -53,7 +54,7 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
             tooltip=[
                 alt.Tooltip("of:N"),
                 alt.Tooltip("layer:Q"),
-                alt.Tooltip("difference:Q", title="largest difference", format=".2e"),
+                alt.Tooltip("shown:N", title="largest difference"),
             ],
         )
     )

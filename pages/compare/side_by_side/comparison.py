@@ -20,7 +20,7 @@ from pretrained.tokenization.alignment import (
 )
 from pretrained.tokenization.tokens import Tokens
 from serving.heads import HeadChoice
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
@@ -267,7 +267,7 @@ def summary(comparison: Comparison) -> None:
         f"Differences run from {ends[0]} to "
         f"{ends[1]}. The largest: "
         f"“{isolated(first['query'])}” gives “{isolated(first['key'])}” "
-        f"{first['left']:.3f} on the left and {first['right']:.3f} on the right."
+        f"{percent(first['left'])} on the left and {percent(first['right'])} on the right."
     )
     for name, side in zip(("left", "right"), comparison.sides, strict=True):
         for text in left_out(name, side):
@@ -279,16 +279,16 @@ def left_out(name: str, side: Side) -> list[str]:
     sentences = []
     if side.alone:
         ordered = sorted(side.alone.items(), key=lambda item: -item[1])
-        listed = ", ".join(f"{isolated(label)} {w:.3f}" for label, w in ordered[:4])
+        listed = ", ".join(f"{isolated(label)} {percent(w)}" for label, w in ordered[:4])
         more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
         sentences.append(
             f"On the {name}, {listed}{more} have no partner and are left out: a compared row "
-            f"gives them {sum(side.alone.values()):.3f} of its weight on average."
+            f"gives them {percent(sum(side.alone.values()))} of its weight on average."
         )
     if side.ahead > 0:
         sentences.append(
-            f"On the {name}, a row gives {side.ahead:.3f} on average to tokens after it, which "
-            "the decoder may not see."
+            f"On the {name}, a row gives {percent(side.ahead)} of its weight on average to tokens "
+            "after it, which the decoder may not see."
         )
     return sentences
 

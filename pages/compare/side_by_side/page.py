@@ -161,7 +161,7 @@ with st.expander("How to read this"):
         "- `the₂` is the second token with the text “the”. `⏎` is a new line, `##` starts a piece "
         "that continues a word, and `<F0>` is a byte of a character. `␣` is a space: it shows "
         "where two tokens differ in nothing else.\n"
-        "- **Our core beside transformers**: differences near 1e-6 are rounding, sums in another "
+        "- **Our core beside transformers**: differences near 10⁻⁶ are rounding, sums in another "
         "order. Hidden states hold larger numbers than weights, so theirs are larger.\n"
         "- A large weight says where a head looks, not what the model concludes from it."
     )

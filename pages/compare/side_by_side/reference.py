@@ -13,10 +13,11 @@ from pages.compare.side_by_side import charts
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
+from serving.number_text import written
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
-from ui.export import tables
 from ui.widgets import messages
+from ui.widgets.plain_table import plain_table
 
 if TYPE_CHECKING:
     from pretrained.comparison import Differences
@@ -47,16 +48,9 @@ class Reference:
 
     def show_table(self) -> None:
         """The table on the page, small numbers as powers of ten."""
-        columns = {
-            name: st.column_config.NumberColumn(format="%.1e")
-            for name in ("max |Δ weights|", "max |Δ hidden|")
-        } | {"max |hidden|": st.column_config.NumberColumn(format="%.1f")}
-        st.dataframe(
-            self.table,
-            hide_index=True,
-            height=tables.height(self.table, 245),
-            column_config=columns,
-        )
+        forms = dict.fromkeys(("max |Δ weights|", "max |Δ hidden|"), "{:.1e}")
+        forms["max |hidden|"] = "{:.1f}"
+        plain_table(self.table, "Largest differences of every layer", forms, most=245)
 
     @property
     def sentence(self) -> str:
@@ -68,7 +62,9 @@ class Reference:
         }
         if differences.logits is not None:
             largest_by_name["logits"] = differences.logits
-        listed = ", ".join(f"{name} {value:.1e}" for name, value in largest_by_name.items())
+        listed = ", ".join(
+            f"{name} {written(value, '.1e')}" for name, value in largest_by_name.items()
+        )
         alike = "" if differences.largest else " Here both are the same, bit for bit."
         return (
             f"{self.title}: our core beside {differences.reference} of transformers, "

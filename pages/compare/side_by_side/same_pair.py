@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.compare.side_by_side.comparison import TOKENS, Cell, alignment_of
 from pretrained.tokenization.alignment import Unit
 from serving.heads import HeadChoice, HeadId
+from serving.number_text import percent
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.widgets.pair import choose_pair
@@ -131,7 +132,7 @@ def show(
     is_framed = view == TOKENS and all(len(tokens) == 1 for tokens in left)
     which = "Framed" if is_framed else "Chosen pair"
     place = places[0].container(key="side_by_side_framed" if is_framed else "side_by_side_chosen")
-    place.text(f"{which}: “{query}” gives {weight:.3f} of its attention to “{key}”.")
+    place.text(f"{which}: “{query}” gives {percent(weight)} of its attention to “{key}”.")
     if pair is None:
         places[1].text("The right side has no token with a partner in this pair.")
         return None
@@ -144,9 +145,9 @@ def show(
     best = strongest_head(weights)
     weight, most = weights[choice.layer, choice.head], weights[best.layer, best.head]
     several = "" if pair.is_one_cell else f", {len(queries)} × {len(keys)} tokens here"
-    places[1].text(f"The same pair{several}: {weight:.3f}.", width="content")
+    places[1].text(f"The same pair{several}: {percent(weight)}.", width="content")
     places[1].button(
-        f"Most in {best}: {most:.3f}",
+        f"Most in {best}: {percent(most)}",
         type="tertiary",
         icon=":material/search:",
         key="side_by_side_find",

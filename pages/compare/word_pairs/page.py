@@ -5,6 +5,7 @@ import streamlit as st
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
 from serving.heads import HeadChoice, HeadId, TokenPair
+from serving.number_text import percent
 from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source
@@ -73,8 +74,9 @@ if not result.sees_other:
 
 if result.sees:
     st.text(
-        f"“{query}” gives at most {result.weights.max():.3f} of its attention to A, “{word_a}”: "
-        f"{HeadId(*result.best)}. To B, “{word_b}”: at most {result.other_weights.max():.3f}."
+        f"“{query}” gives at most {percent(result.weights.max())} of its attention to A, "
+        f"“{word_a}”: {HeadId(*result.best)}. To B, “{word_b}”: at most "
+        f"{percent(result.other_weights.max())}."
     )
 else:
     messages.problem(
@@ -84,7 +86,7 @@ else:
     )
 metrics = st.columns(4)
 n_heads = result.weights.size
-metrics[0].metric("Largest weight on A", f"{result.weights.max():.3f}")
+metrics[0].metric("Largest weight on A", percent(result.weights.max()))
 metrics[1].metric("Heads in which A comes first", f"{(result.rank == 1).sum()} of {n_heads}")
 metrics[2].metric(
     "Heads more on A, more on B",

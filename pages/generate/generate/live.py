@@ -14,7 +14,7 @@ from pages.generate.generate.race import Lane, race
 from serving import interruptions, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from serving.number_text import counted
+from serving.number_text import counted, written
 from serving.race import Request
 from ui.charts import style
 from ui.charts.show import show_live
@@ -172,7 +172,7 @@ def _row(title: str, run: Run) -> dict[str, str]:
         "prefill": milliseconds(run.prefill_seconds),
         "decode step, median": milliseconds(run.median_decode_seconds),
         "decode": f"{len(decode) / sum(decode):.1f} tokens/s" if decode else "…",
-        "FLOPs": f"{sum(step.flops for step in run.steps):.2e}",
+        "FLOPs": written(sum(step.flops for step in run.steps), ".2e"),
     }
 
 

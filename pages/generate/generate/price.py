@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from serving import models, rounded
+from serving.number_text import written
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 
@@ -20,7 +21,7 @@ def show(name: str, weights: rounded.Weights) -> None:
         f"**The price of {weights}**, measured on a fixed text of {price.n_tokens + 1} tokens: "
         "both forms find the same next token likeliest at "
         f"**{price.n_equal} of {price.n_tokens}** places, and their logits differ by at most "
-        f"**{price.largest_difference:.2g}**."
+        f"**{written(price.largest_difference, '.2g')}**."
     )
     plain_table(
         pd.DataFrame(

@@ -14,7 +14,7 @@ from ui.charts.style import BLUE, GREEN, INK, PURPLE, VERMILLION, decades
 ROW = 20  # pixels of a model's row, the axis below included
 _COLOURS = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
 _DASHES = {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}
-_SIZE = alt.Tooltip("GB:Q", format=",.4~g")
+_SIZE = alt.Tooltip("GB:Q", format=",.4~r")
 
 
 def context_chart(

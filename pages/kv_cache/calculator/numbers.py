@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, Setting, size
+from serving.number_text import written
 
 REAL, PLAIN = "as it is", "as plain multi-head"
 CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"
@@ -27,11 +28,12 @@ def summary(chosen: Setting) -> pd.DataFrame:
     plain = chosen.cache(chosen.published.as_multi_head())
     free = size(chosen.free) if chosen.free > 0 else f"nothing: {size(-chosen.free)} too little"
     rows = {
-        "KV cache": f"{size(cache)}, {cache / chosen.weights:.3g} times the weights",
+        "KV cache": f"{size(cache)}, {written(cache / chosen.weights, '.3g')} times the weights",
         "Weights": size(chosen.weights),
         "Each further token of a sequence": f"{next_token // chosen.batch:,} bytes",
         "The first token of a sequence": f"{chosen.cache(n_tokens=1) // chosen.batch:,} bytes",
-        "As plain multi-head attention": f"{size(plain)}, {plain / cache:.4g} times the cache",
+        "As plain multi-head attention": f"{size(plain)}, {written(plain / cache, '.4g')} times "
+        "the cache",
         f"Left of {chosen.memory // GB} GB by the weights": free,
         f"Sequences of {chosen.n_tokens:,} tokens in that": f"{fitting:,}",
         f"Longest context for {chosen.batch} at once": (
@@ -85,7 +87,7 @@ class Family:
     def readable(self) -> pd.DataFrame:
         """The table with units in place of plain numbers of bytes."""
         return self.table.assign(
-            parameters=[f"{n / 1e9:.4g} billion" for n in self.table["parameters"]],
+            parameters=[f"{written(n / 1e9, '.4g')} billion" for n in self.table["parameters"]],
             weights=self.table["weights, bytes"].map(size),
             cache=self.table["cache, bytes"].map(size),
         ).drop(columns=["weights, bytes", "cache, bytes"])
@@ -145,7 +147,7 @@ def _operations(count: float) -> str:
     """A count in words, as a phone's reader takes it in: 16.1 billion."""
     for unit, factor in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
         if count >= factor:
-            return f"{count / factor:,.3g} {unit}"
+            return f"{written(count / factor, ',.3g')} {unit}"
     return f"{count:,.0f}"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from serving.number_text import written
+
 if TYPE_CHECKING:
     from attention_core.costs.public_models import PublicModel
 
@@ -90,5 +92,5 @@ def size(n_bytes: float) -> str:
     """Bytes with a decimal unit and four digits: 180.4 GB."""
     for unit, factor in (("TB", 10**12), ("GB", GB), ("MB", 10**6), ("kB", 1000)):
         if abs(n_bytes) >= factor:
-            return f"{n_bytes / factor:.4g} {unit}"
-    return f"{n_bytes:.4g} bytes"
+            return f"{written(n_bytes / factor, '.4g')} {unit}"
+    return f"{written(n_bytes, '.4g')} bytes"

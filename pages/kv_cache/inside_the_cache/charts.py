@@ -7,7 +7,8 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache.full import AGAIN, DIVERGENCE, FIRST, LARGEST, RING
 from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
-from ui.charts.style import BLUE, GREEN, INK, VERMILLION
+from serving.number_text import difference
+from ui.charts.style import BLUE, GREEN, INK, MARKS, VERMILLION
 
 
 def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
@@ -45,19 +46,19 @@ def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     """The largest logit difference of every step; table as `numbers.logit_differences`."""
     line = (
-        alt.Chart(table)
+        alt.Chart(table.assign(shown=table["difference"].map(difference)))
         .mark_line(point=alt.OverlayMarkDef(size=40), color=BLUE, strokeWidth=2)
         .encode(
             _steps(table),
             alt.Y(
                 "difference:Q",
                 title="largest logit difference",
-                axis=alt.Axis(labelExpr="datum.value ? format(datum.value, '~e') : '0'"),
+                axis=alt.Axis(labelExpr=MARKS),
                 scale=alt.Scale(zero=True),
             ),
             tooltip=[
                 alt.Tooltip("step:Q"),
-                alt.Tooltip("difference:Q", format=".2e"),
+                alt.Tooltip("shown:N", title="difference"),
                 alt.Tooltip("same:N", title="same token"),
             ],
         )

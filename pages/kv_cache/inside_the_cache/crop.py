@@ -21,6 +21,7 @@ from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
+from serving.number_text import written
 from serving.prompts import prepare
 from serving.token_text import isolated
 
@@ -161,7 +162,11 @@ def pictures(run: Run, cropped: Cropped, layer: int, head: int) -> None:
 def sentence(cropped: Cropped) -> str:
     """Sentences about how much was reused, what it saved, and whether the logits agree."""
     same = "the same" if cropped.next_piece == cropped.fresh_piece else "not the same"
-    off = f"{cropped.difference:.1e}" if cropped.difference else "none, they are equal bit by bit"
+    off = (
+        written(cropped.difference, ".1e")
+        if cropped.difference
+        else "none, they are equal bit by bit"
+    )
     return (
         f"{_counted(cropped.n_kept, 'row was', 'rows were')} reused: "
         f"{_counted(len(cropped.pieces), 'new token', 'new tokens')} took "

@@ -19,6 +19,7 @@ from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import token_text, turns
 from serving.cache import kept
 from serving.limits import INSIDE_FULL_BYTES
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.widgets.progress import Report, Reporter
 
@@ -144,7 +145,7 @@ def summary(run: Run, full_cache: Full) -> pd.DataFrame:
             "way": WHOLE,
             "rows": run.n_rows,
             "allocated, bytes": f"{run.steps[0].nbytes:,}",
-            "FLOPs": f"{sum(step.flops for step in whole):.2e}",
+            "FLOPs": written(sum(step.flops for step in whole), ".2e"),
             DIVERGENCE + ", mean": "0",
             LARGEST: "0",
             "same token": f"{count} of {count}",
@@ -157,7 +158,7 @@ def summary(run: Run, full_cache: Full) -> pd.DataFrame:
                 "way": way,
                 "rows": full_cache.room,
                 "allocated, bytes": f"{past[0].nbytes:,}",
-                "FLOPs": f"{sum(step.flops for step in past):.2e}",
+                "FLOPs": written(sum(step.flops for step in past), ".2e"),
                 DIVERGENCE + ", mean": f"{np.mean([s.drift.divergence for s in past]):.3f}",
                 LARGEST: f"{max(step.drift.largest for step in past):.2f}",
                 "same token": f"{sum(step.drift.same for step in past)} of {count}",

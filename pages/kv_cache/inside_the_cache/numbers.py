@@ -8,6 +8,7 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache.pictures import span
 from pages.kv_cache.inside_the_cache.run import Run
+from serving.number_text import written
 
 ALLOCATED, USED = "allocated", "holding tokens"
 
@@ -106,9 +107,10 @@ def verdict(run: Run) -> str:
     largest = max(step.difference for step in run.steps)
     same = sum(step.token_id == step.uncached_token_id for step in run.steps)
     return (
-        f"Over all {run.n_steps} steps the logits differ by at most **{largest:.1e}**, and "
-        f"**{same} of {run.n_steps}** choose the same token. Without the cache the whole text ran "
-        "once more, in one pass: the causal mask hides later tokens, so the row of a token is what "
-        "a pass over the text up to there computes. Sums in another order round differently: in "
-        "float32 by 1e‑5 to 1e‑4 on these models. Much more would be a bug in the cache."
+        f"Over all {run.n_steps} steps the logits differ by at most "
+        f"**{written(largest, '.1e')}**, and **{same} of {run.n_steps}** choose the same token. "
+        "Without the cache the whole text ran once more, in one pass: the causal mask hides "
+        "later tokens, so the row of a token is what a pass over the text up to there computes. "
+        "Sums in another order round differently: in float32 by 1e‑5 to 1e‑4 on these models. "
+        "Much more would be a bug in the cache."
     )

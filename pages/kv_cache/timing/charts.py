@@ -149,7 +149,7 @@ def cumulated(table: pd.DataFrame) -> alt.Chart:
             alt.Y("s:Q", title="seconds in total, logarithmic", **marks),
             alt.Color("contender:N", title=None, legend=legend(names), scale=colours),
             _dash(table),
-            tooltip=_tooltip("new:Q", alt.Tooltip("s:Q", title="seconds", format=",.4~g")),
+            tooltip=_tooltip("new:Q", alt.Tooltip("s:Q", title="seconds", format=",.4~r")),
         )
     )
 

@@ -55,9 +55,9 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     end = slow.fit.at(slow.n_keys[-1]) / fast.fit.at(fast.n_keys[-1])
     return (
         f"{verdict} ({times}). {_from(run.pays_from(cached, uncached), run.n_new)} "
-        f"The last step without it did {operations:.3g} times the operations and, by the fits, "
-        f"took {end:.2g} times as long. Total time grew with the power {fast.exponent:.2f} of the "
-        f"new tokens with the cache, {slow.exponent:.2f} without."
+        f"The last step without it did {written(operations, '.3g')} times the operations and, by "
+        f"the fits, took {written(end, '.2g')} times as long. Total time grew with the power "
+        f"{fast.exponent:.2f} of the new tokens with the cache, {slow.exponent:.2f} without."
     )
 
 
@@ -114,7 +114,7 @@ def headline(run: Run) -> dict[str, str]:
         difference = run.largest_difference
         if difference is not None:
             cells["Largest logit difference"] = (
-                "not a number" if math.isnan(difference) else f"{difference:.1e}"
+                "not a number" if math.isnan(difference) else written(difference, ".1e")
             )
     return cells
 
@@ -136,7 +136,7 @@ def times(run: Run) -> pd.DataFrame:
                 "first token, ms": _milliseconds(series.first_token),
                 "decode, tokens/s": f"{series.decode_rate:.4g}",
                 "exponent of total": f"{series.exponent:.2f}",
-                "GFLOPs": f"{series.flops.sum() / 1e9:,.4g}",
+                "GFLOPs": written(series.flops.sum() / 1e9, ",.4g"),
             }
             for name, series in run.series.items()
         ]
@@ -145,7 +145,7 @@ def times(run: Run) -> pd.DataFrame:
 
 def _milliseconds(samples: Samples) -> str:
     low, middle, high = (1e3 * value for value in (samples.low, samples.median, samples.high))
-    return f"{middle:.3g} ({low:.3g}..{high:.3g})"
+    return f"{written(middle, '.3g')} ({written(low, '.3g')}..{written(high, '.3g')})"
 
 
 def ratios(run: Run) -> pd.DataFrame:
@@ -200,8 +200,9 @@ def _rate(run: Run, name: str, power: int, term: Term, flops: int) -> str:
         rate = run.weight_rate(name) if name in CACHED else None
         if rate is None:
             return "–"
-        return f"{run.weight_bytes(name) / 1e6:,.4g} MB of weights: {rate / 1e9:.3g} GB/s"
-    return f"{flops / term.value / 1e9:,.3g} GFLOP/s" if flops else "–"
+        size = written(run.weight_bytes(name) / 1e6, ",.4g")
+        return f"{size} MB of weights: {written(rate / 1e9, '.3g')} GB/s"
+    return f"{written(flops / term.value / 1e9, ',.3g')} GFLOP/s" if flops else "–"
 
 
 def _plus_minus(term: Term, scale: float) -> str:
@@ -218,7 +219,7 @@ def _short(value: float) -> str:
 
 def seconds(value: float) -> str:
     """A time in the unit that suits it."""
-    return f"{value:.3g} s" if value >= 0.9995 else f"{value * 1e3:.3g} ms"
+    return f"{written(value, '.3g')} s" if value >= 0.9995 else f"{written(value * 1e3, '.3g')} ms"
 
 
 def listing(runs: dict[int, Run]) -> pd.DataFrame:
@@ -235,7 +236,7 @@ def listing(runs: dict[int, Run]) -> pd.DataFrame:
             f"{', interrupted' * bool(run.stood_still)}",
         }
         for name, series in run.series.items():
-            row[f"{name}, s"] = f"{series.total(run.n_new).median:.3g}"
+            row[f"{name}, s"] = written(series.total(run.n_new).median, ".3g")
         for cached, uncached in run.pairs:
             ratio = run.ratio(uncached, cached, run.n_new)
             row[f"÷ {who(cached).lower()}"] = "–" if run.stood_still else f"{ratio.median:.2f}"

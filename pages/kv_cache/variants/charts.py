@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Ladder
+from serving.number_text import written
 from ui.charts.style import BLUE, GREY, INK, VERMILLION
 
 ROW = 34  # pixels of a bar
@@ -20,7 +21,7 @@ def sizes(ladder: Ladder) -> pd.DataFrame:
             "kB": form.measured / 1e3,
             "formula": form.formula / 1e3,
             "bytes": form.measured,
-            "label": f"{form.measured / 1e3:,.3g} kB"
+            "label": f"{written(form.measured / 1e3, ',.3g')} kB"
             if form.measured < 1e5
             else f"{form.measured / 1e3:,.0f} kB",
         }

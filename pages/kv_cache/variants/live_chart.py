@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pages.kv_cache.variants.charts import ROW
-from ui.charts.style import BLUE, INK, VERMILLION
+from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 
 
 def speeds(
@@ -37,7 +37,7 @@ def speeds(
     x = {
         "type": "quantitative", "title": "a decode step, MHA = 1 (logarithmic)",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"values": marks, "format": "~g"},
+        "axis": {"values": marks, "labelExpr": MARKS},
     }  # fmt: skip
     tooltip = [
         {"field": "form"},

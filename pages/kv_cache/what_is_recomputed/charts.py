@@ -8,6 +8,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from serving.number_text import difference
 from ui.charts.style import BLUE, CACHED, INK, UNCACHED, VERMILLION, decades
 
 FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
@@ -73,7 +74,7 @@ def contrast_chart(table: pd.DataFrame) -> alt.Chart:
     colours = alt.Scale(domain=models, range=[BLUE, VERMILLION][: len(models)])
     shapes = alt.Scale(domain=models, range=["circle", "square"][: len(models)])
     return (
-        alt.Chart(drawn, height=260)
+        alt.Chart(drawn.assign(shown=drawn["moved by"].map(difference)), height=260)
         .mark_point(filled=True, opacity=1, size=60)
         .encode(
             alt.X(
@@ -88,7 +89,7 @@ def contrast_chart(table: pd.DataFrame) -> alt.Chart:
             tooltip=[
                 alt.Tooltip("model:N"),
                 alt.Tooltip("layer:Q"),
-                alt.Tooltip("moved by:Q", format=".2e"),
+                alt.Tooltip("shown:N", title="moved by"),
             ],
         )
     )

@@ -14,6 +14,7 @@ from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES, check_tokens
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -269,7 +270,11 @@ def contrast_summary(growth: Growth, contrast: Contrast) -> str:
     decoder = (
         f"One more token leaves the old keys and values of {growth.title} as they were in every "
         "layer: "
-        + ("the same bits." if most == 0 else f"up to {most:.1e} of the largest, by rounding.")
+        + (
+            "the same bits."
+            if most == 0
+            else f"up to {written(most, '.1e')} of the largest, by rounding."
+        )
     )
     if not contrast.title:
         return f"{decoder} No encoder is on this machine to compare."
@@ -279,7 +284,9 @@ def contrast_summary(growth: Growth, contrast: Contrast) -> str:
     if len(contrast.encoder) > 1:
         low, high = contrast.encoder[1:].min(), contrast.encoder[1:].max()
         deeper = f", but by {low:.1%} to {high:.1%} of the largest in the layers after it"
-    first = "not at all" if contrast.encoder[0] == 0 else f"by {contrast.encoder[0]:.0e}"
+    first = (
+        "not at all" if contrast.encoder[0] == 0 else f"by {written(contrast.encoder[0], '.0e')}"
+    )
     return (
         f"{decoder} In {contrast.title}, where every token sees every other, they move: {first} in "
         f"layer 0, which reads single words{deeper}. What was cached there would be wrong. "

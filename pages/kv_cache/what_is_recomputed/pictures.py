@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from serving.number_text import difference, written
+from serving.number_text import difference, percent, written
 from serving.token_text import isolated
 from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
@@ -245,7 +245,7 @@ def agreement(view: View) -> str:
         int(i) == j for i, j in zip(step.likeliest_ids, growth.ids[1 : last + 1], strict=False)
     )
     chosen = f"Row {last} alone chooses: “{isolated(growth.pieces[last + 1])}”, with probability "
-    chosen += f"{written(float(step.likeliest[-1]), '.3f')}."
+    chosen += f"{percent(float(step.likeliest[-1]))}."
     if not last:
         return chosen
     return (
@@ -340,7 +340,7 @@ def way_back(view: View) -> list[Panel]:
     )
     panels = {
         CONTEXT: row_panel(CONTEXT, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
-        WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {view.scale:.4g}"),
+        WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {written(view.scale, '.4g')}"),
         SCORES: over_tokens(SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
         QUERIES: row_panel(QUERIES, "The token's state times W_Q."),
         VALUES: stored(VALUES),

@@ -21,6 +21,7 @@ from serving.limits import (
     MIN_GROWN_TOKENS,
     OverLimit,
 )
+from serving.number_text import written
 from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
@@ -208,7 +209,8 @@ def anywhere(growth: Growth, step_index: int) -> str:
     if moved.most == 0:
         return "Over all layers and heads, every boxed number is the same to the last bit."
     return (
-        f"Over all layers and heads, no boxed number moved by more than {moved.most:.1e} "
-        f"({name}, {HeadId(moved.layer, moved.head)}); the largest of these {name} is "
-        f"{float(growth.steps[step_index - 1].full.named[name].abs().max()):.3g}."
+        "Over all layers and heads, no boxed number moved by more than "
+        f"{written(moved.most, '.1e')} ({name}, {HeadId(moved.layer, moved.head)}); the largest of "
+        f"these {name} is "
+        f"{written(float(growth.steps[step_index - 1].full.named[name].abs().max()), '.3g')}."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import SERIES
+from ui.charts.style import MARKS, SERIES
 
 _TICKS = [step * 10.0**power for power in range(-2, 4) for step in (1, 2, 5)]  # ms
 _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
@@ -39,7 +39,7 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         "low:Q",
         title="milliseconds a call (logarithmic)",
         scale=alt.Scale(type="log", nice=False, domain=ends),
-        axis=alt.Axis(format="~g", values=_TICKS),
+        axis=alt.Axis(labelExpr=MARKS, values=_TICKS),
     )
     return alt.layer(
         base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(time, alt.Y2("high")),

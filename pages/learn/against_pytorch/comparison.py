@@ -13,7 +13,7 @@ import pandas as pd
 from serving import measure
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import counted
+from serving.number_text import counted, written
 from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
 
@@ -123,7 +123,10 @@ def side(setting: Setting) -> Side:
         ),
         differences=pd.DataFrame(
             [
-                {"way": kind, "largest difference": f"{comparison.difference(kind):.1e}"}
+                {
+                    "way": kind,
+                    "largest difference": written(comparison.difference(kind), ".1e"),
+                }
                 for kind in against_pytorch.KINDS
                 if kind != against_pytorch.SPLIT
             ]

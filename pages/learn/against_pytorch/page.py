@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
-from serving.number_text import either
+from serving.number_text import either, written
 from ui.canvas.tensors import tensors
 from ui.charts.show import show
 from ui.export import source, tables
@@ -67,7 +67,7 @@ shown = parts("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
 if side is not None and WEIGHTS in shown:
     st.header(WEIGHTS)
     tensors(side.weights, key="against_pytorch_weights", decimals=4)
-    st.markdown(f"Largest difference of all weights: **{side.weights_difference:.1e}**")
+    st.markdown(f"Largest difference of all weights: **{written(side.weights_difference, '.1e')}**")
     source.step(CORE, "compare", "averaged = ")
 if side is not None and PRODUCTS in shown:
     st.header(PRODUCTS)
@@ -131,7 +131,7 @@ if TIMES in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Differences** near 1e-7 are rounding: sums in another order. A wrong mask or weight "
+        "- **Differences** near 10⁻⁷ are rounding: sums in another order. A wrong mask or weight "
         "would show in the first decimals.\n"
         "- **Counted**: products by a weight matrix that reached PyTorch's dispatcher in a call "
         "with gradients. **Scores, sums**: products of queries with keys and of weights with "

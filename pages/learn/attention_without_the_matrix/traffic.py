@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from serving.number_text import written
+
 if TYPE_CHECKING:
     from attention_core.experiments.learn.attention_without_the_matrix.memory import Traffic
 
@@ -77,7 +79,7 @@ def summary(setting: Setting) -> pd.DataFrame:
                 "one head": how,
                 "bytes moved": size(n_bytes),
                 "kept": size(setting.n_bytes * traffic.n_kept),
-                "operations a byte": f"{traffic.n_operations / n_bytes:.3g}",
+                "operations a byte": written(traffic.n_operations / n_bytes, ".3g"),
             }
         )
     return pd.DataFrame(rows)
@@ -144,6 +146,6 @@ def size(n_bytes: float) -> str:
     """Bytes as people say them, in powers of 1000: "268 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
+            return f"{written(n_bytes, '.3g')} {unit}"
         n_bytes /= 1000
-    return f"{n_bytes:.3g} TB"
+    return f"{written(n_bytes, '.3g')} TB"

@@ -144,7 +144,7 @@ def changes_at(step: Step, labels: Sequence[str]) -> pd.DataFrame:
             {
                 "query": label,
                 "m": f"{_number(old_m)} → {_number(m)}",
-                "factor": "first tile" if old_m.isinf() else f"{float(factor):.3g}",
+                "factor": "first tile" if old_m.isinf() else written(float(factor), ".3g"),
                 "l": f"{_number(old_l)} → {_number(new_l)}",
             }
             for label, old_m, m, old_l, new_l, factor in rows
@@ -222,8 +222,8 @@ def _rescaling(walked: Walk, step: Step) -> str:
     return (
         f"{place} A larger maximum came in {int(raised.sum())} of {len(old)} rows. Of “{label}”, m "
         f"rises from {written(before, '.3f')} to {written(after, '.3f')}: its l and o are "
-        f"multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = {factor:.3g} "
-        "before the new terms are added."
+        f"multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = "
+        f"{written(factor, '.3g')} before the new terms are added."
     )
 
 

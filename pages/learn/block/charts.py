@@ -7,6 +7,7 @@ import pandas as pd
 
 from pages.learn.block.bend import CURVE, NAMES, NUMBERS
 from ui.charts import style
+from ui.charts.style import MARKS
 
 STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds"
 
@@ -58,7 +59,7 @@ def _norm(field: str) -> alt.Y:
         type="quantitative",
         title="norm (log scale)",
         scale=alt.Scale(type="log", nice=True),
-        axis=alt.Axis(tickCount=5, format="~g"),
+        axis=alt.Axis(tickCount=5, labelExpr=MARKS),
     )
 
 

@@ -12,7 +12,7 @@ from pages.learn.block.stream import run
 from serving import models, token_text, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import written
+from serving.number_text import percent
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.block.residual_stream import Lens
@@ -74,7 +74,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     table: dict[str, Any] = {"layers passed": range(len(predictions.ids))}
     for rank in range(predictions.ids.shape[1]):
         table[f"{rank + 1}."] = [
-            f"{token} {written(probability, '.3f')}"
+            f"{token} {percent(probability)}"
             for token, probability in zip(
                 tokens[:, rank], predictions.probabilities[:, rank].tolist(), strict=True
             )

@@ -9,7 +9,7 @@ from pages.learn.block.prediction import PARIS, lens
 from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.quiz import Question
 
 
@@ -47,8 +47,9 @@ def _order_question() -> Question:
         f"What comes out? {_look_in(ORDER)}",
         right=moves[causal > 1e-3],
         wrong=(moves[causal <= 1e-3], "The same rows, in the old order"),
-        because=f"On “{PARIS}” the largest difference is {causal:.2g} with the mask and "
-        f"{free:.1g} without: the mask lets a token see those before it, and those changed.",
+        because=f"On “{PARIS}” the largest difference is {written(causal, '.2g')} with the mask "
+        f"and {written(free, '.1g')} without: the mask lets a token see those before it, and "
+        "those changed.",
     )
 
 
@@ -64,7 +65,7 @@ def _lens_question() -> Question | None:
     n_layers = len(stream.norms) - 1
     right = lens_table.first_named
     other_layers = sorted({0, n_layers // 4, n_layers // 2, n_layers} - {right})[-3:]
-    chances = [written(probability, ".2f") for probability in lens_table.probability.tolist()]
+    chances = [percent(probability) for probability in lens_table.probability.tolist()]
     return Question(
         ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
         f"choice first the likeliest token? {_look_in(LENS)}",

@@ -11,7 +11,7 @@ from pages.learn.cheaper_models import charts
 from serving import models, turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import counted
+from serving.number_text import counted, written
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.charts.show import show
@@ -120,7 +120,9 @@ def costs(run: Run, n_layers: int) -> pd.DataFrame:
             "": list(both),
             "layers": list(both.values()),
             "parameters": [f"{count / 1e6:,.1f} million" for count, _ in counts],
-            "multiplications for your text": [f"{count / 1e9:.3g} billion" for _, count in counts],
+            "multiplications for your text": [
+                f"{written(count / 1e9, '.3g')} billion" for _, count in counts
+            ],
         }
     )
 
@@ -134,7 +136,7 @@ def notice(of_student: Student, n_layers: int) -> str:
     return (
         f"With {counted(n_layers, 'layer')} it names the teacher's token at {of_student.agrees} of "
         f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
-        f"{farthest[DIVERGENCE]:.2g} bits. There (temperature 1) the teacher pushes "
+        f"{written(farthest[DIVERGENCE], '.2g')} bits. There (temperature 1) the teacher pushes "
         f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone "
         f"pushes {farthest[HARD]:,}: one up, all others down."
     )

@@ -11,6 +11,7 @@ import pandas as pd
 
 from serving import models
 from serving.limits import MAX_LESSON_TOKENS, check_text
+from serving.number_text import written
 from serving.prompts import prepare
 from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
@@ -347,7 +348,7 @@ def three_ways(
     # the table would leave such cells empty
     formatted = table.copy()
     for column in formatted.columns[1:]:
-        formatted[column] = [f"{value:.4g}" for value in table[column]]
+        formatted[column] = [written(value, ".4g") for value in table[column]]
     broken = int(naive.isnan().sum())
     if broken:
         why = (
@@ -357,7 +358,7 @@ def three_ways(
         )
         return formatted, f"{why}: {broken} of {len(table)} naive weights are nan."
     difference = float((naive - stable_softmax(scores)).abs().max())
-    return formatted, f"Naive and stable agree to {difference:.1e}."
+    return formatted, f"Naive and stable agree to {written(difference, '.1e')}."
 
 
 def questions() -> list[Question]:

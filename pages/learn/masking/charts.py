@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from pages.learn.masking.numbers import EXPECTED, LARGEST, MAX_DRAWS, MEAN
-from ui.charts.style import BLUE, INK, VERMILLION
+from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 
 
 def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
@@ -27,7 +27,7 @@ def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
             "deviation:Q",
             title="distance (weight)",
             scale=alt.Scale(type="log", nice=False, domain=[1e-4, 10]),
-            axis=alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1, 10], format="~g"),
+            axis=alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1, 10], labelExpr=MARKS),
         ),
         alt.Color(
             "what:N",

@@ -12,6 +12,7 @@ import pandas as pd
 from serving import runs
 from serving.cache import kept
 from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.number_text import written
 from serving.quiz import Question
 from ui.canvas.tensors import Panel
 
@@ -129,7 +130,7 @@ def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
             "sum after zeroing": masked.zeroed.sum(dim=-1).numpy(),
             "renormalised": masked.renormalised.sum(dim=-1).numpy(),
             "−∞ before": masked.before.sum(dim=-1).numpy(),
-            "largest difference": [f"{value:.1e}" for value in difference.tolist()],
+            "largest difference": [written(value, ".1e") for value in difference.tolist()],
         }
     )
 

@@ -8,6 +8,7 @@ import streamlit as st
 from pages.learn.masking import charts, numbers
 from serving import models
 from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
+from serving.number_text import written
 from serving.token_text import isolated
 from ui.canvas.tensors import Panel, Quantity, tensors
 from ui.charts.show import show
@@ -109,7 +110,7 @@ def two_orders(scores: numbers.Scores) -> None:
         numbers.square("−∞ before the softmax", masked.before, labels),
     )
     tensors(panels, key="masking_orders")
-    st.metric("Largest difference of the last two", f"{masked.difference:.1e}")
+    st.metric("Largest difference of the last two", written(masked.difference, ".1e"))
     with st.expander("The sums of the rows, and the code"):
         st.dataframe(numbers.sums(masked, labels), hide_index=True)
         source.step(MASKING, "renormalise", "return")
@@ -143,7 +144,7 @@ def another_number(scores: numbers.Scores) -> None:
         ],
         key="masking_leak",
     )
-    st.metric("Weight given to the future, all rows", f"{float(masked.leaked.sum()):.4g}")
+    st.metric("Weight given to the future, all rows", written(float(masked.leaked.sum()), ".4g"))
     table = numbers.leaks(masked, labels)
     with st.expander("The leak as a table"):
         st.dataframe(table, hide_index=True)
@@ -190,7 +191,9 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     there = dropped.before != 0  # what the mask forbids was 0 before
     kept = int(dropped.kept[there].sum())
     what = "weights" if matrix == WEIGHTS else "numbers"
-    st.markdown(f"Kept **{kept}** of {int(there.sum())} {what}, times **{1 / (1 - p):.4g}**.")
+    st.markdown(
+        f"Kept **{kept}** of {int(there.sum())} {what}, times **{written(1 / (1 - p), '.4g')}**."
+    )
     source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
 
     st.subheader("Many draws average out")

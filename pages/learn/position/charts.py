@@ -154,7 +154,7 @@ def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
             alt.Tooltip("scaling:N"),
             alt.Tooltip("pair:Q"),
             alt.Tooltip("times:Q", title="times the largest of the training", format=".3f"),
-            alt.Tooltip("turns:Q", title="turns in the training", format=".3g"),
+            alt.Tooltip("turns:Q", title="turns in the training", format=".3~r"),
         ],
     )
     n_fast = int((table.drop_duplicates("pair")["turns"] >= 1).sum())

@@ -66,8 +66,8 @@ else:
                 "This is what attention in layer 0 hands each token; every token sees all others. "
                 "**Without positions** a token gets the same in both orders, but for rounding: the "
                 f"largest change is {written(found.changes[orders.WITHOUT], '.1e')}. **With "
-                f"positions** it is {found.changes[orders.WITH]:.2g}, of numbers up to "
-                f"{found.largest[orders.WITH]:.2g}."
+                f"positions** it is {written(found.changes[orders.WITH], '.2g')}, of numbers up to "
+                f"{written(found.largest[orders.WITH], '.2g')}."
             )
             with st.expander("The code"):
                 source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from pages.learn.scaling.experiment import D_KS, ENTROPY, GRADIENT, LARGEST, N_TOKENS
-from ui.charts.style import INK, SERIES, decades
+from ui.charts.style import INK, MARKS, SERIES, decades
 
 # A dash for each colour where lines lie on each other.
 _DASHES = [[1, 0], [1, 0], [7, 4], [2, 4]]
@@ -53,9 +53,9 @@ def variance_chart(table: pd.DataFrame, d_k: int) -> alt.TopLevelMixin:
     """
     base = _base(
         table,
-        *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("measured", "theory")),
+        *(alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("measured", "theory")),
     )
-    marks = alt.Axis(format="~g", values=[1e-9, 1e-6, 1e-3, 1, 1e3])
+    marks = alt.Axis(labelExpr=MARKS, values=[1e-9, 1e-6, 1e-3, 1, 1e3])
     return alt.layer(
         _chosen(d_k),
         base.mark_line().encode(_variance("theory", axis=marks)),
@@ -72,7 +72,7 @@ def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMi
     table: columns `d_k`, `divided by`, `value`. d_k: the chosen one.
     """
     names = _divisors(table)
-    line = _base(table, alt.Tooltip("value:Q", title=measure, format=".4~g")).mark_line(
+    line = _base(table, alt.Tooltip("value:Q", title=measure, format=".4~r")).mark_line(
         point=alt.OverlayMarkDef(filled=True, size=40)
     )
     return alt.layer(

@@ -8,6 +8,7 @@ import pandas as pd
 
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.experiments.learn.scaling.divisors import ScaledScores
@@ -52,14 +53,14 @@ def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
         [
             {
                 "divided by": name,
-                "variance": f"{scores.variance:.4g}",
-                "spread": f"{scores.spread:.2g}",
-                "theory": f"{scores.theory:.4g}",
+                "variance": written(scores.variance, ".4g"),
+                "spread": written(scores.spread, ".2g"),
+                "theory": written(scores.theory, ".4g"),
                 "entropy": f"{scores.entropy:.3f}",
                 "largest weight": f"{scores.largest:.3f}",
-                "gradient, mean": f"{measured(scores, GRADIENT):.3g}",
-                "gradient, median": f"{measured(scores, MEDIAN):.3g}",
-                "reaching q·k": f"{measured(scores, REACHES):.3g}",
+                "gradient, mean": written(measured(scores, GRADIENT), ".3g"),
+                "gradient, median": written(measured(scores, MEDIAN), ".3g"),
+                "reaching q·k": written(measured(scores, REACHES), ".3g"),
             }
             for name, scores in results.items()
         ]

@@ -113,7 +113,8 @@ if SIZE in shown:
                 f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} "
                 "rows), run with this seed: "
                 + "; ".join(
-                    f"{name} {scores.variance:.4g} ± {scores.standard_error:.2g}"
+                    f"{name} {written(scores.variance, '.4g')} ± "
+                    f"{written(scores.standard_error, '.2g')}"
                     for name, scores in experiment.course(seed).items()
                 )
                 + ". Behind ± stands the standard error of the mean."

@@ -6,6 +6,7 @@ import math
 
 from pages.learn.scaling.experiment import GRADIENT, MEDIAN, N_TOKENS, at, measured
 from pages.learn.scaling.softmax import ARTICLE, parse, softmaxes
+from serving.number_text import percent
 from serving.quiz import Question, nearest
 
 
@@ -49,8 +50,8 @@ def questions() -> list[Question]:
             "gradient does the median row have?",
             right=left[0],
             wrong=left[1],
-            because=f"{measured(large, MEDIAN):.2g} of it; the mean row has "
-            f"{measured(large, GRADIENT):.2f}. The largest weight is {large.largest:.3f} on "
-            "average: the rows are saturated.",
+            because=f"{percent(measured(large, MEDIAN))} of it; the mean row has "
+            f"{percent(measured(large, GRADIENT))}. The largest weight is {percent(large.largest)} "
+            "on average: the rows are saturated.",
         ),
     ]

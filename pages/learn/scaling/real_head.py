@@ -11,6 +11,7 @@ import pandas as pd
 
 from serving import runs
 from serving.heads import HeadChoice
+from serving.number_text import written
 from serving.runs import Run
 
 FACTORS = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0,
@@ -94,7 +95,7 @@ def _summary(rows: pd.DataFrame, own: float, scale: float) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "scale": f"{name}: × {size:.4g}",
+                "scale": f"{name}: × {written(size, '.4g')}",
                 "entropy": _or_dash(counted[f"{name}: entropy"].mean()),
                 "log keys": _or_dash(counted["log keys"].mean()),
                 "largest weight": _or_dash(counted[f"{name}: largest"].mean()),

@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.learn.scaling import real_head
 from serving import models
+from serving.number_text import written
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -41,7 +42,7 @@ def rescaled_head() -> None:
         messages.problem(error)
     else:
         scale = ColourScale(float(max(head.original.max(), head.changed.max())))
-        titles = [f"{choice.title}: q·k × {size:.4g}" for size in head.scales]
+        titles = [f"{choice.title}: q·k × {written(size, '.4g')}" for size in head.scales]
         maps = {"original": head.original, "changed": head.changed}
         for column, title, map_name in zip(st.columns(2, gap="large"), titles, maps, strict=True):
             with column:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from serving.number_text import written
+
 # The article's two examples.
 ARTICLE = {"20, 21.5, 22": "20 21.5 22", "20, 21.5, 26": "20 21.5 26"}
 MAX_LOGITS, LARGEST_LOGIT = 16, 1e6
@@ -116,7 +118,7 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
                 "": name,
                 "largest weight": f"{values.max():.4f}",
                 f"entropy (at most {math.log(len(values)):.3f})": f"{nats:.4f}",
-                "gradient, uniform = 1": f"{left:.3g}",
+                "gradient, uniform = 1": written(left, ".3g"),
             }
         )
     return pd.DataFrame(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pages.learn.shapes.walk import Walk
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.token_text import isolated
 
 
@@ -35,7 +35,7 @@ def _scores(walk: Walk, head: int, query: int) -> str:
 def _weights(walk: Walk, head: int, query: int) -> str:
     weights = walk.steps[7]["weights"].tensor[0, head, query]
     given = [
-        f"{float(weights[key]):.0%} to “{isolated(walk.labels[0][key])}”"
+        f"{percent(float(weights[key]))} to “{isolated(walk.labels[0][key])}”"
         for key in weights.argsort(descending=True, stable=True)[:2].tolist()
     ]
     asking = isolated(walk.labels[0][query])

@@ -13,6 +13,7 @@ from serving import runs
 from serving.cache import kept
 from serving.heads import HeadChoice, HeadId
 from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.number_text import percent
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ def _behaviour(record: AttentionRecord) -> str:
 
     return (
         f"Asymmetry {asymmetry(record.scores):.3f}. A token gives itself "
-        f"{own_weight(record.weights):.3f} on average, and most in {own_first(record.weights)} of "
-        f"{len(record.weights)} rows."
+        f"{percent(own_weight(record.weights))} on average, and most in "
+        f"{own_first(record.weights)} of {len(record.weights)} rows."
     )
 
 
@@ -168,8 +169,8 @@ def _until(lesson: Lesson, query: str, key: str) -> str:
 
     gives = f"“{isolated(query)}” gives “{isolated(key)}”"
     if lesson.after >= GOAL:
-        return f"until {gives} {GOAL:g} of its weight ({lesson.before:.2g} before)"
-    return f"in {MOST_STEPS} steps, and still {gives} only {lesson.after:.2g} of its weight"
+        return f"until {gives} {percent(GOAL)} of its weight ({percent(lesson.before)} before)"
+    return f"in {MOST_STEPS} steps, and still {gives} only {percent(lesson.after)} of its weight"
 
 
 def least_seen(shown: Head, word: int) -> int | None:

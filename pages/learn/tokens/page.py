@@ -7,6 +7,7 @@ from pages.learn.tokens.chips import chips
 from pages.learn.tokens.questions import questions
 from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
+from serving.number_text import written
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
 from ui.widgets import controls, messages, quiz
@@ -142,7 +143,8 @@ if EMBEDDING in shown:
                 )
             st.markdown(
                 "Parts added up here, against what entered layer 0 in a whole forward pass: "
-                f"largest difference **{embedded.difference:.1e}** over all tokens and columns."
+                f"largest difference **{written(embedded.difference, '.1e')}** over all tokens "
+                "and columns."
             )
 
 with st.expander("How to read this"):

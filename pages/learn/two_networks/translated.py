@@ -12,7 +12,7 @@ import pandas as pd
 from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
-from serving.number_text import written
+from serving.number_text import percent
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -102,8 +102,8 @@ def where_it_looks(translation: Translated, row: np.ndarray, symbol: int) -> str
     around = f"{text[max(0, at - 3) : at]}[{text[at]}]{text[at + 1 : at + 4]}"
     return (
         f"To write symbol {symbol} of its answer, “{letter}”, the decoder looks most at the "
-        f"text's symbol {at}, “{text[at]}”, in “{around}”: {row[at]:.3f} of its attention. It gave "
-        f"“{letter}” a probability of {written(translation.probabilities[symbol], '.3f')}."
+        f"text's symbol {at}, “{text[at]}”, in “{around}”: {percent(row[at])} of its attention. It "
+        f"gave “{letter}” a probability of {percent(translation.probabilities[symbol])}."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, Recording
 from serving.heads import HeadId
+from serving.number_text import percent
 
 HALF = BLIND_GUESS / 2
 
@@ -38,8 +39,8 @@ def learned(recording: Recording) -> str:
     if not settings.mask:
         head, score = _best_next(last)
         return (
-            f"**It reads the answer.** Without a mask {head} puts {score:.2f} of its weight on the "
-            "next token. A model that writes has none: with the mask back, the loss is "
+            f"**It reads the answer.** Without a mask {head} puts {percent(score)} of its weight "
+            "on the next token. A model that writes has none: with the mask back, the loss is "
             f"{last.loss_writing:.2f}."
         )
     if last.loss_unseen > HALF:

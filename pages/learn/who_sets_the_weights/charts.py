@@ -66,8 +66,8 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
             tooltip=[
                 alt.Tooltip("kind:N", title="matrix"),
                 alt.Tooltip("layer:Q"),
-                alt.Tooltip("moved:Q", title="change ÷ length", format=".3g"),
-                alt.Tooltip("gradient:Q", title="length of the gradient", format=".3g"),
+                alt.Tooltip("moved:Q", title="change ÷ length", format=".3~r"),
+                alt.Tooltip("gradient:Q", title="length of the gradient", format=".3~r"),
             ],
         )
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from pages.learn.who_sets_the_weights.run import PURPOSE, Trained
 from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
-from serving.number_text import written
+from serving.number_text import percent, written
 from serving.token_text import isolated
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ def head_maps(trained: Trained, layer: int, head: int) -> HeadMaps:
         before,
         after,
         f"The largest change in {HeadId(layer, head)}: from “{isolated(labels[query])}” to "
-        f"“{isolated(labels[key])}”, {before[query, key]:.3f} before and "
-        f"{after[query, key]:.3f} after. Nobody named this head, and no weight was set by hand.",
+        f"“{isolated(labels[key])}”, {percent(before[query, key])} before and "
+        f"{percent(after[query, key])} after. Nobody named this head.",
     )
 
 
@@ -243,10 +242,3 @@ def stale_keys(trained: Trained, layer: int) -> tuple[float, float]:
 def megabytes(n_bytes: int) -> str:
     """Bytes as a visitor reads them."""
     return f"{n_bytes / 1e6:,.2f} MB" if n_bytes < 1e7 else f"{n_bytes / 1e6:,.0f} MB"
-
-
-def percent(share: float) -> str:
-    """A share with two digits that count, never as a power of ten: "0.000040 %"."""
-    value = 100 * share
-    decimals = 1 - math.floor(math.log10(value)) if value > 0 else 0
-    return f"{value:.{min(max(decimals, 0), 12)}f} %"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 from serving.quiz import Question, nearest
 
 
@@ -59,8 +60,8 @@ def _first_row(largest: float) -> Question:
         "score?",
         right=right,
         wrong=wrong,
-        because=f"The largest of all heads is {largest:.1g}: its weight is 1 whatever the score "
-        "is, so no change of the score changes the loss.",
+        because=f"The largest of all heads is {written(largest, '.1g')}: its weight is 1 "
+        "whatever the score is, so no change of the score changes the loss.",
     )
 
 
@@ -73,6 +74,6 @@ def _change(change: float, gradient: float) -> Question:
         "with its gradient?",
         right=right,
         wrong=wrong,
-        because=f"W_q of layer 0 in a random core: a change of {change:.4g} for a gradient of "
-        f"{gradient:.4g}, which is {change / gradient:.2f} times.",
+        because=f"W_q of layer 0 in a random core: a change of {written(change, '.4g')} for a "
+        f"gradient of {written(gradient, '.4g')}, which is {change / gradient:.2f} times.",
     )

@@ -10,6 +10,7 @@ import streamlit as st
 from pages.learn.who_sets_the_weights import charts, numbers, run
 from pages.learn.who_sets_the_weights.run import Trained
 from serving.heads import HeadId
+from serving.number_text import percent, written
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
@@ -39,7 +40,7 @@ def notice(trained: Trained) -> str:
     )
     outcome = (
         f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
-        f"of {numbers.percent(math.exp(-last))} ({numbers.percent(math.exp(-first))} before; "
+        f"of {percent(math.exp(-last))} ({percent(math.exp(-first))} before; "
         f"geometric means).{larger}"
         if last < first
         else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
@@ -47,7 +48,7 @@ def notice(trained: Trained) -> str:
     )
     return (
         f"{outcome} Compared with its length, {most} moved most and {least} least; the embeddings, "
-        f"which belong to no layer, moved by {numbers.percent(embeddings)}. Nearly all "
+        f"which belong to no layer, moved by {percent(embeddings)}. Nearly all "
         f"{trained.n_numbers:,} weights take part."
     )
 
@@ -86,7 +87,8 @@ def chain(trained: Trained, layer: int, head: int) -> None:
         plain_table(found.table, "From the loss to W_q", {"length": "{:.3g}"})
         st.markdown(
             "The last two factors, multiplied here, give a gradient of length "
-            f"**{found.product:.4g}**; autograd found {found.by_head[head]:.4g}."
+            f"**{written(found.product, '.4g')}**; autograd found "
+            f"{written(found.by_head[head], '.4g')}."
         )
     with right:
         picture = Map(
@@ -128,8 +130,8 @@ def positions(trained: Trained) -> None:
     steps = "the step" if n_steps == 1 else f"the {n_steps} steps"
     st.text(
         f"Hardest before {steps}: “{hardest['must say']}”. It got "
-        f"{numbers.percent(hardest['p before'])}, and after {steps} "
-        f"{numbers.percent(hardest['p after'])}. The loss is the mean over all {len(table)} places."
+        f"{percent(hardest['p before'])}, and after {steps} "
+        f"{percent(hardest['p after'])}. The loss is the mean over all {len(table)} places."
     )
     with st.expander("Every position in numbers"):
         forms = {"p before": "{:.3g}", "p after": "{:.3g}"}
@@ -144,8 +146,9 @@ def memory(trained: Trained, layer: int) -> None:
     change, largest = numbers.stale_keys(trained, layer)
     st.markdown(
         "**Why training has no KV cache**: one pass reads every token, so nothing is read twice. "
-        f"The next pass has other weights: keys in layer {layer} change by up to **{change:.3g}** "
-        f"(numbers up to {largest:.3g}), so kept ones would be wrong."
+        f"The next pass has other weights: keys in layer {layer} change by up to "
+        f"**{written(change, '.3g')}** (numbers up to {written(largest, '.3g')}), so kept ones "
+        "would be wrong."
     )
     st.markdown(
         ":small[The first row is counted while autograd keeps the tensors. This page forgets each "

@@ -81,7 +81,7 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         tooltip=[
             alt.Tooltip("run:N"),
             alt.Tooltip("tokens:Q"),
-            *(alt.Tooltip(f"{name}:Q", format=".3~g") for name in ("ms", "low", "high")),
+            *(alt.Tooltip(f"{name}:Q", format=".3~r") for name in ("ms", "low", "high")),
         ],
     )
     title = "milliseconds (median and range)"
@@ -117,7 +117,7 @@ def _shares(table: pd.DataFrame, x: alt.X, tooltip: list[str]) -> alt.TopLevelMi
             tooltip=[
                 *map(alt.Tooltip, tooltip),
                 alt.Tooltip("network:N"),
-                alt.Tooltip("share:Q", format=".4~g"),
+                alt.Tooltip("share:Q", format=".4~r"),
             ],
         ),
         data=table,

@@ -5,7 +5,7 @@ import streamlit as st
 from pages.learn.why_attention import charts, influence, reading, timing
 from pages.learn.why_attention.questions import questions
 from serving import measure
-from serving.number_text import counted
+from serving.number_text import counted, written
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
@@ -90,8 +90,8 @@ else:
     product = f"{len(reach.words)} × {setting.width} = {sentence}"
     cells[0].metric("Numbers in the sentence", product)
     cells[1].metric("Numbers in the last state", handed_over)
-    cells[2].metric("Word 0 in the GRU (share)", f"{reach.gru_share[0]:.2g}")
-    cells[3].metric("Word 0 in attention (share)", f"{reach.attention_share[0]:.2g}")
+    cells[2].metric("Word 0 in the GRU (share)", written(reach.gru_share[0], ".2g"))
+    cells[3].metric("Word 0 in attention (share)", written(reach.attention_share[0], ".2g"))
     st.markdown(
         ":small[First chart: each word of the sentence. Second: word 0 while the sentence, "
         "repeated, grows. Influence: how far the last vector moves when a word's vector moves a "

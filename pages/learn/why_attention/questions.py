@@ -16,6 +16,7 @@ from pages.learn.why_attention.influence import (
     reach,
 )
 from pages.learn.why_attention.reading import reading, recovered
+from serving.number_text import written
 from serving.quiz import Question, nearest
 
 
@@ -52,7 +53,7 @@ def questions() -> list[Question]:
             "token 0 have, compared with an equal share?",
             right=faded[0],
             wrong=faded[1],
-            because=f"It has {left:.1e} of an equal share; attention gives it "
+            because=f"It has {written(left, '.1e')} of an equal share; attention gives it "
             f"{float(shares[ATTENTION][LENGTHS.index(32)]):.2f}.",
         ),
         Question(

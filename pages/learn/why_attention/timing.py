@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving import measure
+from serving.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples
@@ -87,4 +88,7 @@ def times(round_: int) -> measure.Measured[Times]:
 
 
 def _ms(samples: Samples) -> str:
-    return f"{samples.median * 1e3:.3g} ({samples.low * 1e3:.3g}..{samples.high * 1e3:.3g})"
+    median, low, high = (
+        written(seconds * 1e3, ".3g") for seconds in (samples.median, samples.low, samples.high)
+    )
+    return f"{median} ({low}..{high})"

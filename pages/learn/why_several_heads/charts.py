@@ -70,7 +70,7 @@ def noise_chart(table: pd.DataFrame, n_heads: int) -> alt.TopLevelMixin:
             alt.Tooltip("heads:Q"),
             alt.Tooltip("size:Q", title="numbers a head"),
             *(
-                alt.Tooltip(f"{name}:Q", format=".4~g")
+                alt.Tooltip(f"{name}:Q", format=".4~r")
                 for name in ("measured", "low", "high", "theory")
             ),
         ],
@@ -151,7 +151,7 @@ def losses_chart(table: pd.DataFrame, without_any: float, unit: str) -> alt.TopL
             tooltip=[
                 alt.Tooltip("head:O"),
                 alt.Tooltip("heads:N"),
-                alt.Tooltip("lost:Q", format=".4~g"),
+                alt.Tooltip("lost:Q", format=".4~r"),
             ],
         ),
         line.mark_rule(strokeDash=[4, 3], color=INK, size=1.5).encode(lost),

@@ -12,6 +12,7 @@ import pandas as pd
 from serving import turns
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
 from serving.runs import Run
 from ui.widgets.progress import Report, Reporter
 
@@ -149,11 +150,12 @@ def what_is_lost(losses: Losses, layer: int) -> str:
     n_better = sum(lost < losses.without_any for lost in losses.alone)
     changes = "the predictions change by" if losses.unit == NATS else "the last vectors turn by"
     return (
-        f"With H{best} alone in layer {layer} {changes} {losses.alone[best]:.3g}, with H{worst} "
-        f"alone by {losses.alone[worst]:.3g}, and with no head by {losses.without_any:.3g}. "
+        f"With H{best} alone in layer {layer} {changes} {written(losses.alone[best], '.3g')}, "
+        f"with H{worst} alone by {written(losses.alone[worst], '.3g')}, and with no head by "
+        f"{written(losses.without_any, '.3g')}. "
         f"{n_better} of {len(losses.alone)} heads alone are better than none: the layers after "
         f"this one were trained with all of them. Switched off by itself, H{off} is missed most "
-        f"({losses.off[off]:.3g})."
+        f"({written(losses.off[off], '.3g')})."
     )
 
 

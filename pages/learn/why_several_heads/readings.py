@@ -11,6 +11,7 @@ from pretrained import Tokens
 from serving.cache import kept
 from serving.heads import HeadId
 from serving.limits import READ_CACHE_BYTES
+from serving.number_text import percent
 from serving.runs import Run
 from serving.token_text import isolated
 
@@ -121,18 +122,19 @@ def where_it_looks(heads: TwoHeads, token: int) -> str:
     a, b = heads.names
     if first == second == token:
         return (
-            f"“{labels[token]}” sees no other word: in {a} it gives itself {weights[0]:.3f}, in "
-            f"{b} {weights[1]:.3f}."
+            f"“{labels[token]}” sees no other word: in {a} it gives itself {percent(weights[0])}, "
+            f"in {b} {percent(weights[1])}."
         )
     begin = f"Of the other words, “{labels[token]}” looks most at “{labels[first]}” in "
     if first == second:
         return (
-            f"{begin}both heads: {weights[0]:.3f} in {a}, {weights[1]:.3f} in {b}. The average "
-            f"gives it {average[0]:.3f}."
+            f"{begin}both heads: {percent(weights[0])} in {a}, {percent(weights[1])} in {b}. The "
+            f"average gives it {percent(average[0])}."
         )
     return (
-        f"{begin}{a} ({weights[0]:.3f}) and at “{labels[second]}” in {b} ({weights[1]:.3f}). The "
-        f"average gives them {average[0]:.3f} and {average[1]:.3f}."
+        f"{begin}{a} ({percent(weights[0])}) and at “{labels[second]}” in {b} "
+        f"({percent(weights[1])}). The average gives them {percent(average[0])} and "
+        f"{percent(average[1])}."
     )
 
 

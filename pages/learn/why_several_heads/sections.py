@@ -9,6 +9,7 @@ from pages.learn.why_several_heads import charts, cost, labour, splitting
 from pages.learn.why_several_heads.readings import TwoHeads, row_of, where_it_looks
 from serving import token_text
 from serving.heads import HeadChoice
+from serving.number_text import written
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
 from ui.charts.show import show
@@ -217,7 +218,7 @@ def in_code(run: Run, choice: HeadChoice, text: str) -> None:
     with right:
         st.text(
             "A product for each head gives the same queries: the largest difference is "
-            f"{split.difference:.1g}."
+            f"{written(split.difference, '.1g')}."
         )
         place = {"of": choice.entry.spec.name, "words": text, "layer": choice.layer, "step": 5}
         st.page_link(

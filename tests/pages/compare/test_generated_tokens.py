@@ -15,6 +15,7 @@ from attention_core import generate
 from pages.compare.generated_tokens import run, sink, step, take_away
 from serving import models
 from serving.limits import OverLimit
+from serving.number_text import percent
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
@@ -85,7 +86,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose(choices["probability"], top.values, atol=1e-4)
     assert list(choices["chosen"]) == ["✓", "", "", "", ""]
     assert f"Step {STEP}: " in site.text[0].value
-    assert f"Most weight, {row.max():.3f}" in site.text[0].value
+    assert f"Most weight, {percent(row.max())}" in site.text[0].value
 
     site.selectbox("generated_tokens_which").set_value(step.ALL)
     site.toggle("generated_tokens_without").set_value(True).run()
@@ -132,7 +133,7 @@ def test_the_sink_s_numbers(site: AppTest, expected):
     weights = torch.cat([record.weights for record in output.records])
     on_first = weights[:, :, 1:, 0].mean()
     summary = next(m.value for m in site.markdown if "Weight." in m.value)
-    assert f"**{on_first:.3f}** of their attention, mean of 270 heads" in summary
+    assert f"**{percent(float(on_first))}** of their attention, mean of 270 heads" in summary
     states = torch.cat(output.hidden_states).norm(dim=-1)
     ratio = states[:, 0] / states[:, 1:].quantile(0.5, dim=-1)
     peak = int(ratio.argmax())

@@ -12,6 +12,7 @@ import pretrained
 from pages.compare.word_pairs import questions, take_away
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
+from serving.number_text import percent
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from ui.widgets import controls
@@ -78,7 +79,7 @@ def test_the_numbers_are_those_of_the_tensors(site: AppTest):
         assert row["weight on A"] == pytest.approx(on_a[layer, head], abs=1e-5)
         assert row["weight on B"] == pytest.approx(on_b[layer, head], abs=1e-5)
     found = metrics(site)
-    assert found["Largest weight on A"] == f"{on_a.max():.3f}"
+    assert found["Largest weight on A"] == percent(on_a.max())
     difference = on_a - on_b
     margin = word_pairs.MARGIN
     counts = (difference >= margin).sum(), (difference <= -margin).sum()
@@ -149,9 +150,9 @@ def test_the_two_readings_of_the_artist(site: AppTest):
     assert picked == ["brush", "artist", "woman"]
     w, tokens = weights(ENCODER, controls.ARTIST)
     brush, artist, woman = (holding(tokens, word)[0] for word in ("brush", "artist", "woman"))
-    assert metrics(site)["Largest weight on A"] == f"{w[:, :, brush, artist].max():.3f}"
+    assert metrics(site)["Largest weight on A"] == percent(w[:, :, brush, artist].max())
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    assert f"To B, “woman”: at most {w[:, :, brush, woman].max():.3f}" in sentence
+    assert f"To B, “woman”: at most {percent(w[:, :, brush, woman].max())}" in sentence
 
 
 def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
@@ -165,7 +166,7 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
         word_pairs_b="portrait",
     )
     assert any("cannot look at" in message for message in messages(site))
-    assert [metric.value for metric in site.metric[:2]] == ["0.000", f"0 of {30 * 9}"]
+    assert [metric.value for metric in site.metric[:2]] == ["0%", f"0 of {30 * 9}"]
     assert not plain_tables(site)  # no head is the strongest when all weights are zero
     assert not site.text
     site.button[0].click().run()

@@ -14,7 +14,7 @@ from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
 from serving import measure
 from serving.limits import MAX_SEED
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import messages, number_of, open_whole_page
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
 from ui.charts import show
@@ -89,7 +89,7 @@ def test_the_windows_are_those_of_torch(
     for name in ("ours, mean over heads query", "nn.MultiheadAttention query"):
         np.testing.assert_allclose(shown[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
     # rounding only: the four others against the weight splits
-    differences = site.table[0].value["largest difference"].astype(float)
+    differences = site.table[0].value["largest difference"].map(number_of)
     assert len(differences) == 4
     assert (differences < 1e-5).all()
 

@@ -12,7 +12,7 @@ from pages.learn.block import bend, orders, originals, parameters, prediction, s
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
-from serving.number_text import written
+from serving.number_text import percent, written
 from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -182,7 +182,7 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
     best = int(probabilities.argmax())
     table = frame(site)
     assert model.tokenizer.decode([best]) == " Paris"
-    assert table["1."].iloc[-1] == f"Paris {float(probabilities[best]):.3f}"
+    assert table["1."].iloc[-1] == f"Paris {percent(float(probabilities[best]))}"
     assert table["rank of the final token"].iloc[-1] == 1
     assert table["its probability"].iloc[-1] == pytest.approx(float(probabilities[best]), rel=1e-4)
     with torch.inference_mode():

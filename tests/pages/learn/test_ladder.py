@@ -155,10 +155,10 @@ def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
         table = site.dataframe[2].value
         scores = panels(site)["scores"][1] * np.float32(times)
         stable = torch.softmax(torch.tensor(scores), -1).numpy()
-        shown = table["stable softmax"].astype(float)
+        shown = table["stable softmax"].map(number_of)
         np.testing.assert_allclose(shown, stable, rtol=1e-3, atol=1e-44)
         assert (table["naive softmax"] == "nan").sum() == broken
-        shown = table["score / sum"].astype(float)
+        shown = table["score / sum"].map(number_of)
         np.testing.assert_allclose(shown, by_sum, atol=1e-4)
         sentences = [element.value for element in site.markdown if "naive" in element.value.lower()]
         said = f"{broken} of 6 naive weights are nan" if broken else "Naive and stable agree"

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.masking import charts, numbers
-from tests.helpers.apptest import messages, open_whole_page, plain_tables
+from tests.helpers.apptest import messages, number_of, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -45,9 +45,9 @@ def test_the_article_s_masks(site: AppTest):
     ahead = np.where(triangle(9), 0, block["softmax_masked_with_zero"]).sum(1)
     # nine numbers rounded to six decimals are added up
     np.testing.assert_allclose(shown["leaked"][:, 0], ahead, atol=1e-5)
-    assert float(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
+    assert number_of(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
     # two softmaxes of the same scores in another order: float32 rounding
-    assert 0 <= float(site.metric[0].value) < 1e-6
+    assert 0 <= number_of(site.metric[0].value) < 1e-6
     assert described(site)["weights"]["rows"] == LABELS
 
 
@@ -97,7 +97,7 @@ def test_every_fill_and_what_it_lets_through(site: AppTest):
         table = site.dataframe[1].value
         np.testing.assert_allclose(table["leaked"], leaked, atol=1e-6)
         assert list(table["keys ahead"]) == list(range(8, -1, -1))
-        totals.append(float(site.metric[1].value))
+        totals.append(number_of(site.metric[1].value))
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] == 0.0
     assert float(fill) == -math.inf
@@ -173,7 +173,7 @@ def test_scores_of_a_real_head(site: AppTest):
     filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
     np.testing.assert_allclose(shown["scores, filled"], filled, rtol=1e-5, atol=1e-5)
     assert described(site)["weights"]["rows"] == list(tokens.labels)
-    assert float(site.metric[0].value) < 1e-6
+    assert number_of(site.metric[0].value) < 1e-6
     site.selectbox("masking_model").set_value(ENCODER).run()
     assert not site.exception
     assert described(site)["weights"]["rows"][0] == "[CLS]"
@@ -199,7 +199,7 @@ def test_fewer_tokens_than_the_slider_had(site: AppTest):
     site.text_input("masking_text").set_value("word").run()
     assert not site.exception
     assert panels(site)["scores with the mask"].shape == (1, 1)
-    assert float(site.metric[1].value) == 0.0
+    assert number_of(site.metric[1].value) == 0.0
 
 
 def test_without_weights_only_the_sentence_is_missing(site: AppTest, no_weights: None):

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.scaling import charts, experiment, real_head, softmax
-from tests.helpers.apptest import maps, messages, open_whole_page
+from tests.helpers.apptest import maps, messages, number_of, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
@@ -132,13 +132,13 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
         variances = (scores / divisor).flatten(1).var(dim=1)
         weights = torch.softmax(scores / divisor, dim=-1)
         # shown with 4, 2 and 4 digits; entropy and weight with 3 decimals
-        assert float(row["variance"]) == pytest.approx(float(variances.mean()), rel=1e-3)
-        assert float(row["spread"]) == pytest.approx(float(variances.std()), rel=0.06)
-        assert float(row["theory"]) == pytest.approx(d_k / divisor**2, rel=1e-3)
+        assert number_of(row["variance"]) == pytest.approx(float(variances.mean()), rel=1e-3)
+        assert number_of(row["spread"]) == pytest.approx(float(variances.std()), rel=0.06)
+        assert number_of(row["theory"]) == pytest.approx(d_k / divisor**2, rel=1e-3)
         expected = torch.distributions.Categorical(probs=weights).entropy().mean()
-        assert float(row["entropy"]) == pytest.approx(float(expected), abs=6e-4)
+        assert number_of(row["entropy"]) == pytest.approx(float(expected), abs=6e-4)
         largest = weights.max(-1).values.mean()
-        assert float(row["largest weight"]) == pytest.approx(float(largest), abs=6e-4)
+        assert number_of(row["largest weight"]) == pytest.approx(float(largest), abs=6e-4)
     for measure in experiment.MEASURES:
         site.selectbox("scaling_measure").set_value(measure).run()
         assert not site.exception

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
 from pages.learn.similarity import dims, sections, words
+from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -141,7 +142,9 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
         share = float((scores_ - scores_.T)[off].abs().sum() / size)
         own = weights_.diagonal()
         first = int((weights_.argmax(-1) == torch.arange(len(own))).sum())
-        assert f"Asymmetry {share:.3f}. A token gives itself {own.mean():.3f}" in sentence
+        assert (
+            f"Asymmetry {share:.3f}. A token gives itself {percent(float(own.mean()))}" in sentence
+        )
         assert f"most in {first} of {len(own)} rows" in sentence
     n_heads = len(heads)
     apart = [
@@ -152,7 +155,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     assert f"{sum(apart) / len(apart):.0%} of a row's weight" in with_matrices[2]
     config = bundled(name).core.config
     assert f"{3 * config.d_model * config.d_head:,} learned numbers" in with_matrices[3]
-    assert re.search(r"moves \d+ of \d+ word vectors until .* 0\.5 of its weight", without[3])
+    assert re.search(r"moves \d+ of \d+ word vectors until .* 50% of its weight", without[3])
     assert re.search(r"moves W_q by [\d.]+%, and no vector, until", with_matrices[3])
     assert without[4].startswith(f"{config.d_model} products")
     assert with_matrices[4].startswith(f"{config.d_head} products")

@@ -13,7 +13,7 @@ from pages.learn.tokens import cuts, embeddings, tokenizers
 from pages.learn.tokens.chips import MAX_CHIPS, Chip, chips, pack
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
-from tests.helpers.apptest import messages, open_whole_page
+from tests.helpers.apptest import messages, number_of, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn
 
@@ -191,7 +191,7 @@ def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
         np.testing.assert_allclose(shown["= sum"], total, rtol=0, atol=1e-7)
         np.testing.assert_array_equal(shown["after LayerNorm: enters layer 0"], entered)
     (sentence,) = [e.value for e in site.markdown if "over all tokens and columns" in e.value]
-    assert float(re.findall(r"\*\*(.+?)\*\*", sentence)[0]) < 1e-5
+    assert number_of(re.findall(r"\*\*(.+?)\*\*", sentence)[0]) < 1e-5
 
 
 def test_a_link_restores_the_view_and_nonsense_falls_back(site: AppTest):

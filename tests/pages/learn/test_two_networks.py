@@ -13,6 +13,7 @@ from torch.nn.functional import layer_norm
 from benchmarks.browser import ROOT
 from pages.learn.two_networks import sections
 from pages.learn.two_networks.translated import judged
+from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, plain_tables
 from tests.helpers.charts import drawn_charts
 
@@ -129,7 +130,7 @@ def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
     np.testing.assert_allclose(chart.rows["value"], row.numpy(), atol=1e-5)
     sentence = said(site, "To write symbol 6 of its answer, “7”")
     assert f"symbol {int(row.argmax())}, " in sentence
-    assert f": {float(row.max()):.3f} of its attention" in sentence
+    assert f": {percent(float(row.max()))} of its attention" in sentence
 
 
 def test_the_mean_of_the_heads_and_a_layer_that_is_not_there(site: AppTest, plain: Plain):

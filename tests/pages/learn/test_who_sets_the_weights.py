@@ -12,9 +12,10 @@ from streamlit.testing.v1 import AppTest
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from pages.learn.who_sets_the_weights import numbers, run, sections
+from pages.learn.who_sets_the_weights import run, sections
 from serving import models
 from serving.limits import OverLimit
+from serving.number_text import percent
 from tests.helpers.apptest import (
     MAX_WORDS,
     maps,
@@ -184,7 +185,8 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
     places = (change > change.max() - 1e-6).nonzero().tolist()
     assert any(
         f"from “\u2068{expected.labels[query]}\u2069” to “\u2068{expected.labels[key]}\u2069”, "
-        f"{before[query, key]:.3f} before and {after[query, key]:.3f} after" in sentence
+        f"{percent(float(before[query, key]))} before and "
+        f"{percent(float(after[query, key]))} after" in sentence
         for query, key in places
     )
 
@@ -373,8 +375,3 @@ def test_a_gpt2(site: AppTest):
 def test_the_whole_page_is_short(site: AppTest):
     open_whole_page(site, VIEW)
     assert words(site) < MAX_WORDS
-
-
-def test_percent():
-    shares = {0.00000040: "0.000040 %", 0.0144: "1.4 %", 1.49: "149 %", 0.0: "0 %"}
-    assert {share: numbers.percent(share) for share in shares} == shares

@@ -15,6 +15,7 @@ from pages.learn.why_several_heads import cost, labour, readings
 from pages.learn.why_several_heads.questions import questions
 from serving import runs
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
+from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -106,10 +107,12 @@ def test_the_sentence_names_where_both_heads_look(site: AppTest):
     weights = recorded(DECODER, controls.ARTIST)[2].records[9].weights[0]
     shown = re.sub("[\u2068\u2069]", "", site.text[0].value)
     painted, woman = float(weights[4, 10, 2]), float(weights[1, 10, 7])
-    assert f"Of the other words, “brush” looks most at “painted” in L9H4 ({painted:.3f})" in shown
-    assert f"at “woman” in L9H1 ({woman:.3f})" in shown
+    assert (
+        f"Of the other words, “brush” looks most at “painted” in L9H4 ({percent(painted)})" in shown
+    )
+    assert f"at “woman” in L9H1 ({percent(woman)})" in shown
     means = [float((weights[4, 10, key] + weights[1, 10, key]) / 2) for key in (2, 7)]
-    assert f"gives them {means[0]:.3f} and {means[1]:.3f}" in shown
+    assert f"gives them {percent(means[0])} and {percent(means[1])}" in shown
 
 
 def test_the_encoder_reads_the_sentence_in_two_ways_too(site: AppTest):

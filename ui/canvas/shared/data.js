@@ -36,6 +36,13 @@ const MOST_ZEROS = 1e-5,
 /** @type {(text: string) => string} */
 const minus = (text) => text.replace(/-/g, "−");
 
+/** @type {(text: string) => string} "7.6e-6" as "7.6 × 10⁻⁶" */
+function inPowers(text) {
+  const [digits, power] = text.split("e"),
+    raised = [...power.replace("+", "")].map((sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(sign)] ?? "⁻");
+  return minus(`${digits} × 10${raised.join("")}`);
+}
+
 /** @type {(value: number, digits: number) => string} with at most so many significant digits */
 function number(value, digits) {
   if (Number.isNaN(value)) return "nan";
@@ -43,9 +50,23 @@ function number(value, digits) {
   if (size === Infinity) return value > 0 ? "∞" : "−∞";
   const rounded = Number(value.toPrecision(digits));
   if (size === 0) return "0";
-  if (size < MOST_ZEROS || size >= MOST_DIGITS) return minus(rounded.toExponential());
+  if (size < MOST_ZEROS || size >= MOST_DIGITS) return inPowers(rounded.toExponential());
   const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
   return minus(String(Number(rounded.toFixed(Math.min(Math.max(places, 0), 100)))));
+}
+
+const LEAST_SHARE = 1e-5,
+  MOST_SHARE = 0.995;
+
+/**
+ * A weight or a probability with two significant digits, as `percent` of serving/number_text.py:
+ * "64%", "0.36%". What is not 0 never reads as 0, and what is less than 1 never as 1.
+ * @type {(value: number) => string}
+ */
+function percent(value) {
+  if (value > 0 && value < LEAST_SHARE) return "less than 0.001%";
+  if (value >= MOST_SHARE) return value < 1 ? "more than 99%" : `${Math.round(100 * value)}%`;
+  return `${number(100 * value, 2)}%`;
 }
 
 /** @typedef {Pick<CanvasRenderingContext2D, "measureText">} Measure */
