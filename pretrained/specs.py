@@ -81,7 +81,7 @@ def _novels(
         context_length=context_length,
         note=(
             "Trained for this site with its own core, on ninety English novels, with GPT-2's "
-            "tokenizer cut to 8,192 tokens. GPT-2 on novels and BERT on novels are a pair with the "
+            "tokenizer cut to 8,192 tokens. GPT-2 novels and BERT novels are a pair with the "
             "same layers, heads, width, books and tokens."
         ),
     )
@@ -92,10 +92,10 @@ SPECS: tuple[ModelSpec, ...] = (
     _gpt2("gpt2-medium", "GPT-2 medium (355M)", 1_522_000_000, 354_823_168, 24, 16),
     _gpt2("gpt2-large", "GPT-2 large (774M)", 3_249_000_000, 774_030_080, 36, 20),
     _gpt2("gpt2-xl", "GPT-2 XL (1.5B)", 6_434_000_000, 1_557_611_200, 48, 25),
-    _novels("gpt2-novels", "GPT-2 on novels (7M, trained here)", "decoder", "gpt2", 6_967_296, 512),
+    _novels("gpt2-novels", "GPT-2 novels", "decoder", "gpt2", 6_967_296, 512),
     ModelSpec(
         name="smollm2-135m-instruct",
-        title="SmolLM2 135M Instruct",
+        title="SmolLM2 135M",
         role="decoder",
         architecture="llama",
         hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
@@ -115,7 +115,7 @@ SPECS: tuple[ModelSpec, ...] = (
     ),
     ModelSpec(
         name="bert-base-uncased",
-        title="BERT base uncased (110M)",
+        title="BERT base (110M)",
         role="encoder",
         architecture="bert",
         hub_id="google-bert/bert-base-uncased",
@@ -129,10 +129,10 @@ SPECS: tuple[ModelSpec, ...] = (
         context_length=512,
         note="The encoder of the original paper: every token attends to every token.",
     ),
-    _novels("bert-novels", "BERT on novels (7M, trained here)", "encoder", "bert", 6_869_248, 128),
+    _novels("bert-novels", "BERT novels", "encoder", "bert", 6_869_248, 128),
     ModelSpec(
         name="all-minilm-l6-v2",
-        title="MiniLM L6 (all-MiniLM-L6-v2)",
+        title="MiniLM",
         role="encoder",
         architecture="bert",
         hub_id="sentence-transformers/all-MiniLM-L6-v2",

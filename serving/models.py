@@ -238,6 +238,12 @@ def spec(name: str) -> ModelSpec:
     return {entry.spec.name: entry.spec for entry in ready()}[name]
 
 
+def title(name: str) -> str:
+    """How a model is called on screen; a folder without a title by its name."""
+    known = spec_of(name)
+    return known.title if known else name
+
+
 def load_preferred() -> list[str]:
     """Load the models that pages show first, so that they open at once.
 

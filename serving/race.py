@@ -40,7 +40,7 @@ class Request:
     @property
     def summary(self) -> str:
         """The settings in a line, so that what is shown cannot be mistaken for another run's."""
-        parts = [self.model, f"{self.max_new_tokens} new tokens"]
+        parts = [models.title(self.model), f"{self.max_new_tokens} new tokens"]
         if self.weights != "float32":
             parts.insert(1, f"weights in {self.weights}")
         if self.temperature == 0:

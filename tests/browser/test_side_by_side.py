@@ -26,8 +26,8 @@ from tests.helpers.visitors import settled
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = (
-    "MiniLM L6, L3H1",
-    "SmolLM2 135M Instruct, L3H1",
+    "MiniLM, L3H1",
+    "SmolLM2 135M, L3H1",
 )
 LINK = (
     f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"

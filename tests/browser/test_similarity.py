@@ -22,7 +22,7 @@ from tests.helpers.bundled_models import DECODER, bundled
 from tests.helpers.visitors import settled
 from ui.widgets import controls
 
-QUERIES = "SmolLM2 135M Instruct, L13H8: softmax, dim=-2"
+QUERIES = "SmolLM2 135M, L13H8: softmax, dim=-2"
 
 
 def share_of_the_first_token() -> float:

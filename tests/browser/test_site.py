@@ -38,7 +38,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
-    figure = heatmap(page, "BERT on novels, L5H7")
+    figure = heatmap(page, "BERT novels, L5H7")
     expect(figure).to_be_visible()
     expected, tokens = attention(FIRST_BERT, SENTENCE, 5, 7)
     n = len(tokens.ids)
@@ -56,7 +56,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
         f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
         "Side by side",
     )
-    figure = heatmap(page, "GPT-2 on novels, L3H1")
+    figure = heatmap(page, "GPT-2 novels, L3H1")
     expect(figure).to_be_visible()
     expected, _ = attention(FIRST_GPT2, SENTENCE, 3, 1)
     assert "masked" in read_cell(figure, 1, 4)
@@ -88,7 +88,7 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
     page.set_viewport_size({"width": 390, "height": 500})
     text = urllib.parse.quote("word " * 100)
     open_page(page, site, f"/side-by-side?side_by_side_text={text}", "Side by side")
-    figure = heatmap(page, "BERT on novels")
+    figure = heatmap(page, "BERT novels")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
     press(canvas)
@@ -102,7 +102,7 @@ def test_the_address_is_the_view(page: Page, site: Site, other: Page):
     open_page(page, site, f"/side-by-side?side_by_side_b_model={DECODER}", "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
-    title = "SmolLM2 135M Instruct, L7H1"
+    title = "SmolLM2 135M, L7H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(re.compile(r"side_by_side_b_layer=7"))
     other.goto(page.url)
@@ -177,7 +177,7 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
     open_page(
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )
-    expect(heatmap(page, "GPT-2 on novels, L3H2")).to_be_visible()
+    expect(heatmap(page, "GPT-2 novels, L3H2")).to_be_visible()
     expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
     expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
@@ -186,11 +186,11 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
 def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, other: Page):
     link = f"/side-by-side?side_by_side_b_layer=29&side_by_side_b_model={DECODER}"
     open_page(page, site, link, "Side by side")
-    expect(heatmap(page, "SmolLM2 135M Instruct, L29H1")).to_be_visible()
+    expect(heatmap(page, "SmolLM2 135M, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))
     page.get_by_role("option", name=ENCODER).click()
-    title = "MiniLM L6, L5H1"
+    title = "MiniLM, L5H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
         re.compile(

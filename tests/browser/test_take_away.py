@@ -87,7 +87,7 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, othe
     assert asked["heads_overlay"] == ["L3H8", "L0H2"]
     assert asked["heads_text"] == ["Two lamps & a kettle"]
     other.goto(address)
-    expect(other.get_by_text("in SmolLM2 135M Instruct, L5H1")).to_be_visible()
+    expect(other.get_by_text("in SmolLM2 135M, L5H1")).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     take_away(other)
     assert link(other, "heads_layer=5") == address

@@ -74,5 +74,5 @@ def test_a_link_opens_the_vectors_of_a_token(page: Page, site: Site):
     link = "/tokens?tokens_model=smollm2-135m-instruct&tokens_place=2"
     open_whole_page(page, site, link, "Tokens")
     expect(page.get_by_text("adds no position vector", exact=False)).to_be_visible()
-    chosen = row(page, "SmolLM2 135M Instruct").locator(".chosen")
+    chosen = row(page, "SmolLM2 135M").locator(".chosen")
     expect(chosen).to_have_text(["␣day"])

@@ -163,7 +163,7 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     weights, _ = attention(FIRST_GPT2, ANIMAL, 3, 1)
     expect(page.get_by_text(f"The same pair: {percent(weights[query, key])}.")).to_be_in_viewport()
     visitor.click(page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: ")))
-    figure = heatmap(page, "GPT-2 on novels")
+    figure = heatmap(page, "GPT-2 novels")
     expect(figure).to_be_in_viewport()
     read_by_keyboard(figure, f"query {query} “too” → key {key} “was”: weight")
     assert visitor.acts <= 2

@@ -18,6 +18,7 @@ from pretrained import sources
 from pretrained.sources import Source
 from serving import models, runs, source_code
 from serving.limits import MAX_TEXT_CHARACTERS
+from serving.number_text import percent
 from tests.helpers import glossary
 from tests.helpers.apptest import (
     FRAME,
@@ -106,7 +107,7 @@ def test_a_head_of_the_sentence(site: AppTest):
     np.testing.assert_array_equal(values, expected)
     # for the picture that is saved, and its name
     model = header["about"]["model"]
-    assert (model, header["title"]) == ("BERT on novels (7M, trained here)", "BERT on novels, L3H1")
+    assert (model, header["title"]) == ("BERT novels", "BERT novels, L3H1")
     assert (header["about"]["name"], header["about"]["sentence"]) == (
         FIRST_BERT,
         controls.ANIMAL,
@@ -118,7 +119,7 @@ def test_a_head_of_the_sentence(site: AppTest):
     assert said is not None
     query, weight, key = said.groups()
     place = header["labels"].index(query), header["labels"].index(key)
-    assert weight == f"{expected[place]:.3f}"
+    assert weight == percent(expected[place])
 
 
 @pytest.mark.parametrize("view", [HOME, SIDE])

@@ -52,7 +52,7 @@ def test_minilm_attends_from_the_pronoun_to_the_animal(minilm: pretrained.Pretra
 def test_what_is_told_about_a_model(minilm: pretrained.Pretrained, minilm_folder: Path) -> None:
     assert minilm.name == ENCODER
     assert minilm.source == pretrained.Source("bundled", minilm_folder)
-    assert minilm.spec.title == "MiniLM L6 (all-MiniLM-L6-v2)"
+    assert minilm.spec.title == "MiniLM"
     assert (minilm.device, minilm.dtype) == (torch.device("cpu"), torch.float32)
     assert not minilm.core.training
     assert minilm.core.config.context_length == minilm.spec.context_length

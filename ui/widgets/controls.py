@@ -83,7 +83,7 @@ def menu_of_examples(
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
     """A picker of the ready models of a role (None: any); first `models.preferred(prefer)`.
 
-    Models go by their names, which stay the same in links. of_visit: not a second one beside it.
+    It shows their titles; links may say their names. of_visit: not a second one beside it.
     """
     by_name = {entry.spec.name: entry for entry in models.ready(role)}
     names = list(by_name)
@@ -94,6 +94,7 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
         names,
         index=names.index(default) if default in names else 0,
         key=key,
+        format_func=models.title,
         on_change=_clamp_numbers,
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
         label_visibility="collapsed",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from serving import parameters
@@ -20,6 +21,7 @@ from ui.widgets.visit import bring, current
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
 _ASKED = "linked_asked"  # in the session: what the last run was asked for, as of `_asked`
+_NAMES = "linked_names"  # in the session: by widget, the choice that each text in its address means
 _SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
 
 
@@ -33,7 +35,7 @@ def take() -> None:
     asked = page, address = _asked()
     page_before, address_before = state.get(_ASKED, (None, {}))
     left = {
-        key: parameters.read(address[key], value)
+        key: parameters.read(_unformatted(key, address[key]), value)
         for key, (_, value, _) in visit.seen.items()
         if key in address and address[key] != address_before.get(key)
         if page != page_before or key not in state
@@ -57,9 +59,13 @@ def linked(
     A text field shows and returns what it can show of a text: see `ui.widgets.text_fields`.
     Where a link gives it a value that it cannot take, the widget shows its default and says so. One
     that was not on the page for a while (another part was open) shows what it held before.
+    format_func: Streamlit writes the formatted choice into the address; links may also name the
+    choice itself.
     """
     default, choices = _default(widget, label, arguments, options)
     defaults()[key] = default
+    if (shown_as := options.get("format_func")) and isinstance(choices, Iterable):
+        _take_name(key, choices, shown_as)
     named = key in st.query_params  # before what is brought is written there
     if isinstance(part, str):
         part = current().part(part)
@@ -72,7 +78,7 @@ def linked(
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
         value = options["default"]  # Streamlit clears even these for an empty parameter
-    address_values = [visible(widget, text) for text in address_values]
+    address_values = [visible(widget, text) for text in _unformatted(key, address_values)]
     refused = bool(address_values) and not parameters.say(address_values, value)
     if refused:
         is_cut = isinstance(value, str) and value and address_values[-1].startswith(value)
@@ -86,6 +92,24 @@ def linked(
     before = st.session_state.get(_ASKED, (None, {}))[1]
     st.session_state[_ASKED] = page, before | {key: asked.get(key)}
     return value
+
+
+def _take_name(key: str, choices: Iterable[Any], shown_as: Callable[[Any], str]) -> None:
+    """Give a widget that is made for the first time the choice that its address names."""
+    by_name = {str(choice): choice for choice in choices}
+    names = st.session_state.setdefault(_NAMES, {})
+    names[key] = {shown_as(choice): name for name, choice in by_name.items()}
+    text = st.query_params.get(key)
+    if key not in st.session_state and text in by_name and text not in names[key]:
+        st.session_state[key] = by_name[text]
+        with suppress(StreamlitAPIException):
+            st.query_params[key] = shown_as(by_name[text])
+
+
+def _unformatted(key: str, texts: list[str]) -> list[str]:
+    """The texts of an address, with the choices in place of what the widget shows for them."""
+    names = st.session_state.get(_NAMES, {}).get(key, {})
+    return [names.get(text, text) for text in texts]
 
 
 def defaults() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pages.compare.heads import history_charts, history_numbers, packing
 from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pretrained import history as stored
 from pretrained.history import History, Probe
+from pretrained.specs import SPECS
 from serving.heads import HeadId, all_heads
 from ui.canvas.component import about
 from ui.canvas.heatmap import ColourScale, Map, heatmap
@@ -24,7 +25,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 TITLE = "How a head came to be"
-MODELS = {"gpt2-novels": "GPT-2 on novels", "bert-novels": "BERT on novels"}
+MODELS = {spec.name: spec.title for spec in SPECS}  # by their names
 THIS_HEAD, BEST_HEADS, ITS_MAP = "This head", "The best heads", "Its map"
 MOSAIC, MAP = "heads_history_mosaic", "heads_history_map"
 STEP, HEAD = "heads_history_step", "heads_history_head"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
+from serving import models
 from serving.number_text import written
 from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
 
@@ -229,7 +230,7 @@ def listing(runs: dict[int, Run]) -> pd.DataFrame:
         row: dict[str, object] = {
             "run": f"#{number}",
             "UTC": f"{run.ended:%H:%M:%S}",
-            "model": run.question.model,
+            "model": models.title(run.question.model),
             "prompt": run.n_prompt,
             "new": run.n_new,
             "repeats": f"{run.repeats}{', stopped' * run.stopped}"

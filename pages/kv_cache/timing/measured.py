@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from serving import models
 from serving.step_times import StepTime
 from serving.timing.measurement import Timed
 from serving.timing.subjects import CORE_GRAPHS, CORE_INT8, PAIRS, Question
@@ -135,7 +136,7 @@ class Run:
     def summary(self) -> str:
         """The settings in a line; plain text, as the model's name may be a stranger's folder."""
         return (
-            f"{self.ended:%Y-%m-%d %H:%M:%S} UTC: {self.question.model}, "
+            f"{self.ended:%Y-%m-%d %H:%M:%S} UTC: {models.title(self.question.model)}, "
             f"{self.n_prompt} prompt tokens, {self.n_new} new, repeats: {self.repeats}"
             f"{', stopped early' * self.stopped}"
         )
@@ -144,7 +145,7 @@ class Run:
     def short_summary(self) -> str:
         """What tells the runs of a visit apart, as short as a list of choices needs it."""
         return (
-            f"{self.question.model}, {self.n_prompt} + {self.n_new} tokens"
+            f"{models.title(self.question.model)}, {self.n_prompt} + {self.n_new} tokens"
             f"{', stopped early' * self.stopped}"
         )
 

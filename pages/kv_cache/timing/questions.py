@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from serving import models
 from serving.limits import MAX_TIMED_REPEATS
 from serving.timing import subjects
 from serving.timing.subjects import (
@@ -73,6 +74,7 @@ def question() -> tuple[Question, DeltaGenerator]:
             names,
             names.index(FIRST.model) if FIRST.model in names else 0,
             key="timing_model",
+            format_func=models.title,
             label_visibility="collapsed",
         )
     with right, settings():

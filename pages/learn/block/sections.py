@@ -71,6 +71,7 @@ def choose_layer() -> str:
         "Layer of",
         options,
         key="block_layer_of",
+        format_func=models.title,
         part=current().either("block_layer_of", visit.MODEL, names),
     )
     return chosen
@@ -92,6 +93,7 @@ def choose_what_to_count() -> str:
         "Model to count",
         parameters.countable(),
         key="block_count",
+        format_func=models.title,
         label_visibility="collapsed",
     )
     return chosen

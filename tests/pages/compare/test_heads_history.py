@@ -23,7 +23,7 @@ from ui.export import tables
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 HEADS = "pages/compare/heads/page.py"
-GPT2, BERT = "GPT-2 on novels", "BERT on novels"
+GPT2, BERT = "GPT-2 novels", "BERT novels"
 SHORT = {"heads_text": "A cat sat", "heads_part": TITLE}
 
 
@@ -101,7 +101,7 @@ def test_every_control(site: AppTest):
     [link] = [text for text in code(site) if "heads_history_head=L3H5" in text]
     query = dict(part.split("=") for part in link.partition("?")[2].split("&"))
     assert query["heads_history_step"] == str(bert.steps[1])
-    assert query["heads_history_model"] == "BERT+on+novels"
+    assert query["heads_history_model"] == "BERT+novels"
     table = plain_tables(site)[0]
     assert table["step"].tolist() == bert.steps.tolist()
     assert table["tokens read"].tolist() == bert.tokens.tolist()

@@ -88,7 +88,7 @@ def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
     assert job.state == "done"
     assert job.cached.token_ids == expected
     assert job.device == f"{models.get(DECODER).device}, int8"
-    assert asked.summary.startswith(f"{DECODER}, weights in int8, 6 new tokens")
+    assert asked.summary.startswith("SmolLM2 135M, weights in int8, 6 new tokens")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.1])
@@ -115,7 +115,7 @@ def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
     assert job.device == f"{model.device}, bfloat16"
     # six layers, four heads of 64, 16 bits; the last new token is not stored
     assert job.cache_size == CacheSize(*[6 * 4 * 64 * (len(ids) + 8) * 2 * 2] * 2)
-    assert asked.summary.startswith(f"{FIRST_GPT2}, weights in bfloat16, 9 new tokens")
+    assert asked.summary.startswith("GPT-2 novels, weights in bfloat16, 9 new tokens")
 
 
 def test_16_bits_without_a_gpu_are_refused(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
@@ -203,9 +203,11 @@ def test_a_full_queue_keeps_the_visitor_s_earlier_job(
 
 
 def test_the_settings_in_a_line():
-    assert request(5).summary == f"{DECODER}, 5 new tokens, the likeliest token each time"
+    assert request(5).summary == "SmolLM2 135M, 5 new tokens, the likeliest token each time"
     drawn = request(5, temperature=0.7, top_k=40, top_p=0.9, seed=3)
-    assert drawn.summary == f"{DECODER}, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
+    assert (
+        drawn.summary == "SmolLM2 135M, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
+    )
 
 
 def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
