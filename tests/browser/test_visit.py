@@ -66,7 +66,7 @@ def model(page: Page, label: str = "Model") -> Locator:
 def find_the_visit(page: Page, title: str) -> None:
     """Sentence, model, layer and head, where the page has them."""
     expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
-    expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value(DECODER)
+    expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value("SmolLM2 135M")
     if title == "Attention Lab":
         expect(page.get_by_text(f"Layer {LAYER}, head {HEAD} of this text")).to_be_visible()
     if title in ("Heads", "Side by side", "Scaling"):

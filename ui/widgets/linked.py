@@ -100,10 +100,13 @@ def _take_name(key: str, choices: Iterable[Any], shown_as: Callable[[Any], str])
     names = st.session_state.setdefault(_NAMES, {})
     names[key] = {shown_as(choice): name for name, choice in by_name.items()}
     text = st.query_params.get(key)
-    if key not in st.session_state and text in by_name and text not in names[key]:
-        st.session_state[key] = by_name[text]
-        with suppress(StreamlitAPIException):
-            st.query_params[key] = shown_as(by_name[text])
+    context = get_script_run_ctx()
+    if context is None or text not in by_name or text in names[key]:
+        return
+    with suppress(StreamlitAPIException):  # the browser has written it for this widget
+        st.query_params[key] = shown_as(by_name[text])
+        with context.session_state.query_params() as query:
+            query.set_initial_query_params_from_current()
 
 
 def _unformatted(key: str, texts: list[str]) -> list[str]:

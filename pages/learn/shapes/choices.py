@@ -40,6 +40,7 @@ def chosen_kind() -> str:
         "Steps of",
         [EXAMPLE, *names],
         key=_KIND,
+        format_func=models.title,
         label_visibility="collapsed",
         part=part,
     )
