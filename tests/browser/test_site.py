@@ -27,7 +27,7 @@ from tests.helpers.browser import (
     type_text,
     unfold,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, attention
+from tests.helpers.bundled_models import DECODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.visitors import settled
 
 Start = Callable[..., Server]
@@ -189,12 +189,12 @@ def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, othe
     expect(heatmap(page, "SmolLM2 135M, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))
-    page.get_by_role("option", name=ENCODER).click()
+    page.get_by_role("option", name="MiniLM").click()
     title = "MiniLM, L5H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
         re.compile(
-            f"side_by_side_b_layer=5.*side_by_side_b_model={ENCODER}|side_by_side_b_model={ENCODER}.*side_by_side_b_layer=5"
+            "side_by_side_b_layer=5.*side_by_side_b_model=MiniLM|side_by_side_b_model=MiniLM.*side_by_side_b_layer=5"
         )
     )
     other.goto(page.url)
@@ -301,3 +301,15 @@ def test_the_paths_of_home_come_when_they_are_opened(page: Page, site: Site):
     expect(paths.get_by_role("link")).to_have_count(n_steps)
     click(paths.get_by_role("link", name="Calculator"))
     expect(page.get_by_role("heading", name="Calculator", level=1)).to_be_visible()
+
+
+def test_the_tab_names_the_page(page: Page, site: Site):
+    open_page(page, site, "/", "Attention Lab")
+    expect(page).to_have_title("Attention Lab")
+    navigation = page.get_by_test_id("stSidebarNavItems")
+    click(navigation.get_by_role("link", name="Scaling", exact=True))
+    expect(page).to_have_title("Scaling · Attention Lab")
+    click(navigation.get_by_role("link", name="Ladder", exact=True))
+    expect(page).to_have_title("Ladder · Attention Lab")
+    page.go_back()
+    expect(page).to_have_title("Scaling · Attention Lab")

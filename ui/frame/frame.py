@@ -17,9 +17,9 @@ from ui.widgets.visit import current as visit
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
 linked.take()  # before anything that a click elsewhere may interrupt
-st.set_page_config(page_title="Attention Lab", page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
+st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON, layout="wide")
 visit().open_page(current.url_path)
 about().clear()  # what the page before showed
 if notice := trouble():

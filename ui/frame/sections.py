@@ -11,10 +11,11 @@ import streamlit as st
 from serving import parameters
 
 ROOT = Path(__file__).parents[2]
+SITE = "Attention Lab"
 
 # heading in the navigation -> (folder in pages/, title, icon)
 SECTIONS = {
-    "": [("start/home", "Attention Lab", "home"), ("start/one_pass", "One pass", "route")],
+    "": [("start/home", SITE, "home"), ("start/one_pass", "One pass", "route")],
     "Learn": [
         ("learn/journey", "The journey of a token", "hiking"),
         ("learn/tokens", "Tokens", "match_word"),
@@ -59,6 +60,11 @@ SECTIONS = {
 TITLES = {page: title for part in SECTIONS.values() for page, title, _ in part}
 # folder in pages/ -> the page's icon, as Streamlit takes it
 ICONS = {page: f":material/{icon}:" for part in SECTIONS.values() for page, _, icon in part}
+
+
+def tab_title(page: st.Page) -> str:
+    """What a browser's tab and history call a page: "Scaling · Attention Lab"."""
+    return page.title if page.title == SITE else f"{page.title} · {SITE}"
 
 
 def script(folder: str) -> str:
