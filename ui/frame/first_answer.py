@@ -21,7 +21,7 @@ _IN_CLASS = ("zoom", "projector", "pictures", "one_picture", "embedding", "print
 _SCRIPTS = (
     *("color_scheme", "history"),
     *(f"in_class/{name}" for name in _IN_CLASS),
-    *("top_down", "keep_place", "too_long", "copy", "visited"),
+    *("top_down", "keep_place", "too_long", "copy", "answered"),
     *("glossary/terms", "glossary/glossary"),
 )
 SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)

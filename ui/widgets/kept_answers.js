@@ -38,6 +38,7 @@ export default function ({ data, setStateValue, parentElement }) {
   }
   try {
     localStorage.setItem(NAME, JSON.stringify(data));
+    dispatchEvent(new Event(NAME)); // ui/frame/answered.js ticks off the page
   } catch {
     // full, or not allowed: the answers stay for this visit
   }
