@@ -30,8 +30,11 @@ AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "l
 def row(
     *widths: int, align: Literal["top", "bottom"] = "top"
 ) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The row above a picture: places for text and for settings; "bottom" if those have labels."""
-    left, right = st.columns(widths or 2, gap="small", vertical_alignment=align)
+    """The row above a picture: places for text and for settings; "bottom" if those have labels.
+
+    Without widths, a sentence of 60 characters fits the place for text on a laptop.
+    """
+    left, right = st.columns(widths or [3, 2], gap="small", vertical_alignment=align)
     return left, right.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
@@ -52,7 +55,7 @@ def text(
     def take(chosen: str) -> None:
         st.session_state[key] = chosen
 
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}_line"):
         typed: str = linked(
             st.text_input,
             label,
@@ -154,7 +157,15 @@ def temperature(key: str, *, help: str) -> float:
     return chosen
 
 
-def seed(label: str, key: str, default: int, *, disabled: bool = False, help: str = "") -> int:
+def seed(
+    label: str,
+    key: str,
+    default: int,
+    *,
+    disabled: bool = False,
+    help: str = "",
+    width: int | Literal["stretch"] = "stretch",
+) -> int:
     """A box for a whole number from 0 to MAX_SEED.
 
     The widget holds floats: with whole numbers, Streamlit fails on a link that says 1e400.
@@ -170,6 +181,7 @@ def seed(label: str, key: str, default: int, *, disabled: bool = False, help: st
         key=key,
         disabled=disabled,
         help=help or None,
+        width=width,
     )
     return round(chosen)
 

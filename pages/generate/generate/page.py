@@ -23,7 +23,7 @@ if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
-left, right = controls.row(2, 3)  # a button stands there too
+left, right = controls.row()
 with left:
     prompt = controls.text("Prompt", "generate_prompt", controls.NEXT_DAY)
 with right:

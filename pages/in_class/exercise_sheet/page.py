@@ -25,11 +25,11 @@ if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
-left, right = controls.row(2, 3, align="bottom")
+left, right = controls.row(align="bottom")
 with left:
     text = controls.text("Sentence of the class", "exercise_sheet_text", controls.ANIMAL)
 with right:
-    variant = controls.seed("Variant", "exercise_sheet_variant", 1)
+    variant = controls.seed("Variant", "exercise_sheet_variant", 1, width=110)
 with right, settings():
     entry = controls.model("exercise_sheet_model", "decoder", prefer="decoder")
     kinds = linked(

@@ -58,7 +58,7 @@ def question() -> tuple[Question, DeltaGenerator]:
         for title, preset in PRESETS.items()
         if preset["model"] in names and set(preset["ways"]) <= set(ways)  # type: ignore[call-overload]
     }
-    left, right = controls.row(2, 3)  # a button stands there too
+    left, right = controls.row()
     with left:
         prompt = controls.text(
             "Prompt",
