@@ -10,6 +10,7 @@ import numpy as np
 
 from pretrained import CatalogEntry, Tokens
 from pretrained.tokenization.alignment import word_of
+from serving.content_words import roles
 
 if TYPE_CHECKING:
     from serving.runs import Run
@@ -80,18 +81,45 @@ class TokenPair:
 
 
 def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:
-    """The query and the key of the strongest weight between two ordinary tokens; else of any.
+    """The query and the key of a head's strongest weight, of the pairs that show most.
 
-    Special tokens are left out, and so is the first key of a decoder: heads with nothing to say
-    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453). causal: keys behind the query
-    are left out in an encoder too.
+    causal: keys behind the query are left out in an encoder too.
     """
     weights = run.weights[layer, head]
-    resting = np.array(run.tokens.special)
-    resting[0] |= run.causal
-    left_out = resting[:, None] | resting[None, :] | np.eye(len(weights), dtype=bool)
-    if run.causal or causal:
-        left_out[np.triu_indices(len(weights), 1)] = True
-    ordinary = np.where(left_out, -1.0, weights)
-    best = (ordinary if ordinary.max() >= 0 else weights).argmax()
+    best = np.where(_pairs(run, causal), weights, -1.0).argmax()
     return divmod(int(best), len(weights))
+
+
+def first_head(run: Run) -> HeadId:
+    """The head with the largest weight between the pairs that show most, of all heads."""
+    n_heads = run.weights.shape[1]
+    best = np.where(_pairs(run), run.weights, -1.0).max(axis=(2, 3))  # (L, H)
+    return HeadId(*divmod(int(best.argmax()), n_heads))
+
+
+def _pairs(run: Run, causal: bool = False) -> np.ndarray:
+    """The pairs of tokens that show most, (T, S), of what the text has.
+
+    First a pronoun and a content word before it; then two content words that are no neighbours;
+    then any two ordinary tokens; then any. Special tokens are no ordinary ones, and neither is the
+    first of a decoder: heads with nothing to say rest there (Xiao et al. 2023,
+    https://arxiv.org/abs/2309.17453).
+    """
+    tokens = run.tokens
+    resting = np.array(tokens.special)
+    resting[0] |= run.causal
+    position = np.arange(len(tokens))
+    distance = position[:, None] - position
+    ordinary = ~(resting[:, None] | resting) & (distance != 0)
+    if run.causal or causal:
+        ordinary &= distance > 0
+    kinds = np.array(roles(tokens))
+    words = np.array([word_of(tokens, token) or "" for token in range(len(tokens))])
+    content = ordinary & (kinds == "content") & (words[:, None] != words)
+    choices: tuple[np.ndarray, ...] = (
+        content & (kinds == "pronoun")[:, None] & (distance > 0),
+        content & (kinds == "content")[:, None] & (abs(distance) > 1),
+        ordinary,
+    )
+    anything = np.full(ordinary.shape, True)
+    return next((pairs for pairs in choices if pairs.any()), anything)

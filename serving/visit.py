@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from serving.content_words import same_word
+
 TEXT, MODEL, LAYER, HEAD, PAIR = "text", "model", "layer", "head", "pair"
 _PARTNERS = {LAYER: HEAD, HEAD: LAYER}
 
@@ -136,9 +138,12 @@ class Visit:
         """
         chosen = self.chosen.get(PAIR)
         brought: list[Any] = [None, None]
-        if chosen is not None and chosen.text == text:
-            both = [found(place, spans.items()) for place in (chosen.query, chosen.key)]
-            brought = brought if None in both else both
+        if chosen is not None:
+            places = [chosen.query, chosen.key]
+            if chosen.text != text:  # the same words, or words with the same role
+                places = [same_word(chosen.text, place, text) for place in places]
+            both = [place and found(place, spans.items()) for place in places]
+            brought = brought if None in both or both[0] == both[1] else both
 
         def says(index: int, value: Any) -> dict[str, Any]:
             both = [value if index == place else other for place, other in enumerate(shown())]
@@ -153,17 +158,12 @@ class Visit:
         """Give the widgets of a pair what they show of another text, or of one cut otherwise.
 
         shown: their keys, and what they show if nobody chose a pair. parts: as of `pair`. state:
-        what widgets hold. A pair of this text is found again; numbers that the visitor chose for
-        another text stay, and are chosen for this one too.
+        what widgets hold.
         """
         for (key, default), part in zip(shown.items(), parts, strict=True):
-            if not self.is_seen(key):
-                continue
-            if part.brought is not None or PAIR not in self.chosen:
+            if self.is_seen(key):
                 state[key] = default if part.brought is None else part.brought
                 self._given(key, state[key])
-            else:
-                self._given(key, None)
 
     def _given(self, key: str, value: Any) -> None:
         """Note what a widget was given by the page: only another value is the visitor's choice."""

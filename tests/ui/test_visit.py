@@ -1,5 +1,7 @@
 """What a visitor chose goes along to the next page; an address wins; what does not fit waits."""
 
+import re
+
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -210,28 +212,41 @@ def test_a_pair_is_chosen_by_a_value_that_its_widget_does_not_hold_yet():
     assert visitor.chosen[PAIR] == Pair("The animal it", (11, 13), (0, 3))
 
 
-def test_another_text_renews_a_pair_that_nobody_chose_and_keeps_the_numbers_of_one_that_was():
+def test_in_another_text_a_chosen_pair_stays_at_its_words():
     state, defaults = {"query": 3, "key": 2}, {"query": 1, "key": 2}
     visitor = Visit()
     visitor.open_page("first")
 
     def run(text: str) -> None:
-        parts = visitor.pair(text, dict(enumerate(SPANS)), state.values)
+        spans = [match.span() for match in re.finditer(r"\w+|\W", text)]
+        parts = visitor.pair(text, dict(enumerate(spans)), state.values)
         visitor.renew(defaults, parts, state)
         for key, part in zip(state, parts, strict=True):
             visitor.keep(key, state[key], part.says, named=False)
 
-    run("one")
+    run("A dog saw it")
     assert state == {"query": 3, "key": 2}  # the page was just opened
-    run("two")
+    run("A cat saw it")
     assert state == defaults
     assert PAIR not in visitor.chosen
-    state["query"] = 3
-    visitor.keep("query", 3, of_pair(visitor, "two", SPANS, 3, 2)[0].says, named=False)
-    assert visitor.chosen[PAIR].text == "two"
-    run("three")
-    assert state == {"query": 3, "key": 2}
-    assert visitor.chosen[PAIR] == Pair("three", (11, 13), (4, 10))
+    state.update(query=6, key=2)
+    for key, part in zip(
+        state,
+        visitor.pair(
+            "A cat saw it",
+            dict(enumerate(match.span() for match in re.finditer(r"\w+|\W", "A cat saw it"))),
+            state.values,
+        ),
+        strict=True,
+    ):
+        visitor.keep(key, state[key], part.says, named=False)
+    assert visitor.chosen[PAIR] == Pair("A cat saw it", (10, 12), (2, 5))
+    run("It was late when the black cat came home because it was hungry")
+    assert state == {"query": 0, "key": 12}  # “it”, the first one, and “cat”
+    run("The bird sang and then it slept in the old tree")
+    assert state == {"query": 10, "key": 20}  # no “cat”: the last content word
+    run("!")
+    assert state == defaults
 
 
 def test_what_a_page_alone_has_is_there_again_and_is_no_choice_of_a_model():

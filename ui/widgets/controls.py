@@ -8,8 +8,9 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pretrained import CatalogEntry, ModelSpec
-from serving import models, visit
+from pretrained import CatalogEntry, ModelSpec, Tokens
+from serving import heads, models, runs, visit
+from serving.content_words import same_word
 from serving.heads import HeadChoice
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from serving.visit import Part
@@ -112,11 +113,50 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
     return by_name[chosen]
 
 
-def head(key: str, *, prefer: str, layer: int, head: int, of_visit: bool = True) -> HeadChoice:
+def head(key: str, *, prefer: str, text: str, of_visit: bool = True) -> HeadChoice:
     """Choose a model, a layer and a head: widgets whose keys begin with `key`; see `model`."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
-        return head_of(entry, key, layer=layer, head=head, of_visit=of_visit, width=100)
+        return head_of_text(entry, key, text, of_visit=of_visit, width=100)
+
+
+def head_of_text(
+    entry: CatalogEntry,
+    key: str,
+    text: str,
+    *,
+    of_visit: bool = True,
+    width: int | Literal["stretch"] = "stretch",
+) -> HeadChoice:
+    """Choose a layer and a head; at first those that show most of a text (`heads.first_head`).
+
+    A text that the model cannot take has the first head of the middle layer: the page says why.
+    """
+    try:
+        first = heads.first_head(runs.run(entry.spec.name, text))
+    except models.LOAD_ERRORS:
+        first = heads.HeadId(entry.spec.n_layers // 2, 0)
+    return first_head_of(entry, key, first, of_visit=of_visit, width=width)
+
+
+def first_head_of(
+    entry: CatalogEntry,
+    key: str,
+    first: heads.HeadId,
+    *,
+    of_visit: bool = True,
+    width: int | Literal["stretch"] = "stretch",
+) -> HeadChoice:
+    """Choose a layer and a head, at first the given ones; otherwise as `head`.
+
+    Nobody chose those that another text had at first, so those of this text replace them.
+    """
+    state, keys, before = st.session_state, (f"{key}_layer", f"{key}_head"), f"{key}_first_head"
+    if before in state and tuple(map(state.get, keys)) == state[before]:
+        state[keys[0]], state[keys[1]] = first.layer, first.head
+    state[before] = (first.layer, first.head)
+    layer, number = first.layer, first.head
+    return head_of(entry, key, layer=layer, head=number, of_visit=of_visit, width=width)
 
 
 def head_of(
@@ -231,6 +271,18 @@ def number(
         width=width,
     )
     return chosen
+
+
+def token(label: str, key: str, tokens: Tokens, default: int) -> int:
+    """A slider over the tokens of a text; in another text it stays at the same word."""
+    state, of, text = st.session_state, f"{key}_of", (tokens.text, tokens.spans)
+    before = state.get(of)
+    if before not in (None, text) and key in state:
+        span = same_word(before[0], before[1][state[key]], tokens.text)
+        place = span and visit.found(span, enumerate(tokens.spans))
+        state[key] = default if place is None else place
+    state[of] = text
+    return number(label, key, len(tokens), default)
 
 
 def window(key: str, n_tokens: int, most: int, as_what: str = "") -> int:

@@ -35,15 +35,13 @@ def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
 
 
 def strongest_pair(run: Run, choice: HeadChoice) -> None:
-    """One sentence about the strongest weight between two ordinary tokens, as of `strongest`."""
+    """One sentence about the pair that a head shows best, as of `strongest`."""
     query, key = strongest(run, choice.layer, choice.head)
     labels, special = run.tokens.labels, run.tokens.special
-    if query == key or special[query] or special[key] or (run.causal and 0 in (query, key)):
-        return  # the text has no such two
-    aside = "the first token" if run.causal else "special tokens"
-    weight = run.weights[choice.layer, choice.head, query, key]
+    if query == key or special[query] or special[key]:
+        return  # the text has no two words
+    weight = percent(float(run.weights[choice.layer, choice.head, query, key]))
     st.text(
-        f"{HeadId(choice.layer, choice.head)}: the strongest pair of two tokens, with {aside} left "
-        f"out: “{isolated(labels[query])}” "
-        f"gives {percent(weight)} of its attention to “{isolated(labels[key])}”."
+        f"{HeadId(choice.layer, choice.head)}: “{isolated(labels[query])}” gives {weight} of its "
+        f"attention to “{isolated(labels[key])}”."
     )

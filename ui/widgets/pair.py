@@ -19,7 +19,7 @@ def choose_pair(
 ) -> tuple[int, int]:
     """The query and the key to look at: two sliders, which a click on a map may move.
 
-    At first the visit's pair, if it is one of this text; else the `strongest` one of this head.
+    At first the visit's pair, in another text the same words; else the head's `strongest` one.
     """
     tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
     keys = f"{prefix}_query", f"{prefix}_key"

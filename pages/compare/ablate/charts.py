@@ -30,7 +30,7 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 def predictions(table: pd.DataFrame) -> alt.Chart:
     """Two bars a token: its probability before and after; table as `before_and_after`."""
     colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
-    every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=11)
+    every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=13)
     return (
         alt.Chart(table, height=400)
         .mark_bar()

@@ -84,7 +84,7 @@ def pictures() -> None:
             "is exact.]"
         )
     with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
-        choice = controls.head_of(entry, "heads", layer=3, head=1)
+        choice = controls.head_of_text(entry, "heads", text)
         if is_sheet:
             st.button(
                 "Close",

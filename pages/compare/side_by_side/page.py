@@ -68,10 +68,10 @@ with right, settings():
     )
 columns = st.columns(2, gap="large")
 with columns[0]:
-    first = controls.head("side_by_side_a", prefer="bert", layer=3, head=1)
+    first = controls.head("side_by_side_a", prefer="bert", text=texts[0])
     above, places = [same_pair.line("a")], [later()]
 with columns[1]:
-    second = controls.head("side_by_side_b", prefer="gpt2", layer=3, head=1, of_visit=False)
+    second = controls.head("side_by_side_b", prefer="gpt2", text=texts[1], of_visit=False)
     above.append(same_pair.line("b"))
     places.append(later())
 

@@ -111,7 +111,7 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
     )
     # in both themes large weights are bright, and small ones dark
     on_large = {"test": alt.datum.weight > largest / 2, "value": DARK}
-    places = heads.mark_text(fontWeight="bold", fontSize=12).encode(
+    places = heads.mark_text(fontWeight="bold", fontSize=13).encode(
         alt.Text("place:N"), alt.ColorValue("#ffffff", condition=[on_large])
     )
     above = (

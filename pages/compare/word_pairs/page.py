@@ -54,7 +54,7 @@ if sum(unit.is_word for unit in units) < 2:
     st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
     messages.end_page()
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    chosen_words = questions.choose(text, units)
+    chosen_words = questions.choose(run, units)
     st.button("Swap the first two", icon=":material/swap_horiz:", on_click=questions.swap)
 labels = [unit.label for unit in units]
 result = search.search(run, units, *(labels.index(word) for word in chosen_words))

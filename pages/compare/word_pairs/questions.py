@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.compare.word_pairs.search import Unit
+from serving.content_words import default_token, roles
+from serving.runs import Run
 from serving.visit import Part
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -40,29 +42,40 @@ QUESTIONS = {
 }
 
 
-def defaults(text: str, labels: list[str]) -> tuple[int, int, int]:
-    """Indices of the words that are chosen at first: the word that looks, word A and word B.
+def defaults(run: Run, units: Sequence[Unit]) -> tuple[str, str, str]:
+    """The words that are chosen at first: the word that looks, word A and word B.
 
-    If a question of a lecture is about this text, its words are chosen. Otherwise the last word
-    looks at the first word and at the word before itself.
+    If a question of a lecture is about this text, its words are chosen. Otherwise a pronoun, or the
+    last content word, looks at two content words before it: those with the largest weights of any
+    head.
     """
+    words = [unit for unit in units if unit.is_word]
+    labels = [unit.label for unit in words]
     for question in QUESTIONS.values():
-        question_words = (question.query, question.key, question.other)
-        if question.text == text and set(question_words) <= set(labels):
-            query, key, other = map(labels.index, question_words)
-            return query, key, other
-    last = len(labels) - 1
-    return last, 0, last - 1
+        asked = question.query, question.key, question.other
+        if question.text == run.tokens.text and set(asked) <= set(labels):
+            return asked
+    kinds = roles(run.tokens)
+    looks = default_token(run.tokens)
+    query = next((unit for unit in words if looks in unit.tokens), words[-1])
+    largest = run.weights[:, :, query.tokens[0]].max(axis=(0, 1))  # (S)
+
+    def rank(unit: Unit) -> tuple[bool, bool, float]:
+        is_content, weight = kinds[unit.tokens[0]] == "content", largest[list(unit.tokens)].max()
+        return is_content, unit.span < query.span, float(weight)
+
+    others = sorted((unit for unit in words if unit is not query), key=rank, reverse=True)
+    return query.label, others[0].label, others[min(1, len(others) - 1)].label
 
 
-def choose(text: str, units: Sequence[Unit]) -> list[str]:
+def choose(run: Run, units: Sequence[Unit]) -> list[str]:
     """The words that the visitor chose: the one that looks, word A and word B.
 
-    The first two are the visit's pair, if that is one of this text. Word B then is another one.
+    The first two are the visit's pair, in another text the same words. Word B is another one.
     """
-    spans = {unit.label: unit.span for unit in units if unit.is_word}
+    text, spans = run.tokens.text, {unit.label: unit.span for unit in units if unit.is_word}
     words = list(spans)
-    first = [words[index] for index in defaults(text, words)]
+    first = defaults(run, units)
     shown = dict(zip(_KEYS[:2], first, strict=False))
     both = current().pair(
         text, spans, lambda: [st.session_state.get(*word) for word in shown.items()]

@@ -39,7 +39,7 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
     text = controls.text("Sentence", "masking_text", controls.NEXT_DAY)
-    choice = controls.head("masking", prefer="decoder", layer=3, head=1)
+    choice = controls.head("masking", prefer="decoder", text=text)
     try:
         with st.spinner(f"Running {choice.entry.spec.title} …", show_time=True):
             scores = numbers.of_head(choice.entry.spec.name, choice.layer, choice.head, text)

@@ -143,7 +143,7 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         said = st.container()
         with settings():
-            choice = controls.head_of(entry, "position", layer=16, head=0)
+            choice = controls.head_of_text(entry, "position", text)
             of_pair = st.container()
     try:
         with st.spinner("Running the model …", show_time=True):

@@ -34,7 +34,7 @@ def rescaled_head() -> None:
             key="scaling_factor",
             disabled=how != real_head.FACTOR,
         )
-    choice = controls.head("scaling", prefer="encoder", layer=3, head=1)
+    choice = controls.head("scaling", prefer="encoder", text=text)
     try:
         with st.spinner("Running the model …", show_time=True):
             head = real_head.rescaled_head(choice, text, how, factor)

@@ -5,6 +5,7 @@ import streamlit as st
 from pages.learn.similarity import charts, heads, sections, words
 from pages.learn.similarity.questions import questions
 from serving import models, token_text
+from serving.token_text import isolated
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source, tables
@@ -15,14 +16,12 @@ from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
 WORD_VECTORS = "attention_core/experiments/learn/similarity/word_vectors.py"
-# The layer and head that are open at first: in them “it” looks at “animal”.
-FIRST = {"decoder": (13, 8), "encoder": (3, 1)}
 
 st.title("Similarity")
 st.markdown(
     "Attention has to find out which words concern each other, and it can only multiply and add. "
-    "A **dot product** makes one number of two word vectors. Alone it goes wrong: long vectors "
-    "win, and most words would look at themselves."
+    "A **dot product** makes one number of two word vectors. Alone it goes wrong: a long vector "
+    "gets large products in any direction, and most words would look at themselves."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -35,8 +34,7 @@ with right:
     entry = controls.model("similarity_model", None, prefer="decoder")
 spec = entry.spec
 with right, settings():
-    first_layer, first_head = FIRST[spec.role]
-    choice = controls.head_of(entry, "similarity", layer=first_layer, head=first_head)
+    choice = controls.head_of_text(entry, "similarity", text)
 name = spec.name
 try:
     with st.spinner("Loading the model …", show_time=True):
@@ -48,12 +46,9 @@ except models.LOAD_ERRORS as error:
 fan, lists = st.columns([5, 6], gap="medium")
 with lists:
     by_cosine, by_dot = st.columns(2, gap="medium")
-    word = controls.number(
-        "Word: the arrow along the bottom",
-        "similarity_word",
-        len(tokens),
-        token_text.last_word(tokens),
-    )
+    last = token_text.last_word(tokens)
+    word = controls.token("Word: the arrow along the bottom", "similarity_word", tokens, last)
+    st.text(f"“{isolated(tokens.labels[word])}”")
 near = words.nearness(name, text, word)
 with fan:
     label = tokens.labels[word]

@@ -16,7 +16,7 @@ from attention_core import AttentionRecord
 from pages.compare.heads import choices, stages, statistics, take_away, values
 from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
-from serving.heads import HeadChoice
+from serving.heads import HeadChoice, strongest
 from serving.models import ready
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
@@ -182,7 +182,13 @@ def test_heads_without_a_value_come_last():
 
 def test_one_scale_and_the_threshold(site: AppTest):
     open_whole_page(
-        site, HEADS, heads_text=TEXT, heads_scale="one for all heads", heads_threshold="30"
+        site,
+        HEADS,
+        heads_text=TEXT,
+        heads_layer="3",
+        heads_head="1",
+        heads_scale="one for all heads",
+        heads_threshold="30",
     )
     shown = components(site)
     run = runs.run(ENCODER, TEXT)
@@ -239,16 +245,16 @@ def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
     assert len(components(site)["mosaic"][0]["labels"]) == 256
 
 
-def test_a_pair_beyond_a_shorter_text_becomes_its_last(site: AppTest):
+def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
     open_whole_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
-    site.text_input("heads_text").set_value("one").run()
+    site.text_input("heads_text").set_value("one two three four").run()
     assert not site.exception
-    assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == (
-        2,
-        2,
-    )
-    assert components(site)["map"][0]["chosen"] == [2, 2]
+    run = runs.run(ENCODER, "one two three four")
+    layer, head = (site.select_slider(f"heads_{name}").value for name in ("layer", "head"))
+    pair = strongest(run, layer, head)
+    assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == pair
+    assert components(site)["map"][0]["chosen"] == list(pair)
 
 
 def test_the_default_pair_is_the_lectures(site: AppTest):
@@ -256,5 +262,8 @@ def test_the_default_pair_is_the_lectures(site: AppTest):
     header = components(site)["map"][0]
     row, column = header["chosen"]
     assert (header["labels"][row], header["labels"][column]) == ("it", "animal")
-    assert plain_tables(site)[0]["value"][3] == pytest.approx(0.640, abs=5e-4)
+    run = runs.run(ENCODER, controls.ANIMAL)
+    layer, head = (site.select_slider(f"heads_{name}").value for name in ("layer", "head"))
+    weight = run.weights[layer, head, row, column]
+    assert plain_tables(site)[0]["value"][3] == pytest.approx(float(weight), abs=5e-4)
     assert site.text_input("heads_text").value == controls.ANIMAL

@@ -14,17 +14,20 @@ from pages.compare.side_by_side import comparison, same_pair
 from pretrained.tokenization.alignment import aligned, aligned_words
 from pretrained.tokenization.tokens import Tokens
 from serving import models, runs
+from serving.heads import first_head
 from serving.number_text import percent
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, bundled, weights
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
 from ui.widgets import controls
 
 
 def opened(site: AppTest, **query: str) -> None:
     """The page with an encoder that adds tokens and a decoder that cuts words in another way."""
-    names = {"side_by_side_a_model": ENCODER, "side_by_side_b_model": DECODER}
-    open_whole_page(site, SIDE, **(names | query))
+    names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1"}
+    names |= {"b_model": DECODER, "b_layer": "3", "b_head": "1"}
+    named = {f"side_by_side_{name}": value for name, value in names.items()}
+    open_whole_page(site, SIDE, **(named | query))
 
 
 def tokens(name: str, text: str) -> Tokens:
@@ -199,7 +202,8 @@ def test_nonsense_in_a_link_falls_back(site: AppTest):
     )
     assert not site.exception
     titles = [header["title"] for header, _ in maps(site)[:2]]
-    assert titles[0] == "BERT novels, L3H1"
+    first = first_head(runs.run(FIRST_BERT, controls.ANIMAL))
+    assert titles[0] == f"BERT novels, {first}"
     assert titles[1] == "SmolLM2 135M, L4H1"
     labels = [re.search("“(.+)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
     assert labels == ["Colours", "Model", "Layer", "Head"]

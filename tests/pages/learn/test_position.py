@@ -251,6 +251,8 @@ def test_beyond_the_trained_length(site: AppTest, scaling: str):
         VIEW,
         position_part=sections.LONGER,
         position_text=TEXT,
+        position_layer="16",
+        position_head="0",
         position_factor=str(factor),
         position_scaling=scaling,
     )

@@ -186,7 +186,7 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
 
 
 def test_the_original_is_what_the_model_computed(site: AppTest):
-    open_whole_page(site, VIEW)
+    open_whole_page(site, VIEW, scaling_layer="3", scaling_head="1")
     model = bundled(ENCODER)
     ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
     with torch.inference_mode():

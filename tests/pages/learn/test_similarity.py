@@ -63,6 +63,11 @@ def token_vectors(name: str) -> torch.Tensor:
     return core.token_vectors(torch.arange(core.config.vocab_size))
 
 
+def opened(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
+    values = {"part": part, "model": name, "layer": str(layer), "head": str(head)}
+    open_page(site, VIEW, **{f"similarity_{key}": value for key, value in values.items()})
+
+
 @pytest.mark.parametrize(("name", "word"), [(DECODER, 11), (DECODER, 8), (ENCODER, 13)])
 def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
     open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
@@ -94,7 +99,7 @@ def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
     np.testing.assert_allclose(corners, points["length"], rtol=1e-4)
     larger = int((dots > dots[ids[word]]).sum())
     assert f"{larger:,} tokens have a larger dot product" in says(site)
-    sentence = says(site).splitlines()[0]
+    sentence = next(line for line in says(site).splitlines() if " × " in line)
     length, other, cosine, dot = map(
         float, re.search(r"= ([\d.]+) × ([\d.]+) × (-?[\d.]+) = (-?[\d.]+):", sentence).groups()
     )
@@ -115,7 +120,8 @@ def test_the_lists_differ_because_long_vectors_win(site: AppTest):
 @pytest.mark.parametrize(("name", "layer", "head"), [(DECODER, 13, 8), (ENCODER, 3, 1)])
 def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     word = 8
-    open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
+    named = {"model": name, "layer": str(layer), "head": str(head), "word": str(word)}
+    open_page(site, VIEW, **{f"similarity_{key}": value for key, value in named.items()})
     real = Layer(name, controls.ANIMAL, layer, head)
     (_, plain_weights), (_, weights), (header, rows) = maps(site)
     expected = real.weights(real.x @ real.x.T)
@@ -189,8 +195,8 @@ def test_what_the_matrices_change(site: AppTest, name: str):
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str):
-    open_page(site, VIEW, similarity_part=sections.TEXTS, similarity_model=name)
     layer, head = (13, 8) if name == DECODER else (3, 1)
+    opened(site, sections.TEXTS, name, layer, head)
     first, second = (Layer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER))
     table = table_of(site, "tensor").set_index("tensor")["numbers that differ"]
     assert [text.split(" ")[0] for text in table[:3]] == ["0", "0", "0"]
@@ -214,8 +220,8 @@ def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str)
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_a_softmax_over_each_dimension(site: AppTest, name: str):
-    open_page(site, VIEW, similarity_part=sections.DIM, similarity_model=name)
     layer, head = (13, 8) if name == DECODER else (3, 1)
+    opened(site, sections.DIM, name, layer, head)
     real = Layer(name, controls.ANIMAL, layer, head)
     scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
     for choice, dim in dims.CHOICES.items():

@@ -1,0 +1,81 @@
+"""Content words and pronouns of a text, and where a word is in another text."""
+
+import pytest
+
+from serving import models
+from serving.content_words import default_token, roles, same_word
+from serving.heads import first_head, strongest
+from serving.runs import run
+from tests.helpers.bundled_models import DECODER, ENCODER
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+ANIMAL = "The animal didn't cross the street because it was too tired"
+TROPHY = "The trophy did not fit in the suitcase because it was too big"
+
+
+def encoded(name: str, text: str):
+    return models.get(name).tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_a_token_has_the_role_of_its_word(name: str):
+    tokens = encoded(name, ANIMAL)
+    kinds = dict(zip(tokens.labels, roles(tokens), strict=True))
+    assert kinds["it"] == "pronoun"
+    assert {kinds[word] for word in ("animal", "cross", "street", "tired")} == {"content"}
+    assert {kinds[word] for word in ("was", "too", "because", "didn")} == {"other"}
+    assert tokens.labels[default_token(tokens)] == "it"
+
+
+def test_without_a_pronoun_the_last_content_word_is_looked_at():
+    tokens = encoded(DECODER, "The old lighthouse stands by the sea, and")
+    assert tokens.labels[default_token(tokens)] == "sea"
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [("it", "it"), ("The", "The"), ("animal", "big"), ("tired", "big"), ("because", "because"),
+     ("didn't", None)],
+)  # fmt: skip
+def test_a_word_is_found_by_itself_or_by_its_role(word: str, found: str | None):
+    start = ANIMAL.index(word)
+    span = same_word(ANIMAL, (start, start + len(word)), TROPHY)
+    assert (span and TROPHY[slice(*span)]) == found
+
+
+def test_of_several_the_one_with_the_same_number_is_found():
+    before, after = "the cat and the dog and the cow", "The bee, the ant"
+    second, third = before.index("the dog"), before.index("the cow")
+    assert same_word(before, (second, second + 3), after) == (9, 12)
+    assert same_word(before, (third, third + 3), after) == (9, 12)  # there is no third
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pair"),
+    [(DECODER, ANIMAL, ("it", "animal")), (ENCODER, ANIMAL, ("it", "animal")),
+     (DECODER, TROPHY, ("it", "trophy")), (ENCODER, TROPHY, ("it", "trophy"))],
+)  # fmt: skip
+def test_the_first_head_shows_what_a_pronoun_looks_at(name: str, text: str, pair: tuple[str, str]):
+    passed = run(name, text)
+    head = first_head(passed)
+    query, key = strongest(passed, head.layer, head.head)
+    assert (passed.tokens.labels[query], passed.tokens.labels[key]) == pair
+    weights = passed.weights[:, :, query, :query]
+    content = [i for i, role in enumerate(roles(passed.tokens)[:query]) if role == "content"]
+    assert passed.weights[head.layer, head.head, query, key] == weights[..., content].max()
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+@pytest.mark.parametrize(
+    "text", ["a", "!?", "it", "🙂🙂🙂", "<script>x</script>", "שלום עולם", "the the the", "1 + 1"]
+)
+def test_every_text_has_a_head_and_a_pair(name: str, text: str):
+    passed = run(name, text)
+    head = first_head(passed)
+    n_layers, n_heads, n_tokens = passed.weights.shape[:3]
+    assert 0 <= head.layer < n_layers
+    assert 0 <= head.head < n_heads
+    query, key = strongest(passed, head.layer, head.head)
+    assert 0 <= key <= n_tokens - 1
+    assert key <= query or not passed.causal
