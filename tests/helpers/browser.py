@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import (
+    Download,
     Locator,
     Page,
     Position,
@@ -170,18 +171,24 @@ def heatmap(page: Page, title: str) -> Locator:
 
 
 def point(
-    target: Locator, readout: Locator, names: str, place: Callable[[], Position] | None = None
+    target: Locator,
+    readout: Locator,
+    names: str,
+    place: Callable[[], Position] | None = None,
+    cell: str = "",
 ) -> str:
     """Move the pointer to a place until what is read there names it; what is read then.
 
     The place is asked for anew before every attempt, and only what is read tells that the pointer
     is there: a picture that is painted anew or scrolled loses it. Without a place it is the middle
-    of `target`. `names` is a regular expression.
+    of `target`. `names` is a regular expression; `cell` is what the readout is marked with instead.
     """
     settled(target.page)
     for _ in range(ATTEMPTS):
         target.hover(position=place() if place else None)
         try:
+            if cell:
+                expect(readout).to_have_attribute("data-cell", cell, timeout=PATIENCE_MS)
             expect(readout).to_have_text(re.compile(_marked(names)), timeout=PATIENCE_MS)
         except AssertionError:
             said = unmarked(readout)
@@ -198,7 +205,7 @@ def click_where_the_pointer_is(page: Page) -> None:
 
 
 def read_cell(figure: Locator, row: int, column: int) -> str:
-    """Hover the middle of a cell of a heatmap and read what the page then says."""
+    """Hover the middle of a cell of a heatmap: what the page then says, and the exact number."""
     canvas = figure.locator(".scroll canvas")
 
     def place() -> Position:
@@ -208,8 +215,27 @@ def read_cell(figure: Locator, row: int, column: int) -> str:
         )
         return {"x": left + (column + 0.5) * width, "y": top + (row + 0.5) * height}
 
-    names = rf"^\D*\b{row}\b.* → \D*\b{column}(:| “)"
-    return point(canvas, figure.locator(".readout"), names, place)
+    readout = figure.locator(".readout")
+    for _ in range(ATTEMPTS):
+        point(canvas, readout, ".", place, cell=f"{row} {column}")
+        # at one moment: a picture that is painted anew loses the pointer
+        said, cell, value = readout.evaluate("e => [e.innerText, e.dataset.cell, e.dataset.value]")
+        if cell == f"{row} {column}":
+            return f"{plain(said)} = {value}"
+    raise AssertionError(f"the pointer does not stay on {row}, {column}")
+
+
+def exact(figure: Locator) -> float:
+    """The exact number of the cell that is read."""
+    return float(figure.locator(".readout").get_attribute("data-value") or "nan")
+
+
+def download(figure: Locator, kind: str) -> Download:
+    """Choose PNG, SVG or CSV in the Download menu of a figure."""
+    figure.get_by_role("button", name="Download", exact=True).click()
+    with figure.page.expect_download() as file:
+        figure.get_by_role("button", name=kind, exact=True).click()
+    return file.value
 
 
 def read_by_keyboard(figure: Locator, start: str) -> str:
@@ -265,7 +291,6 @@ PATHS = [
     "/calculator",
     "/generate",
     "/models",
-    "/journey",
     "/why-attention",
     "/similarity",
     "/ladder",

@@ -2,52 +2,66 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { sameTokens, lengthsOf, ghostOf } = script(
+const { sameText, sameWord, ghostOf } = script(
   "one_pass/ghosts.js",
-  "sameTokens",
-  "lengthsOf",
+  "sameText",
+  "sameWord",
   "ghostOf",
 );
 
-/** A pass of two states whose lengths tell the state and the token. */
-const pass = (...labels) => ({
-  labels,
+/** A pass over these tokens. A role other than "other" stands behind a colon: "it:pronoun". */
+const pass = (...tokens) => ({
+  labels: tokens.map((token) => token.split(":")[0]),
+  roles: tokens.map((token) => token.split(":")[1] ?? "other"),
   off: [],
   play: null,
-  numbers: {
-    state_norms: { values: Float32Array.from(Array(2 * labels.length).keys(), (at) => at + 1) },
-  },
 });
 
-test("of one word for another each token stays in its place", () => {
-  const [now, before] = [pass("a", "cat", "sat"), pass("a", "dog", "sat")];
-  assert.deepEqual(sameTokens(now, before), [0, 1, 2]);
-  assert.deepEqual([...lengthsOf(now, before)], [1, 2, 3, 4, 5, 6]);
+/** The label of the token that is selected in `now` after `selected` was in `before`. */
+const found = (now, before, selected) => now.labels[sameWord(now, before, selected)];
+
+test("a text is the same if all of its tokens are", () => {
+  assert.ok(sameText(pass("a", "cat"), pass("a", "cat")));
+  assert.ok(!sameText(pass("a", "cat"), pass("a", "dog")));
+  assert.ok(!sameText(pass("a", "cat"), pass("a", "cat", "sat")));
 });
 
-test("a word of more tokens is new, and what stands around it is not", () => {
-  const [now, before] = [pass("a", "wal", "rus", "sat"), pass("a", "cat", "sat")];
-  assert.deepEqual(sameTokens(now, before), [0, -1, -1, 2]);
-  assert.deepEqual([...lengthsOf(now, before)], [1, NaN, NaN, 3, 4, NaN, NaN, 6]);
-  assert.deepEqual(sameTokens(before, now), [0, -1, 3]);
+test("the same word stays selected in a longer, shorter or reordered text", () => {
+  const before = pass("The", "cat", "sat", "down");
+  assert.equal(found(pass("Then", "The", "cat", "ran", "off"), before, 1), "cat");
+  assert.equal(found(pass("sat", "cat", "x"), before, 1), "cat");
+  assert.equal(sameWord(pass("cat", "and", "cat₂", "x"), pass("cat", "cat₂", "x"), 1), 2);
 });
 
-test("a label's count does not make it another token", () => {
-  const [now, before] = [pass("the", "x", "the₂"), pass("x", "the")];
-  assert.deepEqual(sameTokens(now, before), [-1, 0, 1]);
+test("a mark for a space, a count and a capital do not make it another word", () => {
+  assert.equal(found(pass("x", "Cat", "y"), pass("a", "␣cat", "b"), 1), "Cat");
+  assert.equal(found(pass("x", "cat", "y"), pass("cat", "a", "cat₂", "b"), 2), "cat");
 });
 
-test("what a pass is held against", () => {
+test("without the same word one with the same role is selected, and without one the last", () => {
+  const before = pass("it:pronoun", "cat:content", "ran", "off");
+  const now = pass("she:pronoun", "saw", "dogs:content", "birds:content", "there");
+  assert.equal(found(now, before, 0), "she");
+  assert.equal(found(now, before, 1), "birds");
+  assert.equal(found(now, before, 2), "there", "no role that counts");
+  assert.equal(found(pass("x", "y"), before, 0), "y", "no word with this role");
+});
+
+test("the last token stays the last one, whatever the same word is", () => {
+  const before = pass("the", "cat", "the₂");
+  assert.equal(sameWord(pass("the₂", "a", "b", "c"), before, 2), 3);
+});
+
+test("only a pass with parts switched off has a ghost: that of all parts, over the same text", () => {
   const [one, other] = [pass("a"), pass("b")],
     switched = { ...pass("b"), off: ["F3"] },
-    played = { ...pass("b"), play: { prompt: 1, passes: [] } };
+    played = { ...switched, play: { prompt: 1, passes: [] } };
   const drawn = (map, ghost = null) => ({ map, ghost, place: null, items: new Map() });
-  assert.equal(ghostOf(null, one), null);
-  assert.equal(ghostOf(drawn(one), other), one);
-  assert.equal(ghostOf(drawn(other, one), other), one); // drawn again
-  assert.equal(ghostOf(drawn(other, one), switched), other);
-  assert.equal(ghostOf(drawn(switched, other), switched), other);
-  assert.equal(ghostOf(drawn(switched, other), other), null);
-  assert.equal(ghostOf(drawn(one), played), null);
-  assert.equal(ghostOf(drawn(played), one), null);
+  assert.equal(ghostOf(null, switched), null);
+  assert.equal(ghostOf(drawn(other), switched), other);
+  assert.equal(ghostOf(drawn(switched, other), switched), other); // another part, or drawn again
+  assert.equal(ghostOf(drawn(switched, other), other), null); // all parts on again
+  assert.equal(ghostOf(drawn(one), switched), null); // another text
+  assert.equal(ghostOf(drawn(other), played), null);
+  assert.equal(ghostOf(drawn(one), other), null);
 });

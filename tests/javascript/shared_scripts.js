@@ -1,5 +1,6 @@
 // The scripts that all drawings share, as one of them has them: put together as a text and run. What
-// they need of a browser is the parser and serializer of xmldom, and canvases without pixels.
+// they need of a browser is the parser and serializer of xmldom, and elements that keep their
+// children, as canvases without pixels.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { DOMImplementation, DOMParser, XMLSerializer } from "@xmldom/xmldom";
@@ -24,9 +25,23 @@ class Context2d {
   }
 }
 
+class Element {
+  children = [];
+  textContent = "";
+  constructor(name) {
+    this.name = name;
+  }
+  append(...children) {
+    this.children.push(...children);
+  }
+  getContext() {
+    return new Context2d();
+  }
+}
+
 const document = {
   implementation: new DOMImplementation(),
-  createElement: () => ({ getContext: () => new Context2d() }),
+  createElement: (name) => new Element(name),
 };
 
 /** The values of these names in the shared scripts. */
@@ -39,10 +54,12 @@ export function shared(...names) {
   return new Function("document", "XMLSerializer", body)(document, XMLSerializer);
 }
 
-/** The values of these names in one script of a drawing, which needs no other. */
-export function script(path, ...names) {
-  const text = readFileSync(new URL(`../../ui/canvas/${path}`, import.meta.url), "utf8");
-  return new Function(`"use strict";\n${text}\nreturn { ${names.join(", ")} };`)();
+/** The values of these names in one script of a drawing, or in several that need each other. */
+export function script(paths, ...names) {
+  const texts = [paths]
+    .flat()
+    .map((path) => readFileSync(new URL(`../../ui/canvas/${path}`, import.meta.url), "utf8"));
+  return new Function(`"use strict";\n${texts.join("")}\nreturn { ${names.join(", ")} };`)();
 }
 
 /** The elements of an SVG text with that name; the text must be well-formed. */

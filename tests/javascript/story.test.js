@@ -24,8 +24,11 @@ class Drawing {
   setAttribute() {}
 }
 
-/** A teller and its drawing; `click` presses a button, `went` and `asked` are what the teller did. */
-function told(at) {
+/**
+ * A teller and its drawing; `click` presses a button, `went` and `asked` are what the teller did.
+ * `isThere`: whether the captions that are here are those of the tour's head.
+ */
+function told(at, isThere = () => true) {
   globalThis.element = (root, selector) => root.querySelector(selector);
   const root = new Drawing(),
     listeners = new Map(),
@@ -38,6 +41,7 @@ function told(at) {
     root,
     listen,
     ({ token }) => went.push(token),
+    isThere,
     () => asked++,
   );
   const inStory = root.querySelector(".story");
@@ -78,4 +82,22 @@ test("a story that is ended while the captions are on their way stays ended", ()
   assert.equal(story.retell(CAPTIONS), false);
   assert.deepEqual(went, []);
   assert.equal(inStory.hidden, true);
+});
+
+test("a tour begins with the head that it is about, and asks for its captions", () => {
+  let isThere = false;
+  const { root, story, went, inStory, asked, click } = told(-1, () => isThere);
+  story.retell(CAPTIONS); // of another head, which the visitor has opened
+  click(".begin");
+  assert.equal(asked(), 1);
+  assert.deepEqual(went, []);
+  assert.equal(root.dataset.told, "0");
+  story.retell(CAPTIONS);
+  assert.equal(inStory.hidden, false);
+  assert.deepEqual(went, [0]);
+  click(".end");
+  isThere = true;
+  click(".begin");
+  assert.equal(asked(), 1);
+  assert.deepEqual(went, [0, 0]);
 });

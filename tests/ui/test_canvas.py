@@ -55,8 +55,10 @@ def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
     top = re.findall(r"^(?:const|function|class) (\w+)", shared + own, re.MULTILINE)
     assert len(set(top)) == len(top)
     assert not re.search(r"^\s*(//|/\*\*[^/]*\*/$| )", canvas.js, re.MULTILINE)
-    assert canvas.css.startswith((FOLDER / "shared" / "base.css").read_text(encoding="utf-8"))
-    assert canvas.html.count('class="png"') == canvas.html.count('class="svg"') == 1
+    styles = [*sorted((FOLDER / "shared").glob("*.css")), FOLDER / name / f"{name}.css"]
+    assert canvas.css == "".join(file.read_text(encoding="utf-8") for file in styles)
+    for kind in ("png", "svg", "csv"):
+        assert canvas.html.count(f'class="{kind}"') == 1
 
 
 @pytest.mark.parametrize("name", CANVASES)
@@ -172,7 +174,7 @@ def test_pages_and_drawings_have_one_scale_of_letters():
     # a label of a drawing is as large as a note beside it: one rem is 16 pixels
     fonts = (FOLDER / "shared" / "fonts.js").read_text(encoding="utf-8")
     pixels = {name: 16 * float(sizes[f"text-{name}"][:-3]) for name in ("note", "fine", "reading")}
-    for constant, name in (("LABEL", "note"), ("SMALL_LABEL", "fine"), ("HEADING", "reading")):
+    for constant, name in (("LABEL", "note"), ("HEADING", "reading")):
         assert re.search(rf"\b{constant} = `(?:600 )?{pixels[name]:.0f}px ", fonts), constant
 
 

@@ -63,7 +63,7 @@ class Canvas:
             return (_FOLDER / name / f"{file}.{ending}").read_text(encoding="utf-8")
 
         self.parts = parts
-        self.html = text("html").replace("<!-- save -->", _shared("html"))
+        self.html = text("html").replace("<!-- tools -->", _shared("html"))
         self.css = _shared("css") + text("css")
         scripts = [_shared("js"), *(text("js", part) for part in parts), text("js")]
         self.js = _NOT_SENT.sub("", "".join(scripts))

@@ -36,12 +36,15 @@ SIGNED_ON_DARK = ["#a0d7ff", "#409cde", "#205886", "#1c2128", "#844c1e", "#d87e2
 INK, PAPER = alt.expr("ink"), alt.expr("paper")
 
 
+_LETTERS = {"labelFontSize": 13, "titleFontSize": 13}
+
+
 def config(ink: str, paper: str) -> dict[str, Any]:
     """What all charts share: text in the colour `ink`, no frame, values of `INK` and `PAPER`."""
     return {
         "view": {"strokeWidth": 0},
-        "axis": {"labelColor": ink, "titleColor": ink},
-        "legend": {"labelColor": ink, "titleColor": ink},
+        "axis": {"labelColor": ink, "titleColor": ink, **_LETTERS},
+        "legend": {"labelColor": ink, "titleColor": ink, **_LETTERS},
         "title": {"color": ink, "subtitleColor": ink},
         "params": [{"name": "ink", "value": ink}, {"name": "paper", "value": paper}],
     }

@@ -59,7 +59,6 @@ if readings.by_method:
                 reading.chips,
                 title=f"{method}: {len(reading.tokens)} tokens",
                 key=f"tokens_chips_{method}",
-                hint="Point at a token, or focus the text and use the arrow keys.",
             )
             rows = tables.height(reading.table, 213)
             st.dataframe(reading.table, hide_index=True, height=rows)

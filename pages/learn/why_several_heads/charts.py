@@ -121,7 +121,7 @@ def jobs_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
                 legend=None,
             )
         ),
-        cells.mark_text(fontSize=12).encode(
+        cells.mark_text(fontSize=13).encode(
             alt.Text("percent:Q"), alt.ColorValue("#ffffff", condition=[on_bright])
         ),
         data=table,

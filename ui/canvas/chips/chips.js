@@ -20,7 +20,6 @@ export default function (component) {
   element(parentElement, ".title").textContent = title;
   row.setAttribute("aria-label", `${title}: ${chips.length} tokens. Use the arrow keys to read.`);
   readout.textContent = hint;
-  showLegend(element(parentElement, ".key"), says, []);
 
   const marks = chips.map(([label, , quiet, chosen], index) => {
     const mark = document.createElement("span");
@@ -65,13 +64,19 @@ export default function (component) {
   readAlong(row, marks, marks.length - 1, listen, (index) => {
     readout.textContent = index < 0 ? hint : chips[index][1];
   });
-  offerToSave(
-    parentElement,
-    listen,
-    () => ({ ...rowPicture(row, marks, paint), title, says, about, name: title || "tokens" }),
-    (text) => {
+  offerTools(parentElement, listen, {
+    keys: "Arrow keys go from one to the next.",
+    table: () => [
+      ["position", "token", "details"],
+      ...chips.map(([label, detail], index) => [index, label, detail]),
+    ],
+    picture: () => ({
+      ...rowPicture(row, marks, paint),
+      ...{ title, says, about, name: title || "tokens" },
+    }),
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
+  });
   return inPlaceOfTheLast(parentElement, forget);
 }

@@ -48,7 +48,7 @@ export default function (component) {
     map.causal ? (row * (row + 1)) / 2 + column : row * nTokens + column;
   const weight = (/** @type {number} */ head, /** @type {Pair} */ cell) =>
     map.largest[head] * (codes[head * perHead + place(cell)] / map.levels) ** 2;
-  const hint = "Hover or tap to read a weight. By keyboard: arrows go from cell to cell.";
+  const keys = "Arrow keys go from cell to cell.";
 
   // ---- where each head lies
 
@@ -166,13 +166,13 @@ export default function (component) {
 
   function tell() {
     if (!focus) {
-      readout.textContent = hint;
+      readout.textContent = "";
       return;
     }
     const { head, cell } = focus,
       [row, column] = cell;
     const said = visible(cell)
-      ? `weight ${number(weight(head, cell), 3)}`
+      ? percent(weight(head, cell))
       : "masked, the query may not look ahead";
     readout.textContent =
       `${name(head)}: query ${row} “${isolated(map.labels[row])}” → ` +
@@ -245,10 +245,10 @@ export default function (component) {
     text: "weight, square-root colours:",
   };
   find(".title").textContent = map.title;
-  showLegend(find(".key"), map.says, [scale]);
+  showLegend(find(".key"), [scale]);
   canvas.setAttribute(
     "aria-label",
-    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
+    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${keys}`,
   );
   tell();
   listen(canvas, "pointermove", onPointer);
@@ -256,10 +256,9 @@ export default function (component) {
   listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && layout && read(null));
   listen(canvas, "keydown", onKey);
   listen(canvas, "transitionend", draw); // the theme changed
-  offerToSave(
-    parentElement,
-    listen,
-    () =>
+  offerTools(parentElement, listen, {
+    keys,
+    picture: () =>
       layout && {
         // the tiles of an SVG are images: as fine as those of a PNG
         draw: (context, ratio) => paint(context, Math.max(ratio, 2)),
@@ -271,10 +270,10 @@ export default function (component) {
         name: "heads-that-form",
         scales: [scale],
       },
-    (text) => {
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
+  });
 
   const stopWatching = onNewWidth(scroll, draw);
   inflate(map.body).then((inflated) => {

@@ -2,13 +2,16 @@
 // One attention head on a canvas. All text reaches the page through textContent or fillText.
 // What ui/canvas/shared holds stands before this text.
 
-const LABEL_FONT_PX = 13,
-  SMALL_FONT_PX = 9; // labels shrink with the cells, before they are thinned out
+const LABEL_FONT_PX = 13;
 const MIN_CELL = 2,
-  MAX_CELL = 40,
+  LARGE_CELL = 24, // of a map with few columns, where there is room
+  FEW_COLUMNS = 20,
+  WIDE_ENOUGH = 600,
+  MAX_CELL = 48,
   LABELLED = 64, // so many columns are never too narrow for all their labels: the picture scrolls
   MAX_LABEL = 96,
   MAX_LABEL_SHARE = 0.28,
+  AXIS = 18, // above the columns: what they are
   GAP = 6;
 const LISTED = 4; // values of a block of aligned cells that are read out one by one
 const EVENT = "attention-lab-cell";
@@ -86,12 +89,8 @@ export default function (component) {
   let layout;
   let ink = getComputedStyle(canvas).color;
 
-  const hint =
-    `Hover, tap, or focus the picture and use the arrow keys to read ${/^[aeiou]/.test(map.valueName) ? "an" : "a"} ${map.valueName}.` +
-    (map.picks ? " Click, or press Enter, to choose a cell." : "");
   const middle = map.squareRoot ? map.largest / 4 : (map.lowest + map.largest) / 2;
   find(".title").textContent = map.title;
-  find(".says").textContent = map.says;
   find(".mark").style.background = QUANTITIES[`${map.valueName}s`] ?? "";
   find(".low").textContent = number(map.lowest, 3);
   find(".middle").textContent = number(middle, 3);
@@ -123,25 +122,25 @@ export default function (component) {
       return Math.ceil(Math.min(Math.max(...widths), longest)) + GAP;
     };
     const widest = room(
-      map.rowHeight ? [...map.rowLabels, ...map.roomFor] : [...map.rowLabels, ...map.labels],
+      [`${map.axes[0][0]} ↓`].concat(map.rowLabels, map.rowHeight ? map.roomFor : map.labels),
     );
     // half a label may stick out beyond the last cell
     const margin = Math.ceil(LABEL_FONT_PX / 2) + 1;
-    const font = (/** @type {number} */ size) =>
-      Math.min(Math.max(Math.floor(size - 1), SMALL_FONT_PX), LABEL_FONT_PX);
-    const roomLeft = (/** @type {number} */ left) =>
-      (scroll.clientWidth - left - margin) / map.columns;
-    // smaller letters need less room; rows of a given height keep their letters
-    const letters = map.rowHeight ? LABEL_FONT_PX : font(roomLeft(widest));
-    const label = Math.ceil((widest * letters) / LABEL_FONT_PX),
-      upright = map.labels.every((text) => [...text].length < 2), // single letters
-      top = upright ? LABEL_FONT_PX + GAP : map.rowHeight ? room(map.labels) : label;
-    const fitting = roomLeft(label);
-    const least = map.columns <= LABELLED && !map.numbered ? SMALL_FONT_PX : MIN_CELL;
+    const label = widest,
+      fitting = (scroll.clientWidth - label - margin) / map.columns;
+    const few = map.columns < FEW_COLUMNS && scroll.clientWidth >= WIDE_ENOUGH,
+      least = few
+        ? LARGE_CELL
+        : map.columns <= LABELLED && !map.numbered
+          ? LABEL_FONT_PX
+          : MIN_CELL;
     const cell = Math.min(Math.max(fitting, least), MAX_CELL);
+    const widestColumn = Math.max(...map.labels.map((text) => context.measureText(text).width)),
+      upright = widestColumn <= cell - 4, // straight labels fit
+      top = AXIS + (upright ? LABEL_FONT_PX + GAP : room(map.labels));
     // labels that would overlap are thinned out; the readout names every token
     const height = map.rowHeight || cell;
-    const every = (/** @type {number} */ size) => Math.ceil(Math.min(font(size), letters) / size);
+    const every = (/** @type {number} */ size) => Math.ceil(LABEL_FONT_PX / size);
     const right = label + cell * map.columns,
       bottom = top + height * map.rows;
     return {
@@ -152,8 +151,6 @@ export default function (component) {
       row: height,
       everyColumn: every(cell),
       everyRow: every(height),
-      columnFont: `${Math.min(font(cell), letters)}px ${FAMILY}`,
-      rowFont: `${Math.min(font(height), letters)}px ${FAMILY}`,
       right,
       bottom,
       width: right + margin,
@@ -321,18 +318,18 @@ export default function (component) {
   // end of the map.
   /** @param {Pen} context */
   function hatch(context) {
-    const { label, cell, right, bottom } = layout;
-    for (let sum = 2 * label; sum < right + bottom; sum += 7) {
+    const { label, top, cell, right, bottom } = layout;
+    for (let sum = label + top; sum < right + bottom; sum += 7) {
       // the line x + y = sum
       /** @type {number | null} */
       let from = null;
       for (let row = map.rows - 1; row >= 0 && from === null; row--) {
         const first = label + Math.max(row + map.columns - map.rows + 1, 0) * cell;
-        const top = label + row * cell;
-        const x = Math.max(sum - top - cell, first);
-        if (x <= Math.min(sum - top, right)) from = x;
+        const above = top + row * cell;
+        const x = Math.max(sum - above - cell, first);
+        if (x <= Math.min(sum - above, right)) from = x;
       }
-      const end = Math.min(sum - label, right);
+      const end = Math.min(sum - top, right);
       if (from === null || end <= from) continue;
       context.moveTo(from, sum - from);
       context.lineTo(end, sum - end);
@@ -344,10 +341,11 @@ export default function (component) {
    * @param {Cells | null} shown
    */
   function labels(context, shown) {
-    const { label, top, cell, row: height, everyColumn, everyRow, rowFont, columnFont } = layout;
-    context.font = rowFont;
+    const { label, top, cell, row: height, everyColumn, everyRow } = layout;
+    context.font = LABEL;
     context.textBaseline = "middle";
     context.fillStyle = ink;
+    axes(context);
     // a thinned-out label gives way to one beside it that is shown
     /**
      * @param {string[]} texts
@@ -371,13 +369,13 @@ export default function (component) {
     context.textAlign = "right";
     const rowTexts = map.rowLabels.slice(0, map.rows),
       side = label - GAP,
-      above = top - GAP;
+      above = top - GAP,
+      long = layout.upright ? cell : above - AXIS;
     each(rowTexts, shown ? shown.rows : [], top, height, everyRow, side, (text, place) =>
       context.fillText(text, side, place),
     );
     context.textAlign = layout.upright ? "center" : "left";
-    context.font = columnFont;
-    each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, above, (text, place) => {
+    each(map.labels, shown ? shown.columns : [], label, cell, everyColumn, long, (text, place) => {
       if (layout.upright) return context.fillText(text, place, above - LABEL_FONT_PX / 2);
       context.save();
       context.translate(place, above);
@@ -385,6 +383,22 @@ export default function (component) {
       context.fillText(text, 0, 0);
       context.restore();
     });
+    context.globalAlpha = 1;
+  }
+
+  // What a row and a column are, in the corner: "query ↓" above the rows, "key →" above the columns.
+  /** @param {Pen} context */
+  function axes(context) {
+    const [[row], [column]] = map.axes;
+    context.globalAlpha = 0.75;
+    context.textAlign = "right";
+    context.fillText(
+      shorten(context, `${row} ↓`, layout.label - GAP),
+      layout.label - GAP,
+      layout.top - GAP - LABEL_FONT_PX / 2,
+    );
+    context.textAlign = "left";
+    context.fillText(`${column} →`, layout.label, LABEL_FONT_PX / 2 + 1);
     context.globalAlpha = 1;
   }
 
@@ -470,36 +484,56 @@ export default function (component) {
         text = texts[place];
       // its label is its number
       const bare = map.numbered && texts.every((label, index) => label === String(index));
-      return `${kind[0]} ${place}${bare ? "" : ` “${isolated(text)}”`}`;
+      return bare ? `${kind[0]} ${place}` : `“${isolated(text)}”`;
     }
     const last = places[places.length - 1];
     const quoted = `“${isolated(texts[places[0]])}” … “${isolated(texts[last])}”`;
-    return `${kind[1]} ${places[0]} to ${last} ${quoted}`;
+    return quoted;
   }
 
+  const isWeight = map.valueName === "weight";
   const written = (/** @type {number} */ value) =>
-    (map.diverging && value > 0 ? "+" : "") + number(value, 6);
+    isWeight ? percent(value) : (map.diverging && value > 0 ? "+" : "") + number(value, 4);
+
+  /** @type {(cells: Cells) => number[] | null} what cells hold that are drawn; null: all are masked */
+  function valuesOf({ rows, columns }) {
+    const seen = rows.flatMap((row) =>
+      columns.filter((column) => visible(row, column)).map((column) => at(row, column)),
+    );
+    return seen.length ? seen.filter((value) => !Number.isNaN(value)) : null;
+  }
+
+  /** @type {(cells: Cells) => number | ""} one cell's value, or what those of a block add up to */
+  function exact(cells) {
+    const values = valuesOf(cells) ?? [],
+      single = cells.rows.length * cells.columns.length === 1;
+    if (!values.length || !(single || map.merges)) return "";
+    return single ? values[0] : values.reduce((a, b) => a + b, 0) / cells.rows.length;
+  }
 
   /** @param {Cells} cells */
-  function read({ rows, columns }) {
+  function read(cells) {
+    const { rows, columns } = cells;
     const names = `${named(map.axes[0], rows, map.rowLabels)} → ${named(map.axes[1], columns, map.labels)}`;
-    /** @type {Cell[]} */
-    const pairs = rows.flatMap((row) => columns.map((column) => [row, column]));
-    const seen = pairs.filter(([row, column]) => visible(row, column));
-    const values = seen.map(([row, column]) => at(row, column)).filter((v) => !Number.isNaN(v));
-    if (!seen.length) return `${names}: masked, the query may not look ahead`;
+    const values = valuesOf(cells);
+    if (!values) return `${names}: masked, the query may not look ahead`;
     if (!values.length) return `${names}: ${map.hiddenText}`;
-    if (pairs.length === 1) return `${names}: ${map.valueName} ${written(values[0])}`;
+    if (rows.length * columns.length === 1)
+      return `${names}: ${isWeight ? "" : `${map.valueName} `}${written(values[0])}`;
     const listed = values.slice(0, LISTED).map(written).join(", ");
     const more = values.length > LISTED ? ` … (${values.length} in all)` : "";
-    const sum = values.reduce((a, b) => a + b, 0) / rows.length;
-    const merged = map.merges ? `; summed over keys, averaged over queries: ${written(sum)}` : "";
+    const merged = map.merges
+      ? `; summed over keys, averaged over queries: ${written(Number(exact(cells)))}`
+      : "";
     return `${names}: ${map.valueName}s ${listed}${more}${merged}`;
   }
 
   function tell() {
     const shown = pointed || aligned || pinned;
-    if (!shown) readout.textContent = hint;
+    // where the readout is, and its exact number, for whoever reads the picture by program
+    const cell = `${shown?.rows[0] ?? -1} ${shown?.columns[0] ?? -1}`;
+    Object.assign(readout.dataset, { cell, value: shown ? exact(shown) : "" });
+    if (!shown) readout.textContent = "";
     else if (!shown.rows.length || !shown.columns.length) {
       readout.textContent = "The cell pointed at has no partner in this map.";
     } else readout.textContent = read(shown);
@@ -618,10 +652,18 @@ export default function (component) {
   listen(canvas, "transitionend", arrange); // the theme changed
   listen(window, EVENT, onLinked);
 
-  offerToSave(
-    parentElement,
-    listen,
-    () =>
+  offerTools(parentElement, listen, {
+    keys:
+      "Arrow keys go from cell to cell, Escape ends that." +
+      (map.picks ? " A click or Enter chooses a cell." : ""),
+    table: () => [
+      [map.axes[0][0], ...map.labels],
+      ...map.rowLabels.slice(0, map.rows).map((label, row) => [
+        label,
+        ...map.labels.map((_, column) => exact(single(row, column))), // none where none is drawn
+      ]),
+    ],
+    picture: () =>
       layout && {
         width: layout.width,
         height: layout.height,
@@ -643,10 +685,10 @@ export default function (component) {
         ],
         words: [find(".hatched").textContent, someCrossed ? crossed.textContent : ""],
       },
-    (text) => {
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
+  });
 
   tell();
   arrange();

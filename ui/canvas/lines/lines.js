@@ -309,9 +309,7 @@ export default function (component) {
 
   // ---- reading -----------------------------------------------------------------------------
 
-  const hint =
-    "Hover, tap, or use the arrow keys to choose a token. " +
-    "Click or Enter keeps it, to read one pair.";
+  const keys = "Arrow keys choose a token. A click or Enter keeps it, to read one pair.";
 
   /**
    * @param {string} first
@@ -379,7 +377,7 @@ export default function (component) {
 
   function show() {
     const first = kept || chosen;
-    if (!first) say(hint, []);
+    if (!first) say("", []);
     else if (kept && chosen && chosen.side !== kept.side) {
       sayPair(...pair(kept.side, kept.index, chosen.index));
     } else sayToken(first);
@@ -504,7 +502,6 @@ export default function (component) {
   });
   find(".heads").replaceChildren(...buttons);
   find(".title").textContent = map.title;
-  showLegend(find(".key"), map.says, []);
   readout.style.setProperty("--heads", String(names.length));
   canvas.setAttribute(
     "aria-label",
@@ -533,7 +530,7 @@ export default function (component) {
       scales: shown().map(({ name, colour }) => ({ tone: () => colour, text: name })),
       words: [find(".words").textContent],
     };
-  offerToSave(parentElement, listen, saved, (text) => say(text, []));
+  offerTools(parentElement, listen, { picture: saved, keys, failed: (text) => say(text, []) });
 
   legend();
   show();

@@ -96,14 +96,6 @@ export default function (component) {
    */
   const error = (head, code) => (map.largest[head] * (code + 0.25)) / map.levels ** 2;
 
-  // Two digits, never less than the number itself.
-  /** @param {number} number */
-  function roundedUp(number) {
-    if (!(number > 0)) return "0";
-    const unit = 10 ** (Math.floor(Math.log10(number)) - 1);
-    return minus((Math.ceil(number / unit) * unit).toPrecision(2));
-  }
-
   // --- where each head lies -------------------------------------------------------------------
 
   // Layers below each other, in as many blocks beside each other as make the tiles largest.
@@ -375,9 +367,9 @@ export default function (component) {
 
   // --- reading --------------------------------------------------------------------------------
 
-  const hint =
-    "Hover or tap to read a value, click to open a head. By keyboard: arrows go from head to head, " +
-    "Shift and arrows from cell to cell, Enter opens.";
+  const keys =
+    "A click opens a head. Arrow keys go from head to head, Shift and arrows from cell to cell, and " +
+    "Enter opens.";
 
   /**
    * @param {number} head
@@ -387,14 +379,15 @@ export default function (component) {
     const own = codes.subarray(head * perHead, (head + 1) * perHead);
     const [row, column] = at;
     const where = `L${layerOf(head)}H${headOf(head)}`;
-    const pair = `query ${row} “${isolated(map.labels[row])}” → key ${column} “${isolated(map.labels[column])}”`;
+    const pair = `“${isolated(map.labels[row])}” → “${isolated(map.labels[column])}”`;
     if (!visible(row, column)) return `${where}: ${pair}: masked, the query may not look ahead`;
     if (arrangement.hidden.includes(column)) return `${where}: ${pair}: this key is left out`;
     const code = own[place(row, column)];
-    const value = `${map.valueName} ${number(decode(head, code), 5)}`;
-    const off = roundedUp(error(head, code));
+    const exact = decode(head, code),
+      value = map.valueName === "weight" ? percent(exact) : `${map.valueName} ${number(exact, 3)}`;
     const said = arrangement.captions[head] ? ` (${arrangement.captions[head]})` : "";
-    return `${where}${said}: ${pair}: ${value} ± ${off}`;
+    Object.assign(readout.dataset, { value: exact, off: error(head, code) });
+    return `${where}${said}: ${pair}: ${value}`;
   }
 
   /** @param {number} head */
@@ -423,13 +416,16 @@ export default function (component) {
     const moved = head !== focus;
     focus = head;
     cell = at;
+    // where the readout is, for whoever reads the picture by program; a hidden cell has no number
+    Object.assign(readout.dataset, { head, cell: at.join(" "), value: "", off: "" });
     readout.textContent = describe(head, at);
     if (moved) drawFrames();
   }
 
   function clear() {
     focus = null;
-    readout.textContent = hint;
+    readout.textContent = "";
+    Object.assign(readout.dataset, { head: "", cell: "", value: "", off: "" });
     drawFrames();
   }
 
@@ -579,17 +575,28 @@ export default function (component) {
         },
       ],
     };
-  offerToSave(parentElement, listen, saved, (text) => {
-    readout.textContent = text;
+  const strongest = (/** @type {number} */ head) => {
+    const [row, column] = largestCell(head);
+    const weight = decode(head, codes[head * perHead + place(row, column)]);
+    return [`L${layerOf(head)}H${headOf(head)}`, map.labels[row], map.labels[column], weight];
+  };
+  offerTools(parentElement, listen, {
+    picture: saved,
+    keys,
+    table: () => [
+      ["head", "query", "key", `largest ${map.valueName}`],
+      ...(codes ? [...Array(nHeads).keys()].map(strongest) : []), // until they are unpacked: none
+    ],
+    failed: (text) => {
+      readout.textContent = text;
+    },
   });
 
   find(".open").style.setProperty("--frame", OKABE_ITO.vermillion);
   find(".title").textContent = map.title;
-  showLegend(find(".key"), map.says, []);
-  readout.textContent = hint;
   canvas.setAttribute(
     "aria-label",
-    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${hint}`,
+    `${map.title}: ${map.layers} layers of ${map.heads} heads, ${nTokens} tokens. ${keys}`,
   );
   const bar = canvasElement(parentElement, ".bar"),
     strip = pen(bar);

@@ -186,7 +186,7 @@ export default function (component) {
     paint(context, width, time);
     write(time);
     const atEnd = race.over && time >= known;
-    const told = atEnd && race.verdict ? `${race.verdict} ${race.says}` : race.says;
+    const told = atEnd && race.verdict ? race.verdict : "";
     if (readout.textContent !== told) readout.textContent = told;
     again.disabled = !atEnd || !longest;
     const counts = lanes.map((lane) => `${lane.name} ${done(lane, time)} tokens`).join(", ");
@@ -209,20 +209,18 @@ export default function (component) {
     frame ||= requestAnimationFrame(tick);
   });
   listen(canvas, "transitionend", draw); // the theme changed
-  offerToSave(
-    parentElement,
-    listen,
-    () => {
+  offerTools(parentElement, listen, {
+    picture: () => {
       const width = scroll.clientWidth;
       const draws = (/** @type {Pen} */ context) => paint(context, width, known);
       if (!width) return null;
       const around = { title: "Two runs in their own time", says: race.says, about: race.about };
       return { width, height, draw: draws, element: canvas, name: "race", ...around };
     },
-    (text) => {
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
+  });
   const now = performance.now();
   if (now - replay.moment > 100) replay.moment = now; // it waited for data
   tick(now);

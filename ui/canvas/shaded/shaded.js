@@ -27,9 +27,9 @@ export default function (component) {
     high: number(largest, 3),
     text: `weight, the colour and the bar of a token${squareRoot ? ", by square roots" : ""}`,
   };
-  showLegend(element(parentElement, ".key"), says, [scale]);
+  showLegend(element(parentElement, ".key"), [scale]);
   row.setAttribute("aria-label", `${title}. Use the arrow keys to read each token's number.`);
-  readout.textContent = hint;
+  readout.textContent = "";
   figure.style.setProperty("--bar", OKABE_ITO.vermillion);
 
   const share = (/** @type {number} */ value) => {
@@ -56,9 +56,10 @@ export default function (component) {
 
   function read(/** @type {number} */ index) {
     const [label, value, detail] = tokens[index];
-    const weight = value === null ? "" : `weight ${number(value, 6)}`;
+    const weight = value === null ? "" : percent(value);
     const said = [weight, detail].filter(Boolean).join(", ");
-    return `position ${index} “${isolated(label)}”: ${said}`;
+    Object.assign(readout.dataset, { cell: index, value: value ?? "" });
+    return `“${isolated(label)}”: ${said}`;
   }
 
   // ---- the picture to take away
@@ -99,13 +100,16 @@ export default function (component) {
     tokens.findLastIndex(([, , , , later]) => !later),
     listen,
     (index) => {
-      readout.textContent = index < 0 ? hint : read(index);
+      readout.textContent = index < 0 ? "" : read(index);
     },
   );
-  offerToSave(
-    parentElement,
-    listen,
-    () => ({
+  offerTools(parentElement, listen, {
+    keys: hint,
+    table: () => [
+      ["position", "token", "weight"],
+      ...tokens.map(([label, value], index) => [index, label, value ?? ""]),
+    ],
+    picture: () => ({
       ...rowPicture(row, marks, paint),
       title,
       says,
@@ -114,9 +118,9 @@ export default function (component) {
       scales: [scale],
       words: ["A whole frame: the token that looks. A dashed frame: the one chosen by this step."],
     }),
-    (text) => {
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
+  });
   return inPlaceOfTheLast(parentElement, forget);
 }

@@ -5,5 +5,4 @@
 const FAMILY = '"Source Sans", sans-serif';
 const LABEL = `13px ${FAMILY}`,
   STRONG_LABEL = `600 13px ${FAMILY}`,
-  SMALL_LABEL = `12px ${FAMILY}`, // in cells, and where many stand beside each other
   HEADING = `600 14px ${FAMILY}`;

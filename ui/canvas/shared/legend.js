@@ -13,15 +13,12 @@ const HEAD_LINE = 16,
 const behind = (middle, high = "") => (middle ? `${high}, in the middle ${middle}` : high);
 
 /**
- * Write the legend of a drawing: what it says of its rows and columns, then a bar for each scale.
- * @type {(place: HTMLElement, says: string, scales: Scale[]) => void}
+ * Write the legend of a drawing: a bar for each scale.
+ * @type {(place: HTMLElement, scales: Scale[]) => void}
  */
-function showLegend(place, says, scales) {
-  const words = document.createElement("span");
-  words.className = "says";
-  words.textContent = says;
+function showLegend(place, scales) {
+  place.hidden = !scales.length;
   place.replaceChildren(
-    words,
     ...scales.map(({ tone, low, middle, high, text }) => {
       const scale = document.createElement("span"),
         bar = document.createElement("span");

@@ -21,7 +21,8 @@ from ui.canvas.component import pack as pack_arrays
 MAX_CELLS = 20_000  # of all panels of one picture together
 
 
-_canvas = Canvas("tensors")
+_PARTS = ("panels", "layout", "arithmetic", "paint", "saved", "reads", "movement")
+_canvas = Canvas("tensors", *_PARTS)
 
 
 Labels = Sequence[str] | Sequence[Sequence[str]]

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { elements, shared } from "./shared_scripts.js";
 
-const { SvgContext, fileName } = shared("SvgContext", "fileName");
+const { SvgContext } = shared("SvgContext");
 const drawing = () => new SvgContext(200, 100, "#ffffff");
 const attributes = (element, ...names) => names.map((name) => element.getAttribute(name));
 
@@ -130,11 +130,4 @@ test("a rectangle drawn at once leaves the path alone", () => {
   context.stroke();
   const paths = elements(context.text(), "path").map((path) => path.getAttribute("d"));
   assert.deepEqual(paths, ["M5 5L7 5L7 7L5 7Z", "M1 1L2 2"]);
-});
-
-test("a file's name is plain, short and never hidden", () => {
-  assert.equal(fileName("Three heads: a <b>/..", "svg"), "Three-heads-a-b.svg");
-  assert.equal(fileName("../.../", "png"), "picture.png");
-  assert.equal(fileName("שלום é", "png"), "שלום-é.png");
-  assert.equal(fileName("x".repeat(500), "svg"), `${"x".repeat(80)}.svg`);
 });

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { script } from "./shared_scripts.js";
+
+const { curveOf, along, thicknessOf, dotOf, radiusOf, edgeAt, middleOf, NEAR } = script(
+  ["one_pass/layout.js", "one_pass/curves.js"],
+  ...["curveOf", "along", "thicknessOf", "dotOf", "radiusOf", "edgeAt", "middleOf", "NEAR"],
+);
+const TOKENS = 6,
+  LAYERS = 3;
+const DESK = { width: 900, height: 300, phone: false, pitch: 40, first: 42, along: 700 };
+const PHONE = { width: 390, height: 700, phone: true, pitch: 60, first: 26, along: 500 };
+
+/** Layers one behind the other, to the right or down. */
+const slabsOf = (size) => (layer) => {
+  if (layer < 0 || layer >= LAYERS) return undefined;
+  const [begin, long, wide] = [80 + 150 * layer, 150, size.pitch * TOKENS];
+  return size.phone
+    ? { x: size.first, y: begin, w: wide, h: long }
+    : { x: begin, y: size.first, w: long, h: wide };
+};
+
+const edge = (layer, query, key, share = 0.1) => ({ layer, query, key, share, heads: [] });
+
+/** Edges between all words, one layer after another. */
+const EDGES = [...Array(LAYERS).keys()].flatMap((layer) =>
+  [...Array(TOKENS).keys()].flatMap((query) =>
+    [...Array(query).keys()].map((key) => edge(layer, query, key)),
+  ),
+);
+
+for (const [name, size] of [
+  ["on a desk", DESK],
+  ["on a phone", PHONE],
+]) {
+  const slab = slabsOf(size);
+
+  test(`a curve leads from its key to its query, ${name}`, () => {
+    for (const each of EDGES) {
+      const curve = curveOf(size, slab(each.layer), each),
+        across = size.phone ? 0 : 1;
+      assert.equal(curve.from[across], middleOf(size, each.key));
+      assert.equal(curve.to[across], middleOf(size, each.query));
+      assert.deepEqual(along(curve, 0), curve.from);
+      assert.deepEqual(along(curve, 1), curve.to);
+    }
+  });
+
+  test(`every point of a drawn curve is found as its edge, ${name}`, () => {
+    for (const each of EDGES)
+      for (const t of [0, 0.1, 0.35, 0.5, 0.8, 1]) {
+        const [x, y] = along(curveOf(size, slab(each.layer), each), t);
+        assert.equal(edgeAt(size, slab, [each], x, y), each);
+      }
+  });
+
+  test(`where curves are apart the nearest of all is found, ${name}`, () => {
+    // the last word's curves leave other words in the middle of their rows, away from other curves
+    for (const key of [0, 2, 4]) {
+      const fan = [0, 2, 4].map((from) => edge(1, 5, from)),
+        own = fan.find((each) => each.key === key);
+      const [x, y] = along(curveOf(size, slab(1), own), 0.1);
+      assert.equal(edgeAt(size, slab, fan, x, y), own);
+    }
+  });
+}
+
+test("of two curves at the same place the thick one is found, whichever comes first", () => {
+  const slab = slabsOf(DESK),
+    thin = edge(1, 5, 2, 0.02),
+    thick = edge(1, 5, 2, 0.4);
+  const [x, y] = along(curveOf(DESK, slab(1), thin), 0.5);
+  assert.equal(edgeAt(DESK, slab, [thin, thick], x, y), thick);
+  assert.equal(edgeAt(DESK, slab, [thick, thin], x, y), thick);
+});
+
+test("nothing is found where no curve is near, of a layer that is not there, and of a word's own line", () => {
+  const slab = slabsOf(DESK),
+    each = edge(1, 4, 1),
+    curve = curveOf(DESK, slab(1), each);
+  const [x, y] = along(curve, 0);
+  assert.equal(edgeAt(DESK, slab, [], x, y), null);
+  assert.equal(edgeAt(DESK, slab, [each], x, y - 2 * NEAR), null);
+  assert.equal(edgeAt(DESK, slab, [each], slab(2).x + 2 * NEAR, curve.to[1]), null);
+  assert.equal(edgeAt(DESK, slab, [edge(LAYERS, 4, 1)], x, y), null);
+  assert.equal(edgeAt(DESK, slab, [edge(1, 1, 1)], x, y), null);
+});
+
+test("a larger share is drawn thicker, and never as wide as a row", () => {
+  const of = (share) => thicknessOf(DESK, edge(0, 1, 0, share));
+  assert.ok(of(0.02) < of(0.1) && of(0.1) < of(0.5));
+  assert.ok(of(1) < DESK.pitch);
+});
+
+test("a dot lies on its token's line, behind its curves, and within its layer", () => {
+  const slab = slabsOf(DESK)(1),
+    [x, y] = dotOf(DESK, slab, 3);
+  assert.equal(y, middleOf(DESK, 3));
+  assert.ok(x > curveOf(DESK, slab, edge(1, 3, 0)).to[0]);
+  assert.ok(x + radiusOf(DESK, slab, 1) < slab.x + slab.w);
+  assert.ok(radiusOf(DESK, slab, 0.1) < radiusOf(DESK, slab, 0.8));
+});

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { shared } from "./shared_scripts.js";
+
+const { csvOf, fileName } = shared("csvOf", "fileName");
+
+test("a file's name is plain, short and never hidden", () => {
+  assert.equal(fileName("Three heads: a <b>/..", "svg"), "Three-heads-a-b.svg");
+  assert.equal(fileName("../.../", "png"), "picture.png");
+  assert.equal(fileName("שלום é", "png"), "שלום-é.png");
+  assert.equal(fileName("x".repeat(500), "svg"), `${"x".repeat(80)}.svg`);
+});
+
+test("numbers of a CSV file are exact, whatever their size", () => {
+  const values = new Float32Array([0.1, -2.5, 3e-39, 1e30]);
+  const [head, ...lines] = csvOf([["a"], ...[...values].map((value) => [value])]).split("\r\n");
+  assert.equal(head, "a");
+  assert.equal(lines.pop(), "", "the last line ends too");
+  assert.deepEqual(new Float32Array(lines), values);
+});
+
+test("a text with a comma, a quote or a new line stays one field", () => {
+  assert.equal(
+    csvOf([["a,b", 'say "no"', "two\nlines", "plain", "שלום"]]),
+    '"a,b","say ""no""","two\nlines",plain,שלום\r\n',
+  );
+});
+
+test("no text is a formula of a spreadsheet", () => {
+  for (const text of ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", '=HYPERLINK("http://x")', "\r=1"]) {
+    const field = csvOf([[text]]).replace(/\r\n$/, "");
+    const read = field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field;
+    assert.equal(read, `'${text}`);
+  }
+  assert.equal(csvOf([[-1.5, "a=1"]]), "-1.5,a=1\r\n"); // a number may be negative
+});

@@ -1,0 +1,122 @@
+// @ts-check
+// Where every block and cell of a tensor lies, in CSS pixels: for drawing it and for reading it.
+
+const CELL_HEIGHT = 22,
+  SMALL_CELL = 9,
+  LABEL_HEIGHT = 13,
+  FEW_ROWS = 4,
+  MAX_LABEL = 84,
+  TITLE = 16,
+  BLOCK_GAP = 10,
+  FRAME = 5;
+const NUMBERED_ROOM = 1000; // so wide a block keeps its numbers, and scrolls where there is less room
+
+/**
+ * @param {Panel} panel
+ * @param {Pen} context
+ * @param {number} room
+ * @param {number} decimals
+ */
+function panelLayout(panel, context, room, decimals) {
+  context.font = LABEL;
+  const [rows, columns] = panel.grid;
+  /** @param {string[]} texts */
+  const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
+  const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
+  const head = panel.columns ? TITLE : 0;
+  context.font = LABEL;
+  const numbers = Math.ceil(width([...panel.values].map((v) => written(v, decimals)))) + 8;
+  const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
+  const wanted = Math.max(numbers, labelled, CELL_HEIGHT);
+  const blocks = panel.outer.length ? panel.outer[panel.outer.length - 1] : 1;
+  const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
+  const title = panel.outer.length ? TITLE : 0;
+  const asBlock = (/** @type {number} */ cell) => label + columns * cell;
+  // numbers are written where a block with them is not too wide; else cells are small squares
+  const numbered = asBlock(wanted) + 2 * FRAME <= Math.max(room, NUMBERED_ROOM);
+  const cellWidth = numbered
+    ? wanted
+    : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
+  // few rows are tall enough for all their labels
+  const tall = panel.rows && rows <= FEW_ROWS ? LABEL_HEIGHT : 0;
+  const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, Math.max(cellWidth, tall));
+  const blockWidth = asBlock(cellWidth),
+    blockHeight = title + head + rows * cellHeight;
+  const across = Math.max(
+    1,
+    Math.min(blocks, Math.floor((room - 2 * FRAME + BLOCK_GAP) / (blockWidth + BLOCK_GAP))),
+  );
+  const lines = Math.ceil(blocks / across);
+  const stackTitle = stacks > 1 || panel.outer.length > 1 ? TITLE : 0;
+  const stackHeight = stackTitle + lines * (blockHeight + BLOCK_GAP) - BLOCK_GAP + 2 * FRAME;
+  const frame = panel.outer.length > 1 ? FRAME : 0;
+  return {
+    label,
+    head,
+    title,
+    cellWidth,
+    cellHeight,
+    numbered,
+    blockWidth,
+    blockHeight,
+    across,
+    stackTitle,
+    stackHeight,
+    frame,
+    blocks,
+    stacks,
+    width: across * (blockWidth + BLOCK_GAP) - BLOCK_GAP + 2 * frame + 1,
+    height: stacks * (stackHeight + BLOCK_GAP) - BLOCK_GAP + 1,
+  };
+}
+
+/**
+ * @param {Panel} panel
+ * @param {number} block
+ */
+function blockCorner(panel, block) {
+  const l = panel.layout;
+  const stack = Math.floor(block / l.blocks),
+    place = block % l.blocks;
+  return {
+    x: l.frame + (place % l.across) * (l.blockWidth + BLOCK_GAP),
+    y:
+      stack * (l.stackHeight + BLOCK_GAP) +
+      l.stackTitle +
+      l.frame +
+      Math.floor(place / l.across) * (l.blockHeight + BLOCK_GAP),
+  };
+}
+
+/**
+ * @param {Panel} panel
+ * @param {number} at
+ */
+function cellCorner(panel, at) {
+  const l = panel.layout,
+    [rows, columns] = panel.grid;
+  const { x, y } = blockCorner(panel, Math.floor(at / (rows * columns)));
+  const inside = at % (rows * columns);
+  return {
+    x: x + l.label + (inside % columns) * l.cellWidth,
+    y: y + l.title + l.head + Math.floor(inside / columns) * l.cellHeight,
+  };
+}
+
+/**
+ * The cell at a point of a panel's canvas, -1 where there is none. What is read is what is drawn there:
+ * the rectangle of the cell that is found holds the point.
+ * @type {(panel: Panel, px: number, py: number) => number}
+ */
+function cellUnder(panel, px, py) {
+  const l = panel.layout;
+  for (let block = 0; block < l.blocks * l.stacks; block++) {
+    const first = cellCorner(panel, block * panel.grid[0] * panel.grid[1]),
+      column = Math.floor((px - first.x) / l.cellWidth),
+      row = Math.floor((py - first.y) / l.cellHeight);
+    if (row < 0 || column < 0 || row >= panel.grid[0] || column >= panel.grid[1]) continue;
+    const found = (block * panel.grid[0] + row) * panel.grid[1] + column;
+    return isThere(panel, found) ? found : -1;
+  }
+  return -1;
+}

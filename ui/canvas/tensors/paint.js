@@ -1,0 +1,223 @@
+// @ts-check
+// How a tensor is painted: the colours of its cells, their numbers, labels and frames.
+
+/**
+ * What the painters need beside a panel. `lit`: what is pointed at, here or in a linked picture;
+ * `focus`: the cell, where it is pointed at here.
+ * @typedef {{
+ *   picture: TensorsData, root: HTMLElement, lit: Lit | null,
+ *   focus: { panel: Panel, at: number } | null,
+ * }} TensorView
+ */
+
+// the step that computes scores or weights moves nothing: they show how large they are
+/** @type {(view: TensorView, panel: Panel) => boolean} */
+const byIdentity = ({ picture }, panel) =>
+  picture.colour === "identity" && panel.quantity !== WEIGHTS && panel.quantity !== SCORES;
+/** @param {TensorView} view */
+const onDark = ({ root }) => bright(rgb(getComputedStyle(root).color));
+
+/** @type {(view: TensorView, panel: Panel, at: number, paper: Rgb) => Rgb} */
+function panelTone(view, panel, at, paper) {
+  if (byIdentity(view, panel)) {
+    const [rows, width] = view.picture.palette;
+    const cell = panel.cells?.[at] ?? -1,
+      exact = cell >= 0;
+    const id = exact ? cell : (panel.groups?.[at] ?? -1);
+    if (id < 0) return mix(paper, [128, 128, 128], 0.25);
+    const row = Math.floor(id / width),
+      place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
+    return identityColour(row, rows, place);
+  }
+  const value = panel.values[at];
+  if (!Number.isFinite(value)) return mix(paper, [128, 128, 128], 0.3);
+  const share = value / panel.largest;
+  return panel.quantity === WEIGHTS
+    ? colourNumbers(share)
+    : divergingNumbers(share, bright(paper) === false);
+}
+
+/** @type {(view: TensorView, panel: Panel, at: number) => boolean} */
+function cellIsLit({ lit, focus }, panel, at) {
+  if (!lit || !isThere(panel, at)) return false;
+  if (focus !== null && focus.panel === panel && focus.at === at) return true;
+  if (panel.cells && lit.cell >= 0 && panel.strand === lit.strand) {
+    return panel.cells[at] === lit.cell;
+  }
+  return cellIsRead(lit, panel, at);
+}
+
+/**
+ * Whether the number that is pointed at was computed from this cell.
+ * @type {(lit: Lit | null, panel: Panel, at: number) => boolean}
+ */
+function cellIsRead(lit, panel, at) {
+  if (!lit || !isThere(panel, at)) return false;
+  const index = unflat(panel.shape, at);
+  return lit.read.some(
+    ({ identity, axes }) =>
+      identity === panel.identity &&
+      axes.every((all, axis) => all === null || all.includes(real(panel, axis, index[axis]))),
+  );
+}
+
+/** @type {(view: TensorView, panel: Panel, context: Pen) => void} */
+function paintPanel(view, panel, context) {
+  const l = panel.layout,
+    ink = getComputedStyle(panel.canvas).color;
+  /** @type {Rgb} */
+  const paper = bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255];
+  context.textBaseline = "middle";
+  const blocks = l.blocks * l.stacks;
+  for (let block = 0; block < blocks; block++) panelLabels(panel, context, ink, block);
+  for (let at = 0; at < panel.values.length; at++) {
+    if (!isThere(panel, at)) continue;
+    const { x, y } = cellCorner(panel, at);
+    const tone = panelTone(view, panel, at, paper);
+    context.fillStyle = css(tone);
+    context.fillRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
+    if (l.numbered) {
+      context.font = LABEL;
+      context.textAlign = "right";
+      context.fillStyle = readable(tone);
+      context.fillText(
+        written(panel.values[at], view.picture.decimals),
+        x + l.cellWidth - 5,
+        y + l.cellHeight / 2,
+      );
+    }
+  }
+  for (let at = 0; at < panel.values.length; at++) {
+    if (!isThere(panel, at)) continue;
+    if (panel.marked.has(at)) frameCell(context, panel, at, [[ink, 2]]);
+    if (cellIsLit(view, panel, at))
+      frameCell(context, panel, at, [
+        ["black", 4],
+        ["white", 2],
+      ]);
+  }
+  if (panel.box && Math.min(...panel.box) > 0) outlineBox(context, panel, panel.box, ink, paper);
+}
+
+// one thick frame around the boxed part, and hatched over it: seen without colours too
+/**
+ * @param {Pen} context
+ * @param {Panel} panel
+ * @param {[rows: number, columns: number]} boxed
+ * @param {string} ink
+ * @param {Rgb} paper
+ */
+function outlineBox(context, panel, [rows, columns], ink, paper) {
+  const { x, y } = cellCorner(panel, 0),
+    l = panel.layout;
+  const width = columns * l.cellWidth - 1,
+    height = rows * l.cellHeight - 1;
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, height);
+  context.clip();
+  context.strokeStyle = ink;
+  context.globalAlpha = 0.18;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let at = -height; at < width; at += 7) {
+    context.moveTo(x + at, y + height);
+    context.lineTo(x + at + height, y);
+  }
+  context.stroke();
+  context.restore();
+  for (const [tone, thick] of /** @type {[string, number][]} */ ([
+    [css(paper), 6],
+    [ink, 3],
+  ])) {
+    context.strokeStyle = tone;
+    context.lineWidth = thick;
+    context.strokeRect(x, y, width, height);
+  }
+}
+
+/**
+ * @param {Pen} context
+ * @param {Panel} panel
+ * @param {number} at
+ * @param {[string, number][]} strokes
+ */
+function frameCell(context, panel, at, strokes) {
+  const { x, y } = cellCorner(panel, at),
+    l = panel.layout;
+  for (const [tone, width] of strokes) {
+    context.strokeStyle = tone;
+    context.lineWidth = width;
+    context.strokeRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
+  }
+}
+
+/**
+ * @param {Panel} panel
+ * @param {Pen} context
+ * @param {string} ink
+ * @param {number} block
+ */
+function panelLabels(panel, context, ink, block) {
+  const l = panel.layout,
+    { x, y } = blockCorner(panel, block);
+  context.fillStyle = ink;
+  context.font = LABEL;
+  context.textAlign = "left";
+  const names = panel.axes,
+    place = block % l.blocks;
+  const inner = panel.outer.length - 1,
+    first = inner > 0 ? Math.floor(block / l.blocks) : block;
+  const rowTexts = labelsOf(panel.rows, first),
+    columnTexts = labelsOf(panel.columns, first);
+  if (l.title) {
+    const own = panel.blocks ? ` ${labelsOf(panel.blocks, first)[place]}` : "";
+    const title = `${names[inner]} ${real(panel, inner, place)}${own}`;
+    context.fillText(shorten(context, title, l.blockWidth), x, y + TITLE / 2);
+  }
+  if (l.stackTitle && place === 0) {
+    const stack = block / l.blocks,
+      top = stack * (l.stackHeight + BLOCK_GAP);
+    context.fillText(`${names[0]} ${real(panel, 0, stack)}`, 0, top + TITLE / 2);
+    context.strokeStyle = ink;
+    context.globalAlpha = 0.5;
+    context.strokeRect(
+      0.5,
+      top + l.stackTitle + 0.5,
+      l.width - 1,
+      l.stackHeight - l.stackTitle - 1,
+    );
+    context.globalAlpha = 1;
+  }
+  context.font = LABEL;
+  if (panel.rows) {
+    context.textAlign = "right";
+    const every = Math.ceil(LABEL_HEIGHT / l.cellHeight);
+    for (let row = 0; row < panel.there[0]; row += every) {
+      const text = shorten(context, rowTexts[row], l.label - 6);
+      context.fillText(text, x + l.label - 5, y + l.title + l.head + (row + 0.5) * l.cellHeight);
+    }
+  }
+  if (panel.columns) {
+    context.textAlign = "center";
+    context.font = LABEL;
+    const every = Math.ceil(16 / l.cellWidth);
+    for (let column = 0; column < panel.there[1]; column += every) {
+      const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);
+      // a box's thick edge lies above the first row: the label keeps clear of it
+      const middle = y + l.title + TITLE / 2 - (panel.box ? 2 : 0);
+      context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, middle);
+    }
+  }
+}
+
+// as `shorten`; where room is short, the mark of a space before a word gives way to its letters
+/**
+ * @param {Pen} context
+ * @param {string} text
+ * @param {number} room
+ */
+function shortest(context, text, room) {
+  const fits = context.measureText(text).width <= room;
+  return shorten(context, fits || text.length < 2 ? text : text.replace(/^␣/, ""), room);
+}

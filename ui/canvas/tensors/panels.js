@@ -1,0 +1,169 @@
+// @ts-check
+// Small tensors as they are sent: their values, labels and identities, and what they were made of.
+
+const WEIGHTS = "weights",
+  SCORES = "scores";
+
+// The parts of the body follow one another: of each panel its values, its identities, its operands.
+/** @typedef {string[] | string[][]} Labels */
+/**
+ * How the numbers of a panel were computed, as `Made` in ui/canvas/tensors/__init__.py.
+ * @typedef {{
+ *   kind: "product" | "rotated" | "scaled" | "masked" | "softmax" | "dropout",
+ *   reads: [identity: string, axes: (number[] | null)[]][],
+ *   nOperands: number, nTerms: number, operands: Float32Array, added: Float32Array | null,
+ * }} Made
+ * What is pointed at: its identity where it was only moved, and the cells that it was made of: the
+ * indices read along each axis of a panel, null for all.
+ * @typedef {{
+ *   cell: number, strand: string, read: { identity: string, axes: (number[] | null)[] }[],
+ * }} Lit
+ */
+/**
+ * Where numbers that were read lie in the window, and of which block of which tensor they are.
+ * @typedef {{ what: string, box: DOMRect, hue: string }} ReadBox
+ * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
+ * @typedef {{
+ *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
+ *   blocks: Labels | null, mark: number[][], positions: number[][] | null, note: string,
+ *   box: [number, number] | null, boxNote: string, shapeText: string,
+ *   values: Float32Array, cells: Int32Array | null, groups: Int32Array | null,
+ *   strand: string, identity: string, quantity: string, made: Made | null,
+ *   grid: [rows: number, columns: number], outer: number[], marked: Set<number>,
+ *   there: [rows: number, columns: number], largest: number,
+ *   canvas: HTMLCanvasElement, layout: PanelLayout,
+ * }} Panel
+ * @typedef {{
+ *   label: number, head: number, title: number, cellWidth: number, cellHeight: number,
+ *   numbered: boolean, blockWidth: number, blockHeight: number, across: number,
+ *   stackTitle: number, stackHeight: number, frame: number, blocks: number, stacks: number,
+ *   width: number, height: number,
+ * }} PanelLayout
+ * @typedef {{
+ *   panels: Panel[], colour: "value" | "identity", decimals: number, palette: [number, number],
+ *   hue: string, link: string, scene: string, speed: number, says: string, about?: About,
+ * }} TensorsData
+ * @typedef {{ panel: Panel, above: string[], below: string[], x: number, y: number, width: number,
+ *   height: number }} PanelPlace
+ */
+
+/** @type {(data: Uint8Array) => TensorsData} */
+function unpackPanels(data) {
+  const { body, ...header } = unpack(data);
+  let start = body.byteOffset;
+  const take = (/** @type {number} */ count) => {
+    start += 4 * count;
+    return start - 4 * count;
+  };
+  for (const panel of header.panels) {
+    /** @type {number[]} */
+    const shape = panel.shape;
+    const count = shape.reduce((a, b) => a * b, 1);
+    panel.values = new Float32Array(body.buffer, take(count), count);
+    panel.cells = panel.cells ? new Int32Array(body.buffer, take(count), count) : null;
+    panel.groups = panel.groups ? new Int32Array(body.buffer, take(count), count) : null;
+    if (panel.made) {
+      const n = 2 * panel.made.nOperands * count;
+      panel.made.operands = new Float32Array(body.buffer, take(n), n);
+      panel.made.added = panel.made.added
+        ? new Float32Array(body.buffer, take(count), count)
+        : null;
+    }
+    // a vector is drawn as one row
+    panel.grid = panel.shape.length === 1 ? [1, panel.shape[0]] : panel.shape.slice(-2);
+    panel.outer = panel.shape.slice(0, -2);
+    panel.marked = new Set(
+      panel.mark.map((/** @type {number[]} */ index) => flat(panel.shape, index)),
+    );
+    panel.there = panel.there || panel.grid;
+    const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
+    panel.largest = Math.max(...finite, 1e-12);
+  }
+  // weights of one picture are compared: they have one scale
+  const weighed = header.panels.filter((/** @type {Panel} */ panel) => panel.quantity === WEIGHTS);
+  const largest = Math.max(...weighed.map((/** @type {Panel} */ panel) => panel.largest));
+  for (const panel of weighed) panel.largest = largest;
+  return header;
+}
+
+/**
+ * @param {number[]} shape
+ * @param {number[]} index
+ */
+function flat(shape, index) {
+  return index.reduce((at, i, axis) => at * shape[axis] + i, 0);
+}
+
+/**
+ * @param {number[]} shape
+ * @param {number} at
+ */
+function unflat(shape, at) {
+  const index = [];
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index.unshift(at % shape[axis]);
+    at = Math.floor(at / shape[axis]);
+  }
+  return index;
+}
+
+// a cell that has its place, but is not there yet
+/**
+ * @param {Panel} panel
+ * @param {number} at
+ */
+function isThere(panel, at) {
+  const [rows, columns] = panel.grid,
+    inside = at % (rows * columns);
+  return Math.floor(inside / columns) < panel.there[0] && inside % columns < panel.there[1];
+}
+
+/**
+ * @param {Panel} panel
+ * @param {number} at
+ */
+function isBoxed(panel, at) {
+  if (!panel.box) return false;
+  const [rows, columns] = panel.grid,
+    inside = at % (rows * columns);
+  return Math.floor(inside / columns) < panel.box[0] && inside % columns < panel.box[1];
+}
+
+// the index along one axis: where the panel is a window, that in the whole tensor
+/**
+ * @param {Panel} panel
+ * @param {number} axis
+ * @param {number} i
+ */
+const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
+
+// labels that differ along the first axis are nested: those of one of its indices
+/** @type {(labels: Labels | null, first: number) => string[]} */
+const labelsOf = (labels, first) =>
+  /** @type {string[]} */ (labels && Array.isArray(labels[0]) ? labels[first] : (labels ?? []));
+
+/**
+ * @param {number} value
+ * @param {number} decimals
+ */
+function written(value, decimals) {
+  if (Number.isNaN(value)) return "nan";
+  if (value === Infinity) return "∞";
+  if (value === -Infinity) return "−∞";
+  const size = Math.abs(value);
+  const long = size >= 10000 || (size > 0 && size < 0.5 * 10 ** -decimals);
+  return long ? number(value, 1) : minus(value.toFixed(size >= 100 ? 0 : decimals));
+}
+
+// three significant digits: enough to check a sum by hand
+/** @param {number} value */
+const brief = (value) => number(value, 3);
+
+// the ends of the shortest way between two stretches; the middle of what they share
+/** @type {(a: number, b: number, c: number, d: number) => [number, number]} */
+function gap(a, b, c, d) {
+  if (b < c) return [b, c];
+  if (d < a) return [a, d];
+  const middle = (Math.max(a, c) + Math.min(b, d)) / 2;
+  return [middle, middle];
+}
