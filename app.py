@@ -27,6 +27,7 @@ from serving import doors, interpreter, log, metrics, pace, parameters, protocol
 from serving.glossary import entries
 from serving.security_headers import SecurityHeaders, security_headers
 from ui.around import no_options
+from ui.frame import moved
 from ui.frame.first_answer import FirstAnswer, inline_scripts
 from ui.frame.sections import TITLES
 
@@ -45,7 +46,7 @@ no_options.prepare()
 app = st.App(
     FRAME,
     lifespan=no_options.life,
-    routes=[*status.routes("ui.charts.show"), entries.route(TITLES)],
+    routes=[*status.routes("ui.charts.show"), entries.route(TITLES), *moved.routes()],
     middleware=[
         Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
         Middleware(SecurityHeaders, security_headers(inline_scripts())),

@@ -47,7 +47,6 @@ from benchmarks.timing import machine, table
 PAGES = {
     "": "home_text",
     "one-pass": "one_pass_text",
-    "journey": "journey_text",
     "ladder": None,
     "shapes": None,
     "scaling": None,

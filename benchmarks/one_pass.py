@@ -8,8 +8,8 @@ loaded. Measured, in the browser:
                     ended: the picture, the open layer and head, and the rest of the page.
     painted         from that Enter until the picture shows the new text: the second animation frame
                     after it was drawn with the new numbers. At rest: until nothing moves any more.
-    opened          from the click on a layer, or on a head of it, until its numbers have arrived in
-                    the browser. Painted: until a picture with them was painted.
+    opened          from the click on a layer's number, or on a head of it, until its numbers have
+                    arrived in the browser. Painted: until a picture with them was painted.
     frames          animation frames a second while the picture walks: between the whole, a layer, a
                     head and a matrix, inwards and outwards, from the click or key to the last frame
                     that moves.
@@ -250,10 +250,11 @@ class OnePassPage:
     def open(self, item: str, opened: str, into: dict[str, Figure]) -> None:
         """Click an item of the picture, and wait for the numbers of what it opens.
 
+        item: a layer ("slab 3"), which its number opens, or a tile of the layer that is open.
         opened: "layer 3", or "head 5" of the layer that is open.
         """
         before = self._received
-        self.canvas.click(position=self._middle_of(item))
+        self.canvas.click(position=self._place_of(item))
         self._until("(drawn, opened) => drawn.opened.includes(opened)", opened)
         self.wait()
         state = self._state()
@@ -267,7 +268,7 @@ class OnePassPage:
         _, layer, head, *_ = (self.canvas.get_attribute("data-place") or "").split()
         return int(layer), int(head)
 
-    def _middle_of(self, item: str) -> Position:
+    def _place_of(self, item: str) -> Position:
         x, y, w, h = self.canvas.evaluate(
             """(canvas, name) => {
                  const { x, y, w, h } = canvas.closest("figure").lastDrawn.items.get(name);
@@ -275,7 +276,8 @@ class OnePassPage:
                }""",
             item,
         )
-        return {"x": x + w / 2, "y": y + h / 2}
+        # the numbers of the layers are above their rows
+        return {"x": x + w / 2, "y": y / 2 if item.startswith("slab ") else y + h / 2}
 
     def walk(self, key: str, into: Figure) -> None:
         """Press a key that walks somewhere, and count the frames on the way."""
@@ -286,10 +288,13 @@ class OnePassPage:
         into.values.append(frames_a_second(self._state()["frames"]))
 
     def out(self) -> None:
-        """Walk out to the whole picture."""
+        """Go back to the whole picture: nothing under the pointer, its numbers in sight."""
+        self.page.mouse.move(0, 0)
         for _ in range(3):
             self.canvas.press("Escape")
         self.wait()
+        # a picture of 64 tokens is higher than the window, whose header would hide them
+        self.page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
 
 
 def of_new_texts(

@@ -32,7 +32,6 @@ PAGES = (
     ("models", "/models", "[data-testid=stDataFrame] canvas"),
     ("glossary", "/glossary", "li svg"),
     ("exercise_sheet", "/exercise-sheet", ".sheet table"),
-    ("journey", "/journey", "figure.one-pass canvas[data-painted]"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),
     ("ladder", "/ladder", "figure.panel canvas"),

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from attention_core.experiments.start.one_pass import Switched
     from attention_core.model.block import LayerRecord
     from attention_core.model.transformer import Transformer
+    from pretrained import Tokenizer
 
 _FEED_FORWARD = re.compile(r"F([0-9]{1,4})")
 N_STRIP = 16  # numbers of a vector that are drawn
+N_DRAWN = 7  # likeliest next tokens that are drawn as bars, and explained
 N_NEXT = 50  # likeliest next tokens, of which a temperature and a top-k choose
 N_NEURONS = 8  # of a token, in the feed-forward network of a layer
 # For these temperatures the sum over the whole vocabulary is known: 0.1, 0.2, ..., 2.0
@@ -61,17 +63,13 @@ class NextToken:
 class OnePass:
     """What the picture shows before anything in it is opened.
 
-    token, position, entering: the first numbers of the token table's rows, of the position vectors
-    (None where a model rotates queries and keys instead) and of what enters layer 0, (T, N_STRIP).
-    state_norms: lengths of the residual stream before the first and after each layer, (L + 1, T).
-    guesses: the likeliest next token after as many layers (logit lens), and its probability; empty
-    for a model without an output matrix. leaving: the first numbers of what leaves the last norm.
+    leaving: the first numbers of what leaves the last norm, (T, N_STRIP). state_norms: lengths of
+    the residual stream before the first and after each layer, (L + 1, T). guesses: the likeliest
+    next token after that many layers (logit lens), and its probability; empty for a model without
+    an output matrix.
     """
 
     run: Run
-    token: np.ndarray
-    position: np.ndarray | None
-    entering: np.ndarray
     leaving: np.ndarray
     state_norms: np.ndarray
     guesses: tuple[str, ...]
@@ -173,19 +171,13 @@ def _pass_of(finished: Run) -> OnePass:
 
     from attention_core.experiments.learn.block.residual_stream import token_norms
 
-    model, tensors = finished.pretrained, finished.tensors
-    core = model.core
+    core, tensors = finished.pretrained.core, finished.tensors
     with turns.turn(), torch.inference_mode():
-        ids = torch.tensor([finished.tokens.ids], device=model.device)
-        parts = core.embed(ids, torch.arange(ids.shape[1], device=ids.device))
         last = finished.state(core.config.n_layers)
         leaving = last if core.final_norm is None else core.final_norm(last)
         guesses, probabilities, next_token = _said(finished, core)
     return OnePass(
         run=finished,
-        token=_strip(parts.token[0]),
-        position=None if parts.position is None else _strip(parts.position),
-        entering=_strip(parts.entering[0]),
         leaving=_strip(leaving[0]),
         state_norms=_array(token_norms(tensors.states)),
         guesses=guesses,
@@ -320,12 +312,18 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
         token_text.pieces(tokenizer, ids.tolist()),
         _array(likeliest),
         NextToken(
-            tokens=token_text.pieces(tokenizer, next_ids),
+            tokens=_words(tokenizer, next_ids),
             ids=next_ids,
             logits=_array(top.values),
             log_sums=_array(log_sums),
         ),
     )
+
+
+def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
+    """The next tokens as words; a space is marked only where it matters among those drawn."""
+    drawn, whole = token_text.pieces(tokenizer, ids[:N_DRAWN]), token_text.pieces(tokenizer, ids)
+    return drawn + whole[N_DRAWN:]
 
 
 @kept(OPENED_CACHE_BYTES, key=lambda finished, layer: (*finished.key, layer))

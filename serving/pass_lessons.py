@@ -1,4 +1,4 @@
-"""Which page teaches what a caption of the story says, opened on what the story is about."""
+"""Which page teaches what a caption of the tour says, opened on what the tour is about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Parameters = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Subject:
-    """What the story is about: a text, a model, one of its heads, and the token that looks."""
+    """What the tour is about: a text, a model, one of its heads, and the token that looks."""
 
     text: str
     model: str

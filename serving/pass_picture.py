@@ -1,7 +1,7 @@
-"""The numbers of a whole pass as the browser gets them. One such picture is stored in a file.
+"""The numbers of a whole pass as the browser gets them. A few such pictures are stored in files.
 
-It is painted before any model is loaded. `python -m serving.pass_picture` writes it
-anew; a test holds it against the model.
+They are painted before any model is loaded. `python -m serving.pass_picture` writes them again; a
+test compares them with the model.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ import numpy as np
 
 from serving.cache import kept
 from serving.codes import Codes, coded
+from serving.content_words import roles
+from serving.flow import flow_of, why_next
 from serving.limits import PACKED_CACHE_BYTES
 from serving.number_text import counted
 from serving.one_pass import OnePass, SwitchedRun, one_pass
+from serving.pass_claim import claim, first_head, selected_token
 
 STORED_MODEL = "smollm2-135m-instruct"
-STORED_TEXT = "The animal didn't cross the street because it was too tired"
-_FILE = Path(__file__).with_name("pass_picture.npz")
+MARY = "When Mary and John went to the store, John gave a drink to"
+ROME = "The capital of France is Paris. The capital of Italy is"
+ANIMAL = "The animal didn't cross the street because it was too tired"
+_FOLDER = Path(__file__).with_name("stored_passes")
+STORED = {MARY: "mary", ROME: "rome", ANIMAL: "animal"}  # text -> the name of its file
 _HEADER, _CODES = "header", "codes"
 
 
@@ -41,12 +47,19 @@ class PassPicture:
 def picture(passed: OnePass) -> PassPicture:
     """The picture of a pass."""
     run, next_token, weights = passed.run, passed.next_token, codes(passed)
+    flow, why = flow_of(run), why_next(passed)
     n_layers, n_heads = run.weights.shape[:2]
-    off = f", without {', '.join(run.off)}" if isinstance(run, SwitchedRun) else ""
+    off = f" · without {', '.join(run.off)}" if isinstance(run, SwitchedRun) else ""
+    first: dict[str, int] = {"token": selected_token(passed)}
+    if (carried := first_head(passed, flow, why)) is not None:
+        first |= {"layer": carried.layer, "head": carried.head}
+        first |= {"row": carried.query, "column": carried.key}
     header = {
-        "title": f"{run.title}: one pass over {counted(len(run.tokens), 'token')}{off}",
+        "title": claim(passed, flow, why),
+        "subtitle": f"{run.title} · {counted(len(run.tokens), 'token')}{off}",
         "model": run.model,
         "labels": list(run.tokens.labels),
+        "roles": list(roles(run.tokens)),
         "layers": n_layers,
         "heads": n_heads,
         "headSize": run.q.shape[-1],
@@ -56,6 +69,7 @@ def picture(passed: OnePass) -> PassPicture:
         "next": None if next_token is None else list(next_token.tokens),
         "levels": weights.levels,
         "largest": list(weights.largest),
+        "first": first,
     }
     return PassPicture(header, _numbers(passed), weights.deflated)
 
@@ -67,12 +81,12 @@ def codes(passed: OnePass) -> Codes:
 
 
 def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
-    """The tensors that the whole picture shows, by the names that it reads out."""
-    tensors = passed.run.tensors
+    """The tensors that the whole picture shows, by the names that the browser knows."""
+    tensors, flow, why = passed.run.tensors, flow_of(passed.run), why_next(passed)
     numbers = {
-        "token": passed.token,
-        "position": passed.position,
-        "entering": passed.entering,
+        "flow_edges": flow.edges,
+        "flow_residual": flow.residual,
+        "flow_mlp": flow.mlp,
         "leaving": passed.leaving,
         "state_norms": passed.state_norms,
         "attention_norms": tensors.attention_norms.numpy(),
@@ -82,26 +96,36 @@ def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
     if passed.next_token is not None:
         numbers["next_logits"] = passed.next_token.logits
         numbers["log_sums"] = passed.next_token.log_sums
-    return {name: array for name, array in numbers.items() if array is not None}
+    if why is not None:
+        numbers |= {
+            "why_heads": why.heads,
+            "why_mlp": why.mlp,
+            "why_rest": why.rest,
+            "why_top": why.top,
+            "why_keys": why.keys,
+        }
+    return numbers
 
 
 def stored(name: str, text: str) -> PassPicture | None:
-    """The stored picture, if it is of this model and text."""
-    if (name, text) != (STORED_MODEL, STORED_TEXT):
+    """The stored picture, if there is one of this model and text."""
+    if name != STORED_MODEL or text not in STORED:
         return None
-    with np.load(_FILE, allow_pickle=False) as file:
+    with np.load(_FOLDER / f"{STORED[text]}.npz", allow_pickle=False) as file:
         arrays = dict(file)
     header = json.loads(arrays.pop(_HEADER).tobytes())
     return PassPicture(header, codes=arrays.pop(_CODES).tobytes(), numbers=arrays)
 
 
 def _store() -> None:
-    """Write the stored picture."""
-    made = picture(one_pass(STORED_MODEL, STORED_TEXT))
-    header = json.dumps(made.header, ensure_ascii=False).encode()
-    texts = {_HEADER: header, _CODES: made.codes}
-    arrays = {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
-    np.savez_compressed(_FILE, allow_pickle=False, **arrays, **made.numbers)
+    """Write the stored pictures."""
+    for text, name in STORED.items():
+        made = picture(one_pass(STORED_MODEL, text))
+        header = json.dumps(made.header, ensure_ascii=False).encode()
+        texts = {_HEADER: header, _CODES: made.codes}
+        arrays = {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
+        path = _FOLDER / f"{name}.npz"
+        np.savez_compressed(path, allow_pickle=False, **arrays, **made.numbers)
 
 
 if __name__ == "__main__":

@@ -5,33 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from serving.one_pass import N_STRIP, OnePass
+from serving.one_pass import N_DRAWN, N_STRIP, OnePass
 
 _LEVELS = ("whole", "layer", "head", "matrix")
 _MATRICES = ("q", "k", "scores", "scaled", "weights", "v", "context", "added")
-_NUMBERS = ("layer", "head", "row", "column", "token", "told")
+_NUMBERS = ("layer", "head", "row", "column", "token", "told", "detail", "why")
+_FIRST = {"detail": 3, "why": -1}  # of older links, which end before them
+_MOST = {"detail": 6, "why": N_DRAWN - 1}
 Place = Mapping[str, str | int]
 
 
 def place_of(text: str) -> Place | None:
     """A place in the picture as the address writes it, or None if it is none.
 
-    Level, matrix, then the numbers of layer, head, row, column, token and caption, with blanks
-    between them: "matrix weights 12 3 5 2 5 -1".
+    Level, matrix, then the numbers of layer, head, row, column, token, caption, how much of the
+    flow is drawn and which next word is explained: "matrix weights 12 3 5 2 5 -1 3 -1".
     """
     parts = text.split(" ")
+    if len(parts) == 2 + len(_NUMBERS) - len(_FIRST):
+        parts += map(str, _FIRST.values())
     if len(parts) != 2 + len(_NUMBERS) or parts[0] not in _LEVELS or parts[1] not in _MATRICES:
         return None
     if not all(re.fullmatch(r"-1|\d{1,4}", part) for part in parts[2:]):
         return None
     numbers = dict(zip(_NUMBERS, map(int, parts[2:]), strict=True))
+    if any(numbers[name] > most for name, most in _MOST.items()) or numbers["detail"] < 0:
+        return None
     return {"level": parts[0], "matrix": parts[1], **numbers}
-
-
-def story(layer: int, head: int, token: int) -> Place:
-    """Where the story begins that is told of this head and token: its first caption."""
-    numbers = dict(zip(_NUMBERS, (layer, head, 0, 0, token, 0), strict=True))
-    return {"level": "whole", "matrix": "weights", **numbers}
 
 
 def is_in(place: Place, passed: OnePass) -> bool:

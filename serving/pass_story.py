@@ -1,4 +1,4 @@
-"""The story of one pass: captions in plain words, each with its place in the picture and a lesson.
+"""The tour of one pass: captions in plain words, each with its place in the picture and a lesson.
 
 Every number in a caption comes from the tensors that the picture shows at that place.
 """
@@ -14,14 +14,15 @@ import numpy as np
 from pretrained import ModelSpec
 from pretrained.masked_word import has_masked_word_head
 from serving import models, number_text
+from serving.flow import flow_of
 from serving.heads import HeadId
 from serving.number_text import counted
 from serving.one_pass import OnePass, OpenHead, OpenLayer, SwitchedRun
 from serving.pass_lessons import Subject, address
 
 SAYS_OF_A_HEAD = (
-    "A row is a token. In q, k, v and context a column is one number of the head's vectors; in "
-    "scores and weights it is a token that is looked at."
+    "Rows are tokens. In q, k, v and context the columns are the numbers of the head's vectors; in "
+    "scores and weights they are the tokens that are looked at."
 )
 STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
@@ -33,10 +34,10 @@ def length(norm: float) -> str:
 
 @dataclass(frozen=True)
 class Caption:
-    """One stop of the story.
+    """One stop of the tour.
 
-    level, matrix: how far the picture is walked into there, and which step of the head is read at
-    [row, column]. lesson: which of `pass_lessons.LESSONS` teaches it.
+    level, matrix: what is open there, and which step of the head is read at [row, column]. lesson:
+    which of `pass_lessons.LESSONS` teaches it. lit: whether the curve of the tour's pair is marked.
     """
 
     title: str
@@ -46,11 +47,12 @@ class Caption:
     matrix: str = "weights"
     row: int = 0
     column: int = 0
+    lit: bool = False
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the story is about: a pass, and the layer, head and pair of tokens that it looks at."""
+    """What the tour is about: a pass, and the layer, head and pair of tokens that it looks at."""
 
     spec: ModelSpec
     passed: OnePass
@@ -91,7 +93,7 @@ class Told:
 
 
 def captions(told: Told) -> list[Caption]:
-    """The story from the text to the next token; of an encoder, to a vector a token."""
+    """The tour from the text to the next token; of an encoder, to a vector for every token."""
     return [*_into_the_model(told), *_through_a_head(told), *_out_of_the_model(told)]
 
 
@@ -99,96 +101,95 @@ def _into_the_model(told: Told) -> list[Caption]:
     passed, spec = told.passed, told.spec
     n_tokens, width = len(passed.run.tokens), passed.run.tensors.states.shape[-1]
     position = (
-        "A second vector, learned for each position, is added to the token's own."
-        if passed.position is not None
-        else "Every head turns its queries and keys by an angle that grows with the position."
-    )
-    norms = passed.state_norms[:, told.query]
-    each = (
-        "Each layer adds something to the vector, which may also cancel a part of what is there."
-        if told.is_pre_norm
-        else "Each layer adds something to the vector, and a norm sets the length of the sum."
+        "So each head rotates its queries and keys by an angle that grows with the position."
+        if models.get(spec.name).core.config.positions == "rotary"
+        else "So a second vector, learned for each position, is added to the token's own."
     )
     return [
         Caption(
             "Your text becomes tokens",
-            f"A model reads no letters. Your text was cut into {counted(n_tokens, 'token')}, each "
-            "an entry of a fixed vocabulary. Every ribbon of this picture follows one of them.",
+            "The model doesn't read letters. Your text is cut into "
+            f"{counted(n_tokens, 'token')}, each an entry of a fixed vocabulary. Every line in "
+            "this picture belongs to one of them.",
             "whole",
             "tokens",
         ),
         Caption(
-            "A token becomes a vector",
-            f"For each token the model looks up a row of {width} numbers, learned in training. The "
-            "strip shows the first 16 of them. Words of a similar use have similar vectors.",
+            "Each token becomes a vector",
+            f"For each token the model looks up {width} numbers that it learned in training. This "
+            f"vector travels along the line, from layer to layer, {spec.n_layers} times.",
             "whole",
             "similarity",
         ),
         Caption(
-            "The order is told",
-            "Attention compares any two tokens and does not ask where they stand. So the model is "
-            f"told. {position}",
+            "The model is told the order",
+            "Attention compares any two tokens, wherever they are, and would not notice their "
+            f"order. {position}",
             "whole",
             "position",
         ),
         Caption(
-            "The vector travels through all layers",
-            f"{each} The ribbon is wider where the vector is longer (on a logarithmic scale). "
-            f"{told.label(told.query)} goes in {length(norms[0])} long and comes out "
-            f"{length(norms[-1])} long, after {spec.n_layers} layers.",
+            "Words take from each other",
+            "A curve shows what one word passes to another, and it is as thick as it matters. "
+            f"{_edge_sentence(told)}",
             "whole",
             "stream",
+            row=told.query,
+            column=told.key,
+            lit=True,
         ),
         Caption(
-            "Inside a layer, tokens read from each other",
-            f"This is layer {told.layer.layer}. Its {spec.n_heads} heads look at the text in "
-            f"{spec.n_heads} ways at the same time; each tile shows who looks at whom.",
+            "Every layer has several heads",
+            f"This is layer {told.layer.layer}. Its {counted(spec.n_heads, 'head')} read the text "
+            "at the same time, each in its own way. Each tile is the attention of one head: rows "
+            "look at columns.",
             "layer",
             "heads",
         ),
     ]
 
 
+def _edge_sentence(told: Told) -> str:
+    """What the tour's key passes to its query in this layer, as a share of the update."""
+    flow = flow_of(told.passed.run)
+    at = np.flatnonzero((flow.edges[:, :3] == (told.layer.layer, told.query, told.key)).all(axis=1))
+    if not len(at):
+        return "Thin ones are hidden until you choose to see more."
+    share = number_text.percent(float(flow.edges[at[0], 3]))
+    return (
+        f"In layer {told.layer.layer}, {share} of the update of {told.label(told.query)} comes "
+        f"from {told.label(told.key)}."
+    )
+
+
 def _through_a_head(told: Told) -> list[Caption]:
     head, query, key = told.head, told.query, told.key
     size = head.q.shape[1]
-    seen = int(np.isfinite(head.scaled[query]).sum())
-    asks, offers = told.label(query), told.label(key)
-    hidden = (
-        f" {asks} may see {seen} of the tokens; what comes later gets minus infinity."
-        if told.passed.run.causal
-        else " Nothing is hidden: the mask is switched off."
-        if told.spec.role == "decoder"
-        else " Nothing is hidden here: this model may look both ways."
-    )
-    divided = (
-        f"Scores are not divided here, as that is switched off: {head.scaled[query, key]:.3g}."
-        if "scale" in told.off
-        else f"Scores are divided by √{size}, so that they do not grow with the size of the head: "
-        f"{head.scaled[query, key]:.3g}."
-    )
+    looks, seen = told.label(query), told.label(key)
     is_off = str(HeadId(head.layer, head.head)) in told.off
-    handed_over = (
-        "This head is switched off: it hands over zeros."
+    mixed = (
+        "This head is switched off, so it passes on zeros."
         if is_off
-        else f"With these shares the values are added up: what {asks} takes home is mostly what "
-        "the tokens with large weights hand over."
+        else "Each value is multiplied by its weight, and all are added up. So the words with the "
+        f"largest weights decide what {looks} takes in."
     )
-    this_adds = "adds nothing" if is_off else f"adds one of length {head.added_norms[query]:.3g}"
+    this_adds = (
+        "adds nothing" if is_off else f"adds a vector of length {head.added_norms[query]:.3g}"
+    )
     bias = " and a learned bias" if told.has_bias else ""
     return [
         Caption(
-            "A question, an offer, something to hand over",
-            f"From each vector a head makes three short ones of {size} numbers: a query (what am I "
-            "looking for?), a key (what do I offer?) and a value (what do I hand over?).",
+            "A query, a key and a value",
+            f"From each vector the head makes three short ones of {size} numbers: a query (what am "
+            "I looking for?), a key (what do I offer?) and a value (what do I pass on?).",
             "head",
             "split",
             "q",
             query,
         ),
         Caption(
-            "How well do they fit?",
-            f"The query of {asks} times the key of {offers}, number by number, added up: "
+            "How well do they match?",
+            f"Multiply the query of {looks} by the key of {seen}, number by number, and add up: "
             f"{head.scores[query, key]:.3g}. Every pair of tokens gets such a score.",
             "matrix",
             "scores",
@@ -196,37 +197,16 @@ def _through_a_head(told: Told) -> list[Caption]:
             query,
             key,
         ),
+        Caption("Scale and mask", _scaled(told), "matrix", "scaling", "scaled", query, key),
         Caption(
-            "Divided, and masked",
-            f"{divided}{hidden}",
-            "matrix",
-            "scaling",
-            "scaled",
-            query,
-            key,
+            "Scores become weights", _weighted(told), "matrix", "masking", "weights", query, key
         ),
+        Caption("Mix the values", mixed, "matrix", "context", "context", query),
         Caption(
-            "Scores become shares",
-            "The softmax makes all numbers of a row positive and lets them add up to 1. "
-            f"{asks} gives {head.weights[query, key]:.1%} of its attention to {offers}.",
-            "matrix",
-            "masking",
-            "weights",
-            query,
-            key,
-        ),
-        Caption(
-            "Values are mixed",
-            handed_over,
-            "matrix",
-            "context",
-            "context",
-            query,
-        ),
-        Caption(
-            "The result is added to the vector",
-            f"W_O turns the {size} numbers back into a long vector. This head {this_adds} to "
-            f"{asks}; all heads{bias} together add {told.layer.norms['attention'][query]:.3g}.",
+            "Add the result to the vector",
+            f"The matrix W_O turns the {size} numbers back into a long vector. This head "
+            f"{this_adds} to {looks}; all heads{bias} together add one of length "
+            f"{told.layer.norms['attention'][query]:.3g}.",
             "matrix",
             "output",
             "added",
@@ -235,61 +215,100 @@ def _through_a_head(told: Told) -> list[Caption]:
     ]
 
 
+def _scaled(told: Told) -> str:
+    head, query, key = told.head, told.query, told.key
+    score = f"{head.scaled[query, key]:.3g}"
+    divided = (
+        f"The score is not divided, because that is switched off: {score}."
+        if "scale" in told.off
+        else f"The score is divided by √{head.q.shape[1]}, so that it doesn't grow with the size "
+        f"of the head: {score}."
+    )
+    if not told.passed.run.causal:
+        off = told.spec.role == "decoder"
+        return f"{divided} " + (
+            "Nothing is hidden, because the mask is switched off."
+            if off
+            else "Nothing is hidden here: this model may look both ways."
+        )
+    visible = int(np.isfinite(head.scaled[query]).sum())
+    return (
+        f"{divided} {told.label(query)} may look at {counted(visible, 'token')}; later ones get "
+        "minus infinity."
+    )
+
+
+def _weighted(told: Told) -> str:
+    """The weight of the pair, and where the most of the rest goes."""
+    weights, query, key = told.head.weights[told.query], told.query, told.key
+    text = (
+        "Softmax turns every row into positive numbers that add up to 1. "
+        f"{told.label(query)} gives {number_text.percent(float(weights[key]))} of its attention "
+        f"to {told.label(key)}."
+    )
+    other = int(np.where(np.arange(len(weights)) == key, -1.0, weights).argmax())
+    if other == key or weights[other] < 0.1:
+        return text
+    rests = " A head that has nothing to do rests there." if other == 0 and key != 0 else ""
+    share = number_text.percent(float(weights[other]))
+    return f"{text} Another {share} goes to {told.label(other)}.{rests}"
+
+
 def _out_of_the_model(told: Told) -> list[Caption]:
     passed, spec, query = told.passed, told.spec, told.query
-    strongest, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
+    neuron, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
     bias = " and of a learned bias" if told.has_feed_forward_bias else ""
     adds = (
         "It is switched off in this layer and adds nothing."
         if f"F{told.layer.layer}" in told.off
-        else f"At {told.label(query)} it adds a vector of length "
-        f"{told.layer.norms['mlp_output'][query]:.3g}. That is a sum of what all its neurons write"
-        f"{bias}; the longest piece, {written:.3g}, is written by neuron {strongest}."
+        else f"To {told.label(query)} it adds a vector of length "
+        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of what all its neurons write"
+        f"{bias}. Neuron {neuron} writes the longest piece, {written:.3g}."
     )
     feed_forward = Caption(
-        "Then each token works on its own",
-        f"The feed-forward network reads one vector at a time. {adds}",
+        "Then every token works on its own",
+        f"The feed-forward network, a dot on each line, reads one vector at a time. {adds}",
         "layer",
         "layer",
     )
     if passed.next_token is None:
+        ending = (
+            "The model was trained to guess hidden words from these vectors."
+            if told.guesses_words
+            else "This model predicts nothing: its vectors are compared, searched and sorted."
+        )
         return [
             feed_forward,
             Caption(
                 "A vector for every token",
                 f"After {spec.n_layers} layers every token has a vector that knows its sentence. "
-                + (
-                    "It was trained to guess hidden words from these vectors."
-                    if told.guesses_words
-                    else "This model predicts nothing: its vectors are compared, searched and "
-                    "sorted."
-                ),
+                f"{ending}",
                 "whole",
                 "word pairs",
             ),
         ]
-    probability = float(passed.guess_probabilities[-1])
+    likeliest = passed.next_token.tokens[0].strip()
+    probability = number_text.percent(float(passed.guess_probabilities[-1]))
     return [
         feed_forward,
         Caption(
             f"The same, {spec.n_layers} times",
-            "Every layer has weights of its own. Under each of them stands what the model would "
-            "say if it had to stop there.",
+            "Every layer has its own weights. Point at the number of a layer to read what the "
+            "model would predict if it stopped there.",
             "whole",
             "lens",
         ),
         Caption(
-            "The last token speaks",
-            "The last token's vector is compared with every token of the vocabulary. The likeliest "
-            f"to come next is “{passed.guesses[-1]}”, with a probability of "
-            f"{number_text.written(probability, '.1%')}.",
+            "The last token predicts",
+            "The final vector of the last token is compared with every entry of the vocabulary. "
+            f"“{likeliest}” comes next with a probability of {probability}.",
             "whole",
             "next token",
         ),
         Caption(
             "And again",
-            "That token is written behind the text, and everything begins anew with one token "
-            "more. Keys and values of the old ones need not be made again: that is the KV cache.",
+            "The chosen token is added to the text, and everything starts again with one token "
+            "more. The keys and values of the old ones stay the same: the KV cache keeps them.",
             "whole",
             "cache",
         ),
@@ -331,6 +350,7 @@ def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
             "row": caption.row,
             "column": caption.column,
             "token": told.query,
+            "lit": caption.lit,
             "href": lesson(caption.lesson),
         }
         for caption in captions(told)

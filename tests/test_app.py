@@ -33,6 +33,9 @@ with visitor:
     print(*(policy.partition(" ")[0] for policy in answer.headers.get_list(POLICY)))
     page = answer.text
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
+    # links to a page that moved lead on
+    moved = visitor.get("/journey?journey_text=a+b", follow_redirects=False)
+    print(moved.status_code, moved.headers["location"])
     # a page of another site is turned away, and nobody on the internet is asked about it
     asked = []
     requests.get = lambda url, **options: asked.append(url)
@@ -72,6 +75,7 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
         "True",
         "default-src frame-ancestors",
         "200",
+        "308 one-pass?one_pass_text=a+b",
         "turned away []",
         "True",
         "home one-pass what-is-recomputed other other",

@@ -128,7 +128,7 @@ def _of_the_stored_pass() -> Numbers:
 
     from attention_core import Sampling, probabilities, sample
 
-    passed = pass_picture.stored(pass_picture.STORED_MODEL, pass_picture.STORED_TEXT)
+    passed = pass_picture.stored(pass_picture.STORED_MODEL, pass_picture.ANIMAL)
     assert passed is not None
     header, arrays = passed.header, passed.numbers
     likeliest = torch.from_numpy(arrays["next_logits"]).double()

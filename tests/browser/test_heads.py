@@ -1,7 +1,6 @@
 """All heads at once in a real browser: read, open, sort, save, and without a mouse."""
 
 import io
-import json
 import re
 import urllib.parse
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Position, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from benchmarks.browser import Site
 from pages.compare.heads import statistics
@@ -20,6 +19,7 @@ from tests.helpers.browser import (
     SENTENCE,
     click,
     click_where_the_pointer_is,
+    download,
     heatmap,
     last_number,
     open_page,
@@ -29,9 +29,9 @@ from tests.helpers.browser import (
     read_cell,
     settings,
     unfold,
-    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
+from tests.helpers.mosaic import cell_read, painted, read_head, tiles, value_read
 from tests.helpers.visitors import opened_offline, settled
 
 N_HEADS = {ENCODER: 12, DECODER: 9}
@@ -44,47 +44,6 @@ def visit(page: Page, site: Site, **query: str) -> Locator:
     return painted(page)
 
 
-def painted(page: Page) -> Locator:
-    figure = page.locator("figure.mosaic")
-    expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
-    settled(page)
-    return figure
-
-
-def tiles(figure: Locator) -> list[tuple[int, float, float]]:
-    """Number and corner of each head, in the order in which they are drawn."""
-    return [tuple(tile) for tile in json.loads(attribute(figure, "heads"))]
-
-
-def attribute(figure: Locator, name: str) -> str:
-    return figure.locator(".scroll canvas").get_attribute(f"data-{name}") or ""
-
-
-def read_head(figure: Locator, head: int, row: int, column: int, n_tokens: int, name: str) -> str:
-    """Hover the middle of a head's cell, as far as it has pixels of its own, and read it."""
-
-    def place() -> Position:
-        size = float(attribute(figure, "size"))
-        ((x, y),) = ((x, y) for number, x, y in tiles(figure) if number == head)
-        return {"x": x + (column + 0.5) * size / n_tokens, "y": y + (row + 0.5) * size / n_tokens}
-
-    cell = f"query {row} .* → key {column} “" if size_of_a_cell(figure, n_tokens) > 1 else "query"
-    names = rf"^{re.escape(name)}\b.*: {cell}"
-    return point(figure.locator(".scroll canvas"), figure.locator(".readout"), names, place)
-
-
-def size_of_a_cell(figure: Locator, n_tokens: int) -> float:
-    """In CSS pixels."""
-    return float(attribute(figure, "size")) / n_tokens
-
-
-def value_read(text: str) -> tuple[float, float]:
-    """A value and what it may be off by, as the readout says them."""
-    found = re.search(r"weight (\S.*) ± (\S.*)$", text)
-    assert found, text
-    return written(found[1]), written(found[2])
-
-
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
 def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, model: str):
     figure = visit(page, site, heads_model=model)
@@ -94,9 +53,8 @@ def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, 
         expected, tokens = attention(model, SENTENCE, layer, head)
         n, number = len(tokens.ids), layer * N_HEADS[model] + head
         text = read_head(figure, number, row, column, n, f"L{layer}H{head}")
-        assert f"L{layer}H{head}: query {row} “{tokens.labels[row]}” → key" in text
-        assert f"→ key {column} “{tokens.labels[column]}”" in text
-        shown, off = value_read(text)
+        assert f"L{layer}H{head}: “{tokens.labels[row]}” → “{tokens.labels[column]}”: " in text
+        shown, off = value_read(figure)
         assert abs(shown - float(expected[row, column])) <= off <= bound
 
 
@@ -146,16 +104,17 @@ def test_without_a_mouse(page: Page, site: Site):
     figure = visit(page, site, heads_layer="2", heads_head="5")
     # the first key shows where the reading begins
     press(figure.locator(".scroll canvas"), "ArrowRight")
-    read_by_keyboard(figure, "L2H5: query")
+    read_by_keyboard(figure, "L2H5: “")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    text = read_by_keyboard(figure, "L3H6: query")
+    read_by_keyboard(figure, "L3H6: “")
     expected, tokens = attention(ENCODER, SENTENCE, 3, 6)
     row, column = divmod(int(expected.argmax()), len(tokens.ids))
-    assert f"query {row} “" in text  # a head is entered at its largest weight
+    assert cell_read(figure) == (row, column)  # a head is entered at its largest weight
     page.keyboard.press("Shift+ArrowUp" if row else "Shift+ArrowDown")
     row += -1 if row else 1
-    shown, off = value_read(read_by_keyboard(figure, f"L3H6: query {row} "))
+    expect(figure.locator(".readout")).to_have_attribute("data-cell", f"{row} {column}")
+    shown, off = value_read(figure)
     assert abs(shown - float(expected[row, column])) <= off
     page.keyboard.press("Enter")
     figure_of_head = heatmap(page, "L3H6: weights")
@@ -230,22 +189,16 @@ def test_256_tokens(page: Page, site: Site):
     text = "word " * 254
     figure = visit(page, site, heads_text=text)
     matrix, _ = attention(ENCODER, text, 1, 1)
-    said = read_head(figure, 13, 200, 31, 256, "L1H1")
-    found = re.search(r"query (\d+) .* key (\d+) ", said)
-    assert found
-    shown, off = value_read(said)  # a tile has fewer pixels than cells
-    assert abs(shown - float(matrix[int(found[1]), int(found[2])])) <= off
-    expect(heatmap(page, "L3H1: weights")).to_be_visible()
+    read_head(figure, 13, 200, 31, 256, "L1H1")
+    shown, off = value_read(figure)  # a tile has fewer pixels than cells
+    assert abs(shown - float(matrix[cell_read(figure)])) <= off
+    expect(heatmap(page, ": weights")).to_be_visible()
 
 
 def test_pictures_and_files_to_take_away(page: Page, site: Site):
     figure = visit(page, site)
-    with page.expect_download() as png:
-        click(figure.get_by_role("button", name="PNG"))
-    assert Path(png.value.path()).read_bytes().startswith(b"\x89PNG")
-    with page.expect_download() as svg:
-        click(figure.get_by_role("button", name="SVG"))
-    assert Path(svg.value.path()).read_text(encoding="utf-8").count("<image") == 72
+    assert download(figure, "PNG").path().read_bytes().startswith(b"\x89PNG")
+    assert download(figure, "SVG").path().read_text(encoding="utf-8").count("<image") == 72
     unfold(page, "Take it away")
     with page.expect_download() as npz:
         click(page.get_by_role("button", name="All heads (NPZ)"))
@@ -262,10 +215,10 @@ def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     """The offline page of a visit, opened from a file without a network."""
     visit(page, site, heads_layer="1", heads_head="3")
     unfold(page, "Take it away")
-    with page.expect_download() as download:
+    with page.expect_download() as file:
         click(page.get_by_role("button", name="Page for offline use"))
     context = browser.new_context(viewport={"width": 1000, "height": 900})
-    with opened_offline(context, download.value) as saved:
+    with opened_offline(context, file.value) as saved:
         yield saved
 
 
@@ -274,7 +227,8 @@ def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page
     expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
     expect(heatmap(saved_page, "L1H3: weights")).to_be_visible()
     matrix, n = weights_of(5, 4)
-    shown, off = value_read(read_head(figure, 64, 7, 2, n, "L5H4"))
+    read_head(figure, 64, 7, 2, n, "L5H4")
+    shown, off = value_read(figure)
     assert abs(shown - float(matrix[7, 2])) <= off
     click_where_the_pointer_is(saved_page)
     opened = heatmap(saved_page, "L5H4: weights")

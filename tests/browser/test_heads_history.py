@@ -9,6 +9,7 @@ from benchmarks.browser import Site
 from pages.compare.heads.history import ITS_MAP, TITLE
 from pretrained.history import History, history
 from tests.helpers.browser import (
+    exact,
     expect_parameter,
     heatmap,
     last_number,
@@ -16,7 +17,6 @@ from tests.helpers.browser import (
     press,
     read_cell,
     slider,
-    written,
 )
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.visitors import settled
@@ -61,14 +61,11 @@ def test_the_slider_by_keyboard_changes_the_maps(page: Page, site: Site, other: 
         figure = all_heads(page, f"step {step:,}:")
         press(figure.locator(".scroll canvas"), "ArrowRight")
         said = figure.locator(".readout")
-        expect(said).to_have_text(re.compile(r"^L\d+H\d+: "))
-        head = re.match(
-            r"L(\d)H(\d): query (\d+) .*→ key (\d+) .*weight (\S+(?: × \S+)?)", said.inner_text()
-        )
-        assert head, said.inner_text()
-        layer, which, query_, key = map(int, head.groups()[:4])
-        expected = float(weights[layer, which, query_, key])
-        assert abs(written(head[5]) - expected) <= gpt2.probes[0].error
+        expect(said).to_have_text(re.compile(r"^L\d+H\d+: .*%$"))
+        layer, which = map(int, re.findall(r"\d+", said.inner_text())[:2])
+        row, column = map(int, (said.get_attribute("data-cell") or "").split())
+        expected = float(weights[layer, which, row, column])
+        assert abs(exact(figure) - expected) <= gpt2.probes[0].error
     # the link restores the model, the step and the head
     other.goto(page.url)
     expect(heatmap(other, f"L1H2, step {int(gpt2.steps[last - 1]):,}")).to_be_visible()

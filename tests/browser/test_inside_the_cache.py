@@ -40,11 +40,11 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     box = canvas.bounding_box()
 
     press(canvas, "ArrowDown", "PageDown", "ArrowRight")
-    said = read_by_keyboard(keys, "row 9 “9” → column 1: ")
-    assert said == "row 9 “9” → column 1: not written yet"
+    said = read_by_keyboard(keys, "“9” → column 1: ")
+    assert said == "“9” → column 1: not written yet"
     page.keyboard.press("ArrowUp")
-    said = read_by_keyboard(keys, "row 8 “8 Wr ")
-    assert re.fullmatch(r"row 8 “8 Wr .+” → column 1: key [+−]\d.*", said)
+    said = read_by_keyboard(keys, "“8 Wr ")
+    assert re.fullmatch(r"“8 Wr .+” → column 1: key [+−]\d.*", said)
 
     page.get_by_role("button", name="Play").first.press("Enter")
     expect(page.get_by_text("Step 6, decode:")).to_be_visible()
@@ -72,7 +72,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     expect(page.get_by_text("went to row 6 mod 6 = 0, over")).to_be_visible()
     ring = heatmap(page, "Ring of 6 rows")
     press(ring.locator(".scroll canvas"), "ArrowDown")
-    read_by_keyboard(ring, "row 0 “0 W p6 ")
+    read_by_keyboard(ring, "“0 W p6 ")
 
 
 def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from pages.compare.heads import lines
 from pages.compare.heads.offline import Part, page
-from tests.helpers.browser import last_number, read_cell
+from tests.helpers.browser import download, last_number, read_cell
 from tests.helpers.visitors import tell_when_settled
 from ui.canvas import heatmap
 
@@ -113,8 +113,6 @@ def test_one_part_opens_what_another_shows(offline: Page):
 
 
 def test_pictures_are_saved_without_a_network(offline: Page):
-    with offline.expect_download() as download:
-        offline.locator("figure.lines").get_by_role("button", name="SVG").click()
-    text = download.value.path().read_text(encoding="utf-8")
+    text = download(offline.locator("figure.lines"), "SVG").path().read_text(encoding="utf-8")
     assert 'fill="#0b0e12"' in text  # the dark theme's background
     assert "שלום" in text

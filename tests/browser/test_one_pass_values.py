@@ -1,14 +1,18 @@
-"""What the picture of one pass says in the browser is what the tensors of the model hold.
+"""What the picture of one pass says in the browser is what a computation of its own finds.
 
-Numbers at random places of every kind that it shows, of three models: read by pointing where a
-visitor can read them, and from what the drawing holds elsewhere.
+Numbers at random places of everything that it shows, of three models: curves with their heads,
+dots, words, layers, next words, the shares of their logits, and cells of every matrix. They are
+read by pointing and by the keyboard, as a visitor reads them, and compared with loops over the
+record of the model's pass that use nothing of `attention_core.analysis`.
 """
 
 import math
 import random
 import re
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,36 +20,61 @@ from urllib.parse import urlencode
 import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import pretrained
 from attention_core import Transformer
+from attention_core.model.block import LayerRecord
 from benchmarks.browser import Server, Site
-from tests.helpers.browser import open_page, press, written
+from tests.helpers.browser import plain, press, written
 from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.pass_figure import SPOT, at, open_picture
 from tests.helpers.reference_models import enlarge
-from tests.helpers.visitors import PAINT_SECONDS, settled
+from tests.helpers.visitors import settled
 
 TEXT = "Nine grey geese fly over the lake before the storm"
-RANDOM_GPT2 = (
-    "random-gpt2"  # has position vectors, which SmolLM2 has not, and predicts, unlike MiniLM
-)
+RANDOM_GPT2 = "random-gpt2"  # has norms and projections with biases, which SmolLM2 has not
 MATRICES = ("q", "k", "scores", "scaled", "weights", "v", "context", "added")
 STRIPS = (
     *("input", "attention_reads", "attention_sum", "mlp_reads", "mlp_output", "output"),
     "attention",
 )
-N_STRIP, N_NEURONS = 16, 8
-POINTED_CELLS, POINTED_LAYERS, HELD, CODES = 5, 6, 2, 12  # of each matrix; of the whole; of a kind
-SECONDS_OF_A_POINTER = 5  # until what is pointed at is read, also on a busy machine
-LEAST_VALUES = 100  # of a model, so that they are at least 300 in all
-LENGTHS = ("state_norms", "attention_norms", "mlp_norms")
-AT_1 = 9  # of the temperatures 0.1, 0.2, ...
+N_STRIP, N_NEURONS, N_DRAWN, N_HEADS_NAMED = 16, 8, 7, 3
+LEAST_SHARE, MOST_DETAIL = 0.015, 6  # of a curve that is drawn at all; where all of them are
+WORDS, CURVES, LAYERS, DOTS, WHY, CELLS, HELD, CODES = 5, 6, 3, 15, 3, 5, 2, 12
+LEAST_VALUES = 200  # of a model
+# The model runs on the site in another process: sums of some hundred products come out in another
+# order, with errors of some 1e-7 of the largest numbers, which a difference of lengths enlarges.
+SLACK = 1e-4
 CHOICE = random.Random()
-NUMBER = r"([-−+\d.e∞]+)"
+NUMBER = r"((?:less than |more than )?[-−\d.∞]+(?: × 10[⁻⁰-⁹¹²³]+)?%?)"
 
-# Everything that the drawing and what is opened in it hold, and the weights of all heads as codes.
+# What is read after each step: a key, or a point of the picture.
+READINGS = f"""
+(canvas, steps) => steps.map(([what, ...at]) => {{
+  const spot = {SPOT.strip()};
+  if (what === "key") canvas.dispatchEvent(new KeyboardEvent("keydown", {{ key: at[0] }}));
+  else {{
+    const {{ left, top }} = canvas.getBoundingClientRect(), [x, y] = spot(canvas, [what, ...at]);
+    const place = {{ clientX: left + x, clientY: top + y, pointerType: "mouse" }};
+    canvas.dispatchEvent(new PointerEvent("pointermove", place));
+  }}
+  return canvas.closest("figure").querySelector(".readout").textContent;
+}})
+"""
+
+# Every row of the panel, what the shares are said to add up to, and what they do add up to.
+PANEL = """
+(panel) => ({
+  rows: [...panel.querySelectorAll(".shares li")].map((row) =>
+    [".part", ".value"].map((part) => row.querySelector(part).textContent)),
+  says: panel.querySelector(".why-sum").textContent,
+  sum: Number(panel.dataset.sum),
+})
+"""
+
+# Everything that an opened layer and head hold, and the weights of all heads as codes.
 HOLDS = """
 async (canvas) => {
   const { map } = canvas.closest("figure").lastDrawn;
@@ -55,7 +84,7 @@ async (canvas) => {
   const lists = (numbers) => Object.fromEntries(
     Object.entries(numbers).map(([name, { shape, values }]) => [name, [shape, [...values]]]));
   return {
-    whole: lists(map.numbers), opened: lists(opened.numbers), codes: [...codes],
+    opened: lists(opened.numbers), codes: [...codes],
     ...{ levels: map.levels, largest: map.largest },
   };
 }
@@ -68,44 +97,399 @@ def save_random_gpt2(folder: Path) -> None:
     enlarge(GPT2LMHeadModel(GPT2Config(**sizes))).save_pretrained(folder / RANDOM_GPT2)
 
 
+# ---- the numbers, computed here
+
+
+def matters(source: Tensor, total: Tensor) -> float:
+    """How much closer a part brings a vector to what it becomes, by the sum of absolute values."""
+    return max(0.0, float(total.abs().sum() - (total - source).abs().sum()))
+
+
+@dataclass
+class Expected:
+    """What a pass over a text is to show, from the record of a forward pass."""
+
+    core: Transformer
+    ids: list[int]
+
+    def __post_init__(self) -> None:
+        with torch.inference_mode():
+            output = self.core(torch.tensor([self.ids]), record=True)
+        self.layers: tuple[LayerRecord, ...] = output.layers
+        self.states = [state[0].double() for state in output.hidden_states]
+        self.logits = output.logits[0, -1].double() if self.core.config.causal else None
+        self._curves: dict[tuple[int, int], list[float]] = {}
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def out_weights(self) -> list[Tensor]:
+        """W_O of each layer, cut by its heads: (H, D, C)."""
+        size = self.core.config.d_model, self.core.config.n_heads
+        return [
+            block.attention.out_weight().detach().double().view(size[1], -1, size[0])
+            for block in self.core.blocks
+        ]
+
+    def passed_on(self, layer: int, head: int, query: int, key: int) -> Tensor:
+        """What a head adds to the query's vector from the key's: weight * v @ W_O, (C)."""
+        record = self.layers[layer].attention
+        kv_head = head // (record.q.shape[1] // record.v.shape[1])
+        weight, value = record.weights[0, head, query, key], record.v[0, kv_head, key]
+        return float(weight) * (value.double() @ self.out_weights[layer][head])
+
+    def curves(self, layer: int, query: int) -> list[float]:
+        """The share of every key in the update of a token."""
+        if (layer, query) not in self._curves:
+            y = self.layers[layer].attention_sum[0, query].double()
+            heads = range(self.core.config.n_heads)
+            parts = [
+                matters(sum(self.passed_on(layer, head, query, key) for head in heads), y)  # type: ignore[arg-type]
+                for key in range(self.n_tokens)
+            ]
+            total = sum(parts) + matters(self.layers[layer].input[0, query].double(), y)
+            self._curves[layer, query] = [part / total if total else 0.0 for part in parts]
+        return self._curves[layer, query]
+
+    def carriers(self, layer: int, query: int, key: int) -> list[float]:
+        """The share of every head in a curve."""
+        y = self.layers[layer].attention_sum[0, query].double()
+        heads = range(self.core.config.n_heads)
+        parts = [matters(self.passed_on(layer, head, query, key), y) for head in heads]
+        return [part / sum(parts) if sum(parts) else 0.0 for part in parts]
+
+    def dot(self, layer: int, token: int) -> float:
+        """The share of the feed-forward network in what a token holds after it."""
+        record, pre = self.layers[layer], self.core.config.norm_order == "pre"
+        stream = (record.attention_sum if pre else record.mlp_reads)[0, token].double()
+        network = record.mlp_output[0, token].double()
+        parts = [matters(part, stream + network) for part in (network, stream)]
+        return parts[0] / sum(parts) if sum(parts) else 0.0
+
+    def guess(self, layer: int) -> float:
+        """How likely the likeliest next token is if the model stops after a layer."""
+        norm, state = self.core.final_norm, self.states[layer + 1][-1].float()
+        assert norm is not None
+        with torch.inference_mode():
+            logits = norm(state) @ self.core.unembedding
+        return float(logits.softmax(dim=-1).max())
+
+    def share(self, vector: Tensor, token_id: int) -> float:
+        """What a part of the last vector adds to a logit, with the scale of the last norm kept."""
+        norm, last = self.core.final_norm, self.states[-1][-1]
+        assert norm is not None
+        if isinstance(norm, nn.LayerNorm):
+            vector = vector - vector.mean()
+            scale = 1 / math.sqrt(float(last.var(unbiased=False)) + norm.eps)
+        else:
+            scale = 1 / math.sqrt(float(last.square().mean()) + norm.eps)
+        column = self.core.unembedding[:, token_id].detach().double()
+        return float((scale * vector * norm.weight.detach().double()) @ column)
+
+    def shares(self, token_id: int) -> dict[str, float]:
+        """The shares of all parts in a logit, by their names in the panel."""
+        parts, biases = {}, 0.0
+        for number, layer in enumerate(self.layers):
+            context = layer.attention.context[0, :, -1].double()  # (H, D)
+            for head in range(self.core.config.n_heads):
+                added = context[head] @ self.out_weights[number][head]
+                parts[f"L{number}H{head}"] = self.share(added, token_id)
+            network = layer.mlp_output[0, -1].double()
+            parts[f"feed-forward, layer {number}"] = self.share(network, token_id)
+            bias = self.core.blocks[number].attention.out.bias
+            if bias is not None:
+                biases += self.share(bias.detach().double(), token_id)
+        parts["token embedding"] = self.share(self.states[0][-1], token_id)
+        parts["attention biases"] = biases
+        if (bias := getattr(self.core.final_norm, "bias", None)) is not None:
+            column = self.core.unembedding[:, token_id].detach().double()
+            parts["bias of the last norm"] = float(bias.detach().double() @ column)
+        return parts
+
+    def reads(self, layer: int, head: int, token_id: int) -> list[float]:
+        """The share of a head in a logit, by the key that it came from."""
+        last = self.n_tokens - 1
+        return [
+            self.share(self.passed_on(layer, head, last, key), token_id)
+            for key in range(self.n_tokens)
+        ]
+
+
+# ---- the numbers, read
+
+
+def agrees(shown: str, expected: float, digits: int, slack: float = SLACK) -> bool:
+    """Whether a number of so many digits, or a percentage, is the expected one, rounded."""
+    if shown.startswith("less than"):
+        return 0 < expected < 1.01 * written(shown.split()[-1].rstrip("%")) / 100
+    if shown.startswith("more than"):
+        return 0.995 - SLACK <= expected <= 1 + SLACK
+    if shown.endswith("%"):
+        expected, slack = 100 * expected, 100 * slack
+        digits = 3 if shown == "100%" else 2
+    number = written(shown.rstrip("%").replace("∞", "inf"))
+    if not math.isfinite(number):
+        return number == expected
+    half = 0.5 * 10 ** (math.floor(math.log10(abs(number))) - digits + 1) if number else 0.0
+    return abs(number - expected) <= half * (1 + 1e-6) + slack * max(abs(expected), 1e-3)
+
+
+def readings(picture: Locator, steps: list[tuple[Any, ...]]) -> list[str]:
+    """What is read after each key and at each point."""
+    found: list[str] = picture.evaluate(READINGS, [list(step) for step in steps])
+    return [plain(text) for text in found]
+
+
+def matched(pattern: str, text: str) -> tuple[str, ...]:
+    found = re.fullmatch(pattern, text)
+    assert found, f"{text!r} is read, and not {pattern!r}"
+    return found.groups()
+
+
+@dataclass
+class Reader:
+    """Reads the whole picture and compares it; `values` counts what was compared."""
+
+    picture: Locator
+    expected: Expected
+    values: int = 0
+
+    def __post_init__(self) -> None:
+        self.labels: list[str] = self.picture.evaluate(
+            "canvas => canvas.closest('figure').lastDrawn.map.labels"
+        )
+        assert len(self.labels) == self.expected.n_tokens
+
+    def check(self, shown: str, expected: float, digits: int, what: str) -> None:
+        assert agrees(shown, expected, digits), f"{what}: {shown}, and not {expected}"
+        self.values += 1
+
+    def flow(self) -> None:
+        """Random words with all of their curves and some layers, and random dots.
+
+        All of it is read at once: a word that is selected is told to the server, which draws the
+        picture anew.
+        """
+        n_tokens, n_layers = self.expected.n_tokens, len(self.expected.layers)
+        words = CHOICE.sample(range(1, n_tokens), WORDS)
+        layers = CHOICE.sample(range(n_layers), min(LAYERS, n_layers))
+        dots = self._drawn_dots()
+        dots = CHOICE.sample(dots, min(DOTS, len(dots)))
+        steps: list[tuple[Any, ...]] = [("dot", *dot) for dot in dots]
+        for token in words:
+            steps += [("key", "ArrowUp")] * n_tokens + [("key", "ArrowDown")] * token
+            steps += [("key", "ArrowRight")] * (len(self._drawn_curves(token)) + 2)
+            steps += [("layer", layer) for layer in layers]
+        texts = iter(readings(self.picture, steps))
+        self._is_told(rf"\+{words[-1]}\+-1\+\d\+-1")
+        for dot in dots:
+            self._dot(*dot, next(texts))
+        for token in words:
+            self._word(token, list(islice(texts, n_tokens + token))[-1])
+            self._curves(token, list(islice(texts, len(self._drawn_curves(token)) + 2)))
+            for layer in layers:
+                self._layer(layer, token, next(texts))
+
+    def _is_told(self, end: str) -> None:
+        """Wait until the server knows the place, whose address ends so, and has answered."""
+        page = self.picture.page
+        expect(page).to_have_url(re.compile(rf"one_pass_at=[^&]*{end}(&|$)"))
+        settled(page)
+
+    def _drawn_dots(self) -> list[tuple[int, int]]:
+        """Layer and token of every dot that is drawn for sure."""
+        return [
+            (layer, token)
+            for layer in range(len(self.expected.layers))
+            for token in range(self.expected.n_tokens)
+            if self.expected.dot(layer, token) >= LEAST_SHARE * (1 + SLACK)
+        ]
+
+    def _drawn_curves(self, token: int) -> dict[tuple[int, int], float]:
+        """Every curve into a word that is drawn: its layer and key, and its share."""
+        return {
+            (layer, key): share
+            for layer in range(len(self.expected.layers))
+            for key, share in enumerate(self.expected.curves(layer, token))
+            if key != token and share >= LEAST_SHARE
+        }
+
+    def _strongest(self, token: int) -> dict[int, tuple[float, int]]:
+        """By every other token that the word takes something from: how much at most, and where."""
+        found = {}
+        for key in range(self.expected.n_tokens):
+            shares = [
+                (self.expected.curves(layer, token)[key], layer)
+                for layer in range(len(self.expected.layers))
+            ]
+            if key != token and max(shares)[0] >= LEAST_SHARE:
+                found[key] = max(shares)
+        return found
+
+    def _word(self, token: int, text: str) -> None:
+        strongest = self._strongest(token)
+        if not strongest:
+            assert "takes nothing this strong" in text
+            return
+        looks = re.escape(f"“{self.labels[token]}” takes most from ")
+        (listed,) = matched(rf"{looks}(.*)\.", text)
+        found = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
+        assert len(found) == min(len(strongest), 3)
+        in_order = sorted(strongest.values(), reverse=True)
+        for (label, share, layer), (most, _) in zip(found, in_order, strict=False):
+            own = strongest[self.labels.index(label)]
+            assert own[0] == pytest.approx(most, rel=SLACK)
+            assert int(layer) == own[1] or self.expected.curves(int(layer), token)[
+                self.labels.index(label)
+            ] == pytest.approx(own[0], rel=SLACK)
+            self.check(share, own[0], 2, text)
+
+    def _curves(self, token: int, texts: list[str]) -> None:
+        """All curves into a word are there; some of them, with the heads that carry them."""
+        drawn = self._drawn_curves(token)
+        if not drawn:
+            return
+        looks, found = re.escape(f"” → “{self.labels[token]}”"), {}
+        for text in texts:
+            pattern = rf"Layer (\d+): “(.*){looks}, {NUMBER} of the update\.(.*)"
+            layer, label, share, carried = matched(pattern, text)
+            found[int(layer), self.labels.index(label)] = (share, carried)
+        for layer, key in found.keys() ^ drawn.keys():  # only what is at the limit may differ
+            share_there = self.expected.curves(layer, token)[key]
+            assert share_there == pytest.approx(LEAST_SHARE, rel=SLACK)
+        for place in CHOICE.sample(sorted(found), min(CURVES, len(found))):
+            expected = self.expected.curves(place[0], token)[place[1]]
+            self._curve(place[0], token, place[1], expected, *found[place])
+
+    def _curve(
+        self, layer: int, query: int, key: int, expected: float, share: str, carried: str
+    ) -> None:
+        what = f"layer {layer}, {key} → {query}"
+        self.check(share, expected, 2, what)
+        heads = re.findall(r"L(\d+)H(\d+) \((.*?%)\)", carried)
+        carriers = self.expected.carriers(layer, query, key)
+        assert len(heads) == min(N_HEADS_NAMED, sum(part > 0 for part in carriers))
+        in_order = sorted(carriers, reverse=True)
+        for (at_layer, head, part), most in zip(heads, in_order, strict=False):
+            assert int(at_layer) == layer
+            assert carriers[int(head)] == pytest.approx(most, rel=SLACK, abs=SLACK)
+            self.check(part, carriers[int(head)], 2, f"{what}, head {head}")
+
+    def _layer(self, layer: int, token: int, text: str) -> None:
+        record, label = self.expected.layers[layer], re.escape(self.labels[token])
+        pattern = (
+            rf"Layer {layer} at “{label}”: attention adds a vector of length {NUMBER} and the "
+            rf"feed-forward network one of length {NUMBER} to a vector of length {NUMBER}\.(.*)"
+        )
+        *lengths, then = matched(pattern, text)
+        attention = record.attention.output
+        assert attention is not None
+        vectors = (attention[0], record.mlp_output[0], self.expected.states[layer])
+        for shown, vector in zip(lengths, vectors, strict=True):
+            self.check(shown, float(vector[token].norm()), 3, text)
+        if self.expected.logits is not None:
+            (sure,) = matched(
+                rf" If the model stopped here, “.*” would come next \({NUMBER}\)\.", then
+            )
+            self.check(sure, self.expected.guess(layer), 2, text)
+
+    def _dot(self, layer: int, token: int, text: str) -> None:
+        whose = re.escape(f"“{self.labels[token]}”")
+        end = "comes from the feed-forward network"
+        (shown,) = matched(rf"Layer {layer}: {NUMBER} of the update of {whose} {end}\.", text)
+        self.check(shown, self.expected.dot(layer, token), 2, text)
+
+    def next_words(self) -> list[int]:
+        """The bars, before any word is selected; the ids of their tokens, likeliest first."""
+        logits = self.expected.logits
+        assert logits is not None
+        likeliest = logits.softmax(dim=-1).topk(N_DRAWN)
+        for choice, probability in enumerate(likeliest.values.tolist()):
+            [text] = readings(self.picture, [("item", f"bar {choice}", 0.5, 0.5)])
+            (shown,) = matched(rf"“.*” comes next with a probability of {NUMBER}\. .*", text)
+            self.check(shown, probability, 2, text)
+        return [int(number) for number in likeliest.indices]
+
+    def explanations(self, ids: list[int]) -> None:
+        """The panel of some next words, alone and against others."""
+        panel = self.picture.page.locator("figure.one-pass .why")
+        press(self.picture.page.locator("figure.one-pass .explain"), "Enter")
+        for choice in CHOICE.sample(range(N_DRAWN), WHY):
+            panel.locator(".why-word").select_option(str(choice))
+            self._is_told(rf"\+{choice}")
+            panel.locator(".why-other").select_option("-1")
+            self._explanation(panel, self.expected.shares(ids[choice]), ids[choice])
+            other = CHOICE.choice([another for another in range(N_DRAWN) if another != choice])
+            panel.locator(".why-other").select_option(str(other))
+            less = self.expected.shares(ids[other])
+            lead = {
+                name: part - less[name] for name, part in self.expected.shares(ids[choice]).items()
+            }
+            self._explanation(panel, lead)
+
+    def _explanation(
+        self, panel: Locator, shares: dict[str, float], token_id: int | None = None
+    ) -> None:
+        """token_id: of a word that is compared with no other."""
+        found = panel.evaluate(PANEL)
+        total, largest = sum(shares.values()), max(map(abs, shares.values()))
+        if token_id is not None:
+            assert self.expected.logits is not None
+            assert total == pytest.approx(
+                float(self.expected.logits[token_id]), abs=SLACK * largest
+            )
+        assert found["sum"] == pytest.approx(total, abs=SLACK * largest)
+        self.check(plain(found["says"]).split(": ")[-1].rstrip("."), total, 4, found["says"])
+        left, sum_of_rows, rounded = dict(shares), 0.0, 0.0
+        for name, value in found["rows"]:
+            part, _, label = plain(name).partition(" reads ")
+            if " other " in part:
+                count, kind = part.split(" other ")
+                others = [each for each in left if _kind(each) == kind]
+                assert len(others) == int(count)
+                expected = sum(left.pop(each) for each in others)
+            else:
+                expected = left.pop(part)
+            assert value.startswith("+") == (expected > 0)
+            number = written(value.lstrip("+"))
+            half = 0.5 * 10 ** (math.floor(math.log10(abs(number))) - 2)
+            assert abs(number - expected) <= half * (1 + 1e-6) + SLACK * largest, name
+            self.values += 1
+            sum_of_rows, rounded = sum_of_rows + number, rounded + half
+            if label and token_id is not None:
+                self._read(part, label.strip("“”"), expected, token_id)
+        assert all(part == 0 for part in left.values())
+        assert sum_of_rows == pytest.approx(found["sum"], abs=rounded + SLACK * largest)
+
+    def _read(self, part: str, label: str, share: float, token_id: int) -> None:
+        """The word that a head reads most from is one with the largest part of its share."""
+        layer, head = map(int, matched(r"L(\d+)H(\d+)", part))
+        by_key = self.expected.reads(layer, head, token_id)
+        most = max(by_key) if share > 0 else min(by_key)
+        assert by_key[self.labels.index(label)] == pytest.approx(most, rel=SLACK)
+        self.values += 1
+
+
+def _kind(part: str) -> str:
+    if part.startswith("feed-forward"):
+        return "feed-forward networks"
+    return "heads" if re.fullmatch(r"L\d+H\d+", part) else ""
+
+
+# ---- an open head
+
+
 def strip(vectors: Tensor) -> Tensor:
     return vectors[..., :N_STRIP]
 
 
-def of_the_whole(core: Transformer, ids: Tensor) -> dict[str, Tensor]:
-    """What the whole picture shows, by the names under which it is sent."""
-    output = core(ids, record=True)
-    states, layers = torch.stack([state[0] for state in output.hidden_states]), output.layers
-    parts = core.embed(ids, torch.arange(ids.shape[1]))
-    leaving = states[-1] if core.final_norm is None else core.final_norm(states[-1])
-    found = {
-        "token": strip(parts.token[0]),
-        "entering": strip(states[0]),
-        "leaving": strip(leaving),
-        "state_norms": states.norm(dim=-1),
-        "attention_norms": torch.stack(
-            [layer.attention.output[0].norm(dim=-1) for layer in layers]
-        ),
-        "mlp_norms": torch.stack([layer.mlp_output[0].norm(dim=-1) for layer in layers]),
-        "guess_probabilities": torch.zeros(0),
-    }
-    if parts.position is not None:
-        found["position"] = strip(parts.position)
-    if core.config.causal:
-        last = states[:, -1] if core.final_norm is None else core.final_norm(states[:, -1])
-        found["guess_probabilities"] = (last @ core.unembedding).softmax(dim=-1).max(dim=-1).values
-        found["next_logits"] = output.logits[0, -1].topk(50).values
-        found["next_probabilities"] = output.logits[0, -1].softmax(dim=-1).topk(50).values
-    return found
-
-
-def of_a_head(core: Transformer, ids: Tensor, number: int, head: int) -> dict[str, Tensor]:
+def of_a_head(expected: Expected, number: int, head: int) -> dict[str, Tensor]:
     """What an opened layer and an opened head of it show."""
-    layer = core(ids, record=True).layers[number]
-    record, mlp = layer.attention, core.blocks[number].mlp
-    size = record.q.shape[-1]
+    layer, mlp = expected.layers[number], expected.core.blocks[number].mlp
+    record, out_weight = layer.attention, expected.out_weights[number][head].float()
     kv_head = head // (record.q.shape[1] // record.k.shape[1])
-    out_weight = core.blocks[number].attention.out_weight()[head * size : (head + 1) * size]
     found = {
         "q": record.q[0, head],
         "k": record.k[0, kv_head],
@@ -129,136 +513,70 @@ def of_a_head(core: Transformer, ids: Tensor, number: int, head: int) -> dict[st
     return found
 
 
-def near(expected: Tensor, digits: int | None = None) -> Callable[[tuple[int, ...]], object]:
-    """What a number at a place of a tensor may be read as.
-
-    Numbers travel as the float32 that they are, and are written with so many digits. The model runs
-    on the site in another process and for the last position alone: sums of some hundred products
-    come out in another order, with errors of some 1e-7 of the largest numbers.
-    """
-    finite = expected[expected.isfinite()].abs()
-    absolute = 1e-6 * float(finite.max()) if finite.numel() else 0.0
-    relative = 1e-5 if digits is None else max(1e-5, 0.5 * 10 ** (1 - digits))
-
-    def at(place: tuple[int, ...]) -> object:
-        return pytest.approx(float(expected[place]), rel=relative, abs=absolute)
-
-    return at
+def place_in(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(CHOICE.randrange(size) for size in shape)
 
 
-def place_in(choice: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(choice.randrange(size) for size in shape)
-
-
-def at_rest(picture: Locator, level: str) -> None:
-    """Wait until the picture has arrived at a level, and nothing in it moves."""
-    expect(picture).to_have_attribute("data-place", re.compile(f"^{level} "))
-    settled(picture.page)
-    expect(picture).not_to_have_attribute("data-walking", "")
-
-
-def read_at(picture: Locator, item: str, across: float, down: float, pattern: str) -> list[float]:
-    """The numbers of a pattern that are read where this share of an item is pointed at.
-
-    Where the page has moved below the pointer, it is pointed at again, as a visitor would.
-    """
-    readout = picture.page.locator("figure.one-pass .readout")
-    for patience in (SECONDS_OF_A_POINTER, SECONDS_OF_A_POINTER, PAINT_SECONDS):
-        x, y = picture.evaluate(
-            """(canvas, [name, across, down]) => {
-              const { x, y, w, h } = canvas.closest("figure").lastDrawn.items.get(name);
-              const { left, top } = canvas.getBoundingClientRect();
-              return [left + x + across * w, top + y + down * h];
-            }""",
-            [item, across, down],
-        )
-        picture.page.mouse.move(x, y, steps=2)
-        with suppress(AssertionError):
-            expect(readout).to_have_text(re.compile(pattern), timeout=1000 * patience)
-            break
-    expect(readout).to_have_text(re.compile(pattern), timeout=1)
-    found = re.search(pattern, readout.inner_text())
-    assert found is not None
-    return [written(number.replace("∞", "inf")) for number in found.groups()]
-
-
-def cells_are_read(picture: Locator, opened: dict[str, Tensor], layer: int, head: int) -> int:
-    """Point at cells of every matrix of an open head; how many were compared."""
+def cells_are_read(reader: Reader, opened: dict[str, Tensor]) -> None:
+    """Point at cells of every matrix of an open head."""
     for matrix in MATRICES:
-        expected, is_near = opened[matrix], near(opened[matrix], digits=6)
-        for _ in range(POINTED_CELLS):
-            row, column = place_in(CHOICE, expected.shape)
-            across, down = (column + 0.5) / expected.shape[1], (row + 0.5) / expected.shape[0]
-            place = rf"^{matrix}, L{layer}H{head}, \[{row}, {column}\]: token [^:]*: "
-            [shown] = read_at(picture, f"step {matrix}", across, down, rf"{place}{NUMBER}(?: =|$)")
-            assert shown == is_near((row, column)), f"{matrix} [{row}, {column}]"
-    return POINTED_CELLS * len(MATRICES)
+        shape, finite = opened[matrix].shape, opened[matrix][opened[matrix].isfinite()]
+        for _ in range(CELLS):
+            row, column = place_in(shape)
+            across, down = (column + 0.5) / shape[1], (row + 0.5) / shape[0]
+            [text] = readings(reader.picture, [("item", f"step {matrix}", across, down)])
+            label, squared = (
+                re.escape(reader.labels[row]),
+                matrix in ("scores", "scaled", "weights"),
+            )
+            begin = (
+                rf"“{label}” → “{re.escape(reader.labels[column])}”"
+                if squared
+                else rf"Number {column} of the \w+ of “{label}”"
+            )
+            (shown,) = matched(rf"{begin}: {NUMBER}(?: = .*)?", text)
+            value = float(opened[matrix][row, column])
+            near = agrees(shown, value, 4, slack=1e-5)
+            # of numbers that nearly cancel the error is one of the large ones
+            assert near or abs(written(shown) - value) <= 1e-6 * float(finite.abs().max()), text
+            reader.values += 1
 
 
-def lengths_are_read(picture: Locator, whole: dict[str, Tensor]) -> int:
-    """Point at tokens in layers of the whole picture; how many numbers were compared."""
-    n_layers, n_tokens = whole["mlp_norms"].shape
-    n_read, predicts = 0, len(whole["guess_probabilities"]) > 0
-    for _ in range(POINTED_LAYERS):
-        layer, token = place_in(CHOICE, (n_layers, n_tokens))
-        said = (
-            rf"^Layer {layer}, token {token} .*: the vector comes in {NUMBER} long, "
-            rf"attention adds {NUMBER}, the feed-forward network {NUMBER}\."
-        )
-        said += rf" .*, probability {NUMBER}\.$" if predicts else "$"
-        lengths = read_at(picture, f"slab {layer}", 0.5, (token + 0.5) / n_tokens, said)
-        for name, shown in zip(LENGTHS, lengths, strict=False):
-            assert shown == near(whole[name], digits=4)((layer, token)), f"{name} {layer} {token}"
-        for shown in lengths[len(LENGTHS) :]:  # of what is said after the layer
-            assert shown == near(whole["guess_probabilities"], digits=3)((layer + 1,)), layer
-        n_read += len(lengths)
-    return n_read
-
-
-def held_numbers_agree(held: dict[str, Any], tensors: dict[str, Tensor]) -> int:
-    """Compare numbers of every tensor that the drawing holds; how many were compared."""
+def held_numbers_agree(reader: Reader, held: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Compare numbers of every tensor that the drawing holds, which travel as float32."""
     assert held.keys() == tensors.keys()
-    n_read = 0
     for name, expected in tensors.items():
         shape, values = held[name]
         assert shape == list(expected.shape), name
-        shown, is_near = torch.tensor(values, dtype=torch.float64).reshape(shape), near(expected)
-        for _ in range(HELD if values else 0):
-            place = place_in(CHOICE, expected.shape)
-            assert float(shown[place]) == is_near(place), f"{name} {place}"
-            n_read += 1
-    return n_read
+        shown = torch.tensor(values, dtype=torch.float64).reshape(shape)
+        largest = float(expected[expected.isfinite()].abs().max())
+        for place in [place_in(tuple(expected.shape)) for _ in range(HELD)]:
+            near = pytest.approx(float(expected[place]), rel=1e-5, abs=1e-6 * largest)
+            assert float(shown[place]) == near, f"{name} {place}"
+            reader.values += 1
 
 
-def codes_agree(held: dict[str, Any], weights: Tensor, causal: bool) -> int:
+def codes_agree(reader: Reader, held: dict[str, Any]) -> None:
     """A code is within half a step of the root of a weight's share of its head's largest one."""
+    weights = torch.stack([layer.attention.weights[0] for layer in reader.expected.layers])
     codes = torch.tensor(held["codes"]).reshape(*weights.shape[:2], -1)
+    causal = reader.expected.core.config.causal
     for _ in range(CODES):
-        layer, head, row = place_in(CHOICE, weights.shape[:3])
+        layer, head, row = place_in(tuple(weights.shape[:3]))
         column = CHOICE.randrange(row + 1 if causal else weights.shape[3])
         cell = row * (row + 1) // 2 + column if causal else row * weights.shape[3] + column
         largest = held["largest"][layer * weights.shape[1] + head]
         root = math.sqrt(float(weights[layer, head, row, column]) / largest)
-        steps = int(codes[layer, head, cell])
         place = f"L{layer}H{head} [{row}, {column}]"
         # a root that lies between two steps may be rounded either way
-        assert steps == pytest.approx(root * held["levels"], abs=0.5 + 1e-3), place
-    return CODES
-
-
-def with_probabilities(whole: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of the whole picture, with the bars of the next tokens at temperature 1."""
-    if "log_sums" not in whole:
-        return whole
-    shape, logits = whole["next_logits"]
-    _, log_sums = whole["log_sums"]
-    shares = [math.exp(logit - log_sums[AT_1]) for logit in logits]
-    others = {name: numbers for name, numbers in whole.items() if name != "log_sums"}
-    return {**others, "next_probabilities": [shape, shares]}
+        assert int(codes[layer, head, cell]) == pytest.approx(
+            root * held["levels"], abs=0.5 + 1e-3
+        ), place
+        reader.values += 1
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER, RANDOM_GPT2])
-def test_random_numbers_of_every_kind_are_those_of_the_tensors(
+def test_random_numbers_of_every_kind_are_those_of_the_model(
     name: str,
     page: Page,
     site: Site,
@@ -272,25 +590,26 @@ def test_random_numbers_of_every_kind_are_those_of_the_tensors(
         site = fresh_site(ATTENTION_LAB_MODELS=str(tmp_path))
     CHOICE.seed(name)
     model = pretrained.load(name)
-    core, config = model.core, model.core.config
-    ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
-    layer, head = place_in(CHOICE, (config.n_layers, config.n_heads))
-    with torch.inference_mode():
-        whole, opened = of_the_whole(core, ids), of_a_head(core, ids, layer, head)
-        weights = torch.stack([record.weights[0] for record in core(ids, record=True).records])
+    expected = Expected(model.core, list(model.tokenizer.encode(TEXT).ids))
+    layer, head = place_in((model.core.config.n_layers, model.core.config.n_heads))
 
-    values = {"text": TEXT, "model": name, "layer": layer, "head": head}
-    values["at"] = f"head weights {layer} {head} 0 0 0 -1"
-    query = urlencode({f"one_pass_{key}": value for key, value in values.items()})
-    open_page(page, site, f"/one-pass?{query}", "One pass")
-    picture = page.locator("figure.one-pass canvas")
-    at_rest(picture, "head")
-    held = picture.evaluate(HOLDS)
-    n_read = held_numbers_agree(with_probabilities(held["whole"]), whole)
-    n_read += held_numbers_agree(held["opened"], opened)
-    n_read += codes_agree(held, weights, config.causal)
-    n_read += cells_are_read(picture, opened, layer, head)
-    press(picture, "Escape", "Escape")
-    at_rest(picture, "whole")
-    n_read += lengths_are_read(picture, whole)
-    assert n_read >= LEAST_VALUES
+    def link(level: str) -> str:
+        place = f"{level} weights {layer} {head} 0 0 0 -1 {MOST_DETAIL} -1"
+        parameters = {"text": TEXT, "model": name, "layer": layer, "head": head, "at": place}
+        query = urlencode({f"one_pass_{key}": value for key, value in parameters.items()})
+        return f"/one-pass?{query}"
+
+    picture = open_picture(page, site, link("whole"))
+    at(picture, "whole")
+    reader = Reader(picture, expected)
+    next_ids = [] if expected.logits is None else reader.next_words()
+    reader.flow()
+    if next_ids:
+        reader.explanations(next_ids)
+    picture = reader.picture = open_picture(page, site, link("head"))
+    at(picture, "head")
+    held, opened = picture.evaluate(HOLDS), of_a_head(expected, layer, head)
+    held_numbers_agree(reader, held["opened"], opened)
+    codes_agree(reader, held)
+    cells_are_read(reader, opened)
+    assert reader.values >= LEAST_VALUES

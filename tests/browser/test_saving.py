@@ -12,6 +12,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Server, Site
+from tests.helpers.browser import download
 
 HOSTILE = "</text><script>alert(1)</script>"
 LABELS = ["[CLS]", "a&b", "<i>", "שלום", "x\x08y", "]]>", HOSTILE]
@@ -87,12 +88,10 @@ ABOUT = ["Model: Model One", f"Sentence: \u2068It is {HOSTILE}\u2069"]
 
 def saved(drawing: Locator, kind: str, name: str = "") -> bytes:
     drawing.scroll_into_view_if_needed()
-    with drawing.page.expect_download() as download:
-        drawing.get_by_role("button", name=kind).click()
-    file = download.value.suggested_filename
-    assert file.startswith("one-")
-    assert file.endswith(f"{name}.{kind.lower()}")
-    return download.value.path().read_bytes()
+    file = download(drawing, kind)
+    assert file.suggested_filename.startswith("one-")
+    assert file.suggested_filename.endswith(f"{name}.{kind.lower()}")
+    return file.path().read_bytes()
 
 
 def svg_and_png(drawing: Locator, name: str = "") -> tuple[ET.Element, Image.Image]:
@@ -125,10 +124,20 @@ def without_head(drawing: Locator, root: ET.Element, title: str) -> list[str]:
 
     Those are wrapped: what is compared are their letters.
     """
-    head = "".join([title, drawing.locator(".says").inner_text(), *ABOUT]).replace(" ", "")
+    head = "".join([title, how_to_read(drawing), *ABOUT]).replace(" ", "")
     said = texts(root)
     lines = next(n for n in range(len(said)) if "".join(said[:n]).replace(" ", "") == head)
     return said[lines:]
+
+
+def how_to_read(drawing: Locator) -> str:
+    """What a drawing says that it shows."""
+    button = drawing.get_by_role("button", name="How to read this")
+    button.click()
+    said = drawing.locator(".help p").first.inner_text()
+    button.click()
+    expect(drawing.locator(".help")).to_be_hidden()
+    return said
 
 
 def written(label: str) -> str:

@@ -33,7 +33,7 @@ def weights(scale: float) -> torch.Tensor:
 
 
 def test_the_main_path(page: Page, site: Site, other: Page):
-    open_whole_page(page, site, "/scaling", "Scaling")
+    open_whole_page(page, site, "/scaling?scaling_layer=3&scaling_head=1", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")
     expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Server, Site
-from pages.start.home import paths as paths_of_home
 from tests.helpers.browser import (
     PATHS,
     SENTENCE,
@@ -25,7 +24,6 @@ from tests.helpers.browser import (
     settings,
     slider,
     type_text,
-    unfold,
 )
 from tests.helpers.bundled_models import DECODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.visitors import settled
@@ -34,7 +32,8 @@ Start = Callable[..., Server]
 
 
 def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
-    open_page(page, site, "/side-by-side", "Side by side")
+    link = "/side-by-side?side_by_side_a_layer=3&side_by_side_a_head=1"
+    open_page(page, site, link, "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 0, 2)  # 3 -> 5
     set_slider(page, "Head", 0, 6)  # 1 -> 7
@@ -44,7 +43,7 @@ def test_two_heads_on_a_sentence_of_one_s_own(page: Page, site: Site):
     n = len(tokens.ids)
     for row, column in ((2, 5), (n - 1, 0), (0, n - 1)):
         text = read_cell(figure, row, column)
-        assert f"query {row} “{tokens.labels[row]}” → key {column}" in text
+        assert f"“{tokens.labels[row]}” → “{tokens.labels[column]}”: " in text
         shown = last_number(text)
         assert shown == pytest.approx(float(expected[row, column]), rel=1e-5)
 
@@ -53,7 +52,8 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
     open_page(
         page,
         site,
-        f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}",
+        f"/side-by-side?side_by_side_text={urllib.parse.quote(SENTENCE)}"
+        "&side_by_side_b_layer=3&side_by_side_b_head=1",
         "Side by side",
     )
     figure = heatmap(page, "GPT-2 novels, L3H1")
@@ -66,22 +66,22 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
 
 
 def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
-    open_page(page, site, "/heads", "Heads")
+    open_page(page, site, "/heads?heads_layer=3&heads_head=1", "Heads")
     figure = heatmap(page, "L3H1")
     canvas = figure.locator(".scroll canvas")
     expect(canvas).to_be_visible()
     press(canvas)
     for keys, cell in (
-        ("ArrowDown", "query 10 “it” → key 2 “animal”"),  # the marked cell is where reading begins
-        ("ArrowRight ArrowDown", "query 11 “was” → key 3 “didn”"),
-        ("End", "query 11 “was” → key 14 “[SEP]”"),
-        ("PageDown Home", "query 14 “[SEP]” → key 0 “[CLS]”"),
+        ("ArrowDown", "“it” → “animal”"),  # the marked cell is where reading begins
+        ("ArrowRight ArrowDown", "“was” → “didn”"),
+        ("End", "“was” → “[SEP]”"),
+        ("PageDown Home", "“[SEP]” → “[CLS]”"),
     ):
         for key in keys.split():
             page.keyboard.press(key)
         read_by_keyboard(figure, cell)
     page.keyboard.press("Escape")
-    read_by_keyboard(figure, "query 10 “it” → key 2 “animal”")
+    read_by_keyboard(figure, "“it” → “animal”")
 
 
 def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
@@ -274,7 +274,7 @@ def test_an_embedded_page_is_alone_and_its_links_work(page: Page, site: Site):
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
 
 
-def test_every_page_is_among_the_paths_and_a_card_is_a_link_as_a_whole(page: Page, site: Site):
+def test_every_page_is_in_the_navigation_and_a_door_is_a_link_as_a_whole(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")
     links = page.get_by_test_id("stSidebarNavLink")
     expect(links).to_have_count(len(PATHS))
@@ -282,25 +282,13 @@ def test_every_page_is_among_the_paths_and_a_card_is_a_link_as_a_whole(page: Pag
     assert sorted(urllib.parse.urlsplit(address).path or "/" for address in addresses) == sorted(
         PATHS
     )
-    # not the title alone: the end of the line that says what is there
-    card = page.locator(".st-key-home_card_word_pairs")
+    # not the title alone: the corner below the line that says what is there
+    card = page.locator(".st-key-home_card_heads")
     settled(page)
     size = card.bounding_box()
     assert size is not None
     card.click(position={"x": size["width"] - 4, "y": size["height"] - 4})
-    expect(page.get_by_role("heading", name="Word pairs", level=1)).to_be_visible()
-
-
-def test_the_paths_of_home_come_when_they_are_opened(page: Page, site: Site):
-    open_page(page, site, "/", "Attention Lab")
-    settled(page)
-    paths = page.get_by_test_id("stMain").get_by_test_id("stExpander")
-    expect(paths.get_by_role("link")).to_have_count(0)
-    unfold(page, paths_of_home.TITLE)
-    n_steps = sum(len(path.steps) for path in paths_of_home.PATHS)
-    expect(paths.get_by_role("link")).to_have_count(n_steps)
-    click(paths.get_by_role("link", name="Calculator"))
-    expect(page.get_by_role("heading", name="Calculator", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
 
 
 def test_the_tab_names_the_page(page: Page, site: Site):

@@ -39,10 +39,11 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Si
     click(page.locator(".st-key-timing_start button"))
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()
     link = f"/side-by-side?side_by_side_text=Read beside a run&side_by_side_a_model={ENCODER}"
+    link += "&side_by_side_a_layer=3&side_by_side_a_head=1"
     open_page(other, site, link, "Side by side")
     figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
-    assert "query 1 “read” → key 2 “beside”" in read_cell(figure, 1, 2)
+    assert "“read” → “beside”: " in read_cell(figure, 1, 2)
     # of 640 steps so many that both ways have the eight without which nothing is kept
     expect(page.get_by_text(re.compile(r"Measuring: (?:[5-9]|[1-9]\d)%"))).to_be_visible()
     page.locator(".st-key-timing_stop button").click()

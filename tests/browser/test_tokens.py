@@ -48,10 +48,10 @@ def test_chips_are_read_with_the_keyboard(page: Page, site: Site):
         ("ArrowRight", "token 1: id 1306"),
         ("End", "token 6: id 27737"),
         ("Home", "token 0: id 464"),
-        ("Escape", "Point at a token"),
+        ("Escape", "^$"),
     ):
         page.keyboard.press(key)
-        expect(figure.locator(".readout")).to_contain_text(expected)
+        expect(figure.locator(".readout")).to_have_text(re.compile(expected))
 
 
 def test_stepping_moves_nothing_else(page: Page, site: Site):

@@ -24,9 +24,9 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     expect(page.get_by_text("The decoder wrote 2026-12-24, and that is right.")).to_be_visible()
     cross = heatmap(page, "cross-attention")
     press(cross.locator(".scroll canvas"), "ArrowUp")  # shows where the reading begins
-    read_by_keyboard(cross, "written symbol 6 “")  # the row that is framed
+    expect(cross.locator(".readout")).to_have_attribute("data-cell", "6 0")  # of the framed row
     press(cross.locator(".scroll canvas"), *["ArrowUp"] * 4, "ArrowRight")
-    read_by_keyboard(cross, "written symbol 2 “2” → read symbol 1 “e”")
+    read_by_keyboard(cross, "“2” → “e”")
     page.keyboard.press("Enter")
     expect_parameter(page, "two_networks_symbol", "2")
     expect(page.get_by_text(re.compile("^To write symbol 2 of its answer, “2”"))).to_be_visible()

@@ -7,11 +7,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
+from serving import heads, runs
+from serving.flow import Carried, flow_of, why_next
 from serving.number_text import percent
+from serving.one_pass import one_pass
+from serving.pass_claim import first_head
 from tests.helpers.browser import (
     click,
     expect_parameter,
-    heatmap,
     open_page,
     press,
     read_by_keyboard,
@@ -24,7 +27,7 @@ from tests.helpers.visitors import settled
 
 TEXT = "Two cats sat on the warm mat while it rained"
 SENTENCES = {
-    "Attention Lab": "Type a text",
+    "One pass": "Text",
     "Heads": "Sentence",
     "Side by side": "Sentence",
     "Ablate": "Text",
@@ -67,8 +70,9 @@ def find_the_visit(page: Page, title: str) -> None:
     """Sentence, model, layer and head, where the page has them."""
     expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
     expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value("SmolLM2 135M")
-    if title == "Attention Lab":
-        expect(page.get_by_text(f"Layer {LAYER}, head {HEAD} of this text")).to_be_visible()
+    if title == "One pass":
+        expect_parameter(page, "one_pass_layer", str(LAYER))
+        expect_parameter(page, "one_pass_head", str(HEAD))
     if title in ("Heads", "Side by side", "Scaling"):
         expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", str(LAYER))
         expect(shown(page, "Head")).to_have_attribute("aria-valuetext", str(HEAD))
@@ -82,13 +86,23 @@ def find_the_visit(page: Page, title: str) -> None:
         expect(page.get_by_text(drawn)).to_be_visible()
 
 
+def first_opened() -> Carried:
+    """The head that One pass opens first for the text."""
+    passed = one_pass(DECODER, TEXT)
+    opened = first_head(passed, flow_of(passed.run), why_next(passed))
+    assert opened is not None
+    return opened
+
+
 def test_text_model_layer_and_head_travel(page: Page, site: Site):
     open_page(page, site, f"/?home_model={DECODER}", "Attention Lab")
     type_text(page, "Type a text", TEXT)
-    set_slider(page, "Layer", 0, LAYER - 15)  # the middle one of 30 is open at first
-    set_slider(page, "Head", 0, HEAD)
+    go(page, "One pass")
+    opened = first_opened()
+    set_slider(page, "Layer", 0, LAYER - opened.layer)
+    set_slider(page, "Head", 0, HEAD - opened.head)
     settled(page)
-    home, *others = SENTENCES
+    first, *others = SENTENCES
     for title in others:
         go(page, title)
         if title == "Scaling":  # the visit's head is in its third part
@@ -101,7 +115,7 @@ def test_text_model_layer_and_head_travel(page: Page, site: Site):
     page.go_back()
     arrived(page, "Generate")
     expect(sentence(page, "Prompt")).to_have_value(TEXT.upper())
-    for title in [*reversed(others[:-1]), home]:
+    for title in [*reversed(others[:-1]), first]:
         page.go_back()
         arrived(page, title)
         find_the_visit(page, title)
@@ -145,28 +159,27 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     # "it" looks at "animal": said, and framed in the picture
     visitor = at_home()
     visitor.click(navigation.get_by_role("link", name="Heads", exact=True), "Heads")
-    weights, _ = attention(ENCODER, ANIMAL, 3, 1)
-    said = (
-        f"“\u2068it\u2069” gives {percent(weights[10, 2])} of its attention to “\u2068animal\u2069”"
-    )
+    first = heads.first_head(runs.run(ENCODER, ANIMAL))
+    weights, _ = attention(ENCODER, ANIMAL, first.layer, first.head)
+    share = percent(weights[10, 2])
+    said = f"“\u2068it\u2069” gives {share} of its attention to “\u2068animal\u2069”"
     expect(page.get_by_text(said)).to_be_in_viewport()
-    read_by_keyboard(page.locator("figure.heatmap"), "query 10 “it” → key 2 “animal”: weight")
+    read_by_keyboard(page.locator("figure.heatmap"), f"“it” → “animal”: {share}")
     assert visitor.acts <= 1
 
-    # one pair of words in two models, and in which head the other one has it most
+    # one pair of words in two models
     visitor = at_home()
     visitor.click(navigation.get_by_role("link", name="Side by side"), "Side by side")
-    weights, tokens = attention(FIRST_BERT, ANIMAL, 3, 1)
-    query, key = (tokens.labels.index(label) for label in ("too", "was"))
-    said = f"“\u2068too\u2069” gives {percent(weights[query, key])} of its attention"
+    run, other = runs.run(FIRST_BERT, ANIMAL), runs.run(FIRST_GPT2, ANIMAL)
+    head, other_head = heads.first_head(run), heads.first_head(other)
+    query, key = heads.strongest(run, head.layer, head.head, causal=True)
+    labels = [f"“\u2068{run.tokens.labels[token]}\u2069”" for token in (query, key)]
+    share = percent(float(run.weights[head.layer, head.head, query, key]))
+    said = f"{labels[0]} gives {share} of its attention to {labels[1]}"
     expect(page.get_by_text(said)).to_be_in_viewport()
-    weights, _ = attention(FIRST_GPT2, ANIMAL, 3, 1)
-    expect(page.get_by_text(f"The same pair: {percent(weights[query, key])}.")).to_be_in_viewport()
-    visitor.click(page.get_by_role("button", name=re.compile("Most in L[0-9]H[0-9]: ")))
-    figure = heatmap(page, "GPT-2 novels")
-    expect(figure).to_be_in_viewport()
-    read_by_keyboard(figure, f"query {query} “too” → key {key} “was”: weight")
-    assert visitor.acts <= 2
+    share = percent(float(other.weights[other_head.layer, other_head.head, query, key]))
+    expect(page.get_by_text(f"The same pair: {share}.")).to_be_in_viewport()
+    assert visitor.acts <= 1
 
     # what the cache saves over 100 tokens
     visitor = at_home()
@@ -177,12 +190,15 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     # step 6 of a real layer on a sentence of one's own
     visitor = at_home()
     visitor.type("Type a text", TEXT)
+    visitor.click(navigation.get_by_role("link", name="One pass"), "One pass")
+    links.get_by_role("link", name="Step through").scroll_into_view_if_needed()
     visitor.click(links.get_by_role("link", name="Step through"), "Shapes")
     expect(page.get_by_text("Made now: 6. group by head")).to_be_in_viewport()
     expect(sentence(page, "Sentence")).to_have_value(TEXT)
     expect(panel(page, "step 6: queries")).to_be_in_viewport()
-    expect(page.get_by_text("Drawn: layer 15; tokens 0 to 5 of 11; heads 0 to 2")).to_be_visible()
-    assert visitor.acts <= 3
+    drawn = f"Drawn: layer {first_opened().layer}; tokens 0 to 5 of 11; heads "
+    expect(page.get_by_text(drawn)).to_be_visible()
+    assert visitor.acts <= 4
 
 
 def test_a_page_is_one_entry_and_keeps_its_address(own_page: Page, site: Site):

@@ -27,7 +27,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     expect(figure).to_contain_text("Stored run, after step 600")
     press(figure.locator("canvas"), "ArrowRight")
     expect(figure.locator(".readout")).to_contain_text("Previous-token score")
-    assert re.search(r"L0H\d: query 1 .*weight", unmarked(figure.locator(".readout")))
+    assert re.search(r"L0H\d: query 1 .*%", unmarked(figure.locator(".readout")))
 
     click(main.get_by_role("button", name="Play", exact=True))
     pause = main.get_by_role("button", name="Pause")

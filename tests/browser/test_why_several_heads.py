@@ -10,8 +10,8 @@ from benchmarks.browser import Site
 from tests.helpers.browser import (
     choose,
     click,
+    exact,
     heatmap,
-    last_number,
     open_page,
     press,
     read_by_keyboard,
@@ -41,10 +41,10 @@ def test_the_main_path(page: Page, site: Site, other: Page):
         average.locator(".scroll canvas"), *["ArrowUp"] * 3, "ArrowRight"
     )  # the first shows the framed row
     # a cell that is read is framed and read in the maps of both heads too
-    said = read_by_keyboard(average, "query 3 “ships” → key 1 “seven”")
-    assert last_number(said) == pytest.approx(float(weights.mean(dim=0)[3, 1]), abs=1e-5)
-    said = read_by_keyboard(heatmap(page, "L3H11"), "query 3 “ships” → key 1 “seven”")
-    assert last_number(said) == pytest.approx(float(weights[1, 3, 1]), abs=1e-5)
+    read_by_keyboard(average, "“ships” → “seven”")
+    assert exact(average) == pytest.approx(float(weights.mean(dim=0)[3, 1]), abs=1e-5)
+    read_by_keyboard(heatmap(page, "L3H11"), "“ships” → “seven”")
+    assert exact(heatmap(page, "L3H11")) == pytest.approx(float(weights[1, 3, 1]), abs=1e-5)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("why_several_heads_token=3"))
     expect(page.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()

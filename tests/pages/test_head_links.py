@@ -6,19 +6,20 @@ from urllib.parse import parse_qs
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from serving import heads, runs
 from tests.helpers.apptest import FRAME, open_whole_page
-from tests.helpers.bundled_models import DECODER, attention
+from tests.helpers.bundled_models import DECODER
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 TEXT = "Two cats & a dog, 100 % awake?"
 LAYER, HEAD = 13, 8
 OPENED = {
-    "pages/start/home/page.py": {
-        "home_text": TEXT,
-        "home_model": DECODER,
-        "home_layer": str(LAYER),
-        "home_head": str(HEAD),
+    "pages/start/one_pass/page.py": {
+        "one_pass_text": TEXT,
+        "one_pass_model": DECODER,
+        "one_pass_layer": str(LAYER),
+        "one_pass_head": str(HEAD),
     },
     "pages/compare/heads/page.py": {
         "heads_text": TEXT,
@@ -49,11 +50,10 @@ LABELS = {
 
 
 def strongest() -> dict[str, dict[str, str]]:
-    """The pair that the head gives most, the first key aside, as the pages are told it."""
-    weights, tokens = attention(DECODER, TEXT, LAYER, HEAD)
-    ordinary = weights.clone().fill_diagonal_(0.0)
-    ordinary[:, 0] = 0.0
-    query, key = divmod(int(ordinary.argmax()), len(tokens))
+    """The pair that the head is shown with, as the pages get it."""
+    run = runs.run(DECODER, TEXT)
+    tokens = run.tokens
+    query, key = heads.strongest(run, LAYER, HEAD)
     numbers = {"query": str(query), "key": str(key)}
     words = [tokens.pieces[token].strip() for token in (query, key)]
     return {
@@ -87,7 +87,7 @@ def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
     pair = strongest()
     for label, query in there.items():
         other = LABELS[label]
-        without = "ablate" in view or "home" in view  # they show no pair of tokens
+        without = "ablate" in view  # they show no pair of tokens
         with_pair = {} if without else pair.get(other, {})
         if other in OPENED:
             assert query == OPENED[other] | with_pair

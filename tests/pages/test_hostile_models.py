@@ -65,7 +65,7 @@ def test_a_page_shows_numbers_or_a_message(site: AppTest, view: str, folder: Pat
 
 
 @pytest.mark.parametrize("folder", ["gpt2-padded-vocabulary"], indirect=True)
-@pytest.mark.parametrize("page", ["start/home", "start/one_pass", "learn/journey"])
+@pytest.mark.parametrize("page", ["start/home", "start/one_pass"])
 def test_a_padded_vocabulary_is_no_trouble(site: AppTest, page: str, folder: Path):
     open_whole_page(site, f"pages/{page}/page.py")
     assert not messages(site)

@@ -17,6 +17,7 @@ import pretrained
 from pretrained import sources
 from pretrained.sources import Source
 from serving import models, runs, source_code
+from serving.heads import first_head
 from serving.limits import MAX_TEXT_CHARACTERS
 from serving.number_text import percent
 from tests.helpers import glossary
@@ -103,11 +104,12 @@ def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: st
 def test_a_head_of_the_sentence(site: AppTest):
     open_page(site, SIDE)
     (header, values), (_, others) = maps(site)[:2]
-    expected = weights(FIRST_BERT, controls.ANIMAL, 3, 1)
+    first = first_head(runs.run(FIRST_BERT, controls.ANIMAL))
+    expected = weights(FIRST_BERT, controls.ANIMAL, first.layer, first.head)
     np.testing.assert_array_equal(values, expected)
     # for the picture that is saved, and its name
     model = header["about"]["model"]
-    assert (model, header["title"]) == ("BERT novels", "BERT novels, L3H1")
+    assert (model, header["title"]) == ("BERT novels", f"BERT novels, {first}")
     assert (header["about"]["name"], header["about"]["sentence"]) == (
         FIRST_BERT,
         controls.ANIMAL,

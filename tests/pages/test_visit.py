@@ -3,6 +3,9 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from serving import runs
+from serving.heads import first_head, strongest
+from serving.number_text import percent
 from tests.helpers.apptest import open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 
@@ -54,17 +57,18 @@ def test_word_b_is_none_of_the_pair_that_came_along(site: AppTest):
 def test_a_new_sentence_has_its_own_strongest_pair(site: AppTest):
     go(site, "compare/heads")
     site.text_input("heads_text").set_value(TEXT).run()
-    weights, tokens = attention(ENCODER, TEXT, 3, 1)
-    words_alone = weights[1:-1, 1:-1].clone().fill_diagonal_(0.0)
-    query, key = divmod(int(words_alone.argmax()), len(words_alone))
-    assert pair(site, "heads") == (query + 1, key + 1)
+    run = runs.run(ENCODER, TEXT)
+    first = first_head(run)
+    assert pair(site, "heads") == strongest(run, first.layer, first.head)
 
 
 def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest):
-    names = {"side_by_side_a_model": ENCODER, "side_by_side_b_model": DECODER}
+    names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1", "b_model": DECODER}
+    names |= {"b_layer": "3", "b_head": "1"}
+    names = {f"side_by_side_{name}": value for name, value in names.items()}
     go(site, "compare/side_by_side", **names)
     assert [text.value for text in site.text if "Framed" in text.value] == [
-        "Framed: “\u2068it\u2069” gives 0.640 of its attention to “\u2068animal\u2069”."
+        "Framed: “\u2068it\u2069” gives 64% of its attention to “\u2068animal\u2069”."
     ]
     site.button("side_by_side_find").click().run()
     layer, head = (site.select_slider(f"side_by_side_b_{name}").value for name in ("layer", "head"))
@@ -72,18 +76,20 @@ def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest
     best = attention(DECODER, sentence, layer, head)[0][8, 1]
     for other in range(9):  # of the layers, the one that is opened
         assert attention(DECODER, sentence, layer, other)[0][8, 1] <= best
-    assert site.button("side_by_side_find").label == f"Most in L{layer}H{head}: {best:.3f}"
+    assert (
+        site.button("side_by_side_find").label == f"Most in L{layer}H{head}: {percent(float(best))}"
+    )
     assert site.button("side_by_side_find").disabled
 
 
 def test_shapes_opens_on_the_visit_and_the_example_is_one_click_away(site: AppTest):
     go(site, "learn/shapes")
     assert site.selectbox("shapes_of").value == "the example"
-    go(site, "start/home")
-    site.selectbox("home_model").set_value(ENCODER).run()
-    site.text_input("home_text").set_value(TEXT).run()
-    site.select_slider("home_layer").set_value(3).run()
-    site.select_slider("home_head").set_value(11).run()
+    go(site, "start/one_pass")
+    site.selectbox("one_pass_model").set_value(ENCODER).run()
+    site.text_input("one_pass_text").set_value(TEXT).run()
+    site.select_slider("one_pass_layer").set_value(3).run()
+    site.select_slider("one_pass_head").set_value(11).run()
     go(site, "learn/shapes")
     assert site.selectbox("shapes_of").value == ENCODER
     assert site.text_input("shapes_words").value == TEXT

@@ -34,12 +34,6 @@ def recorded(name: str):
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_vectors_are_those_of_the_record(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
-    assert output.embedding is not None
-    for part in ("token", "position", "entering"):
-        shown, tensor = getattr(passed, part), getattr(output.embedding, part)
-        assert (shown is None) == (tensor is None)
-        if shown is not None:
-            np.testing.assert_array_equal(shown, tensor.reshape(-1, tensor.shape[-1])[:, :N_STRIP])
     np.testing.assert_allclose(passed.leaving, output.hidden[0, :, :N_STRIP], rtol=1e-6)
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(passed.state_norms, norms, rtol=1e-6)

@@ -11,10 +11,11 @@ from ui.widgets import controls
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 
-def test_the_stored_picture_is_that_of_the_model():
-    stored = pass_picture.stored(DECODER, controls.ANIMAL)
+@pytest.mark.parametrize("text", pass_picture.STORED)
+def test_a_stored_picture_is_that_of_the_model(text: str):
+    stored = pass_picture.stored(DECODER, text)
     assert stored is not None
-    made = pass_picture.picture(one_pass(DECODER, controls.ANIMAL))
+    made = pass_picture.picture(one_pass(DECODER, text))
     largest = stored.header.pop("largest"), made.header.pop("largest")
     np.testing.assert_allclose(*largest, rtol=1e-4)
     assert stored.header == made.header
@@ -37,9 +38,9 @@ def test_an_encoder_says_no_next_token():
         [],
     )
     assert "next_logits" not in made.numbers
-    assert "position" in made.numbers
+    assert "why_heads" not in made.numbers
 
 
-def test_the_title_says_what_is_switched_off():
+def test_the_subtitle_says_what_is_switched_off():
     passed = one_pass("gpt2-novels", "One two three", ("F1", "L0H2", "mask"))
-    assert pass_picture.picture(passed).header["title"].endswith("tokens, without F1, L0H2, mask")
+    assert pass_picture.picture(passed).header["subtitle"].endswith("without F1, L0H2, mask")

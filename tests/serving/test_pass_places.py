@@ -6,16 +6,16 @@ from serving import pass_places
 
 
 def test_a_place_is_read_as_it_is_written():
-    text = "matrix scores 12 3 5 2 4 -1"
+    text = "matrix scores 12 3 5 2 4 -1 5 2"
     place = pass_places.place_of(text)
     assert place is not None
     assert (place["level"], place["matrix"]) == ("matrix", "scores")
-    assert (place["row"], place["told"]) == (5, -1)
+    assert (place["row"], place["told"], place["detail"], place["why"]) == (5, -1, 5, 2)
     assert pass_places.written(place) == text
 
 
 def test_a_story_goes_along_to_another_head():
-    assert pass_places.led("matrix scores 12 3 5 2 4 6", 7, 1) == "matrix scores 7 1 5 2 4 6"
+    assert pass_places.led("matrix scores 12 3 5 2 4 6", 7, 1) == "matrix scores 7 1 5 2 4 6 3 -1"
     for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
         assert pass_places.led(no_story, 7, 1) == no_story
 
@@ -30,6 +30,8 @@ def test_a_story_goes_along_to_another_head():
         "matrix scores 12 3 5 2 4 -1 1",
         "matrix scores 12 3 5 2 4 x",
         "matrix scores 12 3 5 2 4 99999",
+        "matrix scores 12 3 5 2 4 -1 7 0",  # more than the slider has
+        "matrix scores 12 3 5 2 4 -1 3 99",
     ],
 )
 def test_what_is_no_place_is_none(text: str):

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from serving import models
+from serving.flow import flow_of
+from serving.number_text import percent
 from serving.one_pass import one_pass, open_head, open_layer
 from serving.pass_story import Told, captions
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
@@ -24,20 +26,20 @@ def told(model: str, *off: str) -> tuple[Told, dict[str, str]]:
 def test_nothing_is_off():
     story, texts = told(DECODER)
     assert story.off == ()
-    assert f"divided by √{story.head.q.shape[1]}" in texts["Divided, and masked"]
-    assert "what comes later gets minus infinity" in texts["Divided, and masked"]
-    assert "may look both ways" in told(ENCODER)[1]["Divided, and masked"]
+    assert f"divided by √{story.head.q.shape[1]}" in texts["Scale and mask"]
+    assert "later ones get minus infinity" in texts["Scale and mask"]
+    assert "may look both ways" in told(ENCODER)[1]["Scale and mask"]
 
 
 def test_what_is_off_is_said():
     off = f"F{LAYER}", f"L{LAYER}H{HEAD}", "mask", "scale"
     story, texts = told(DECODER, *off)
     score = f"{story.head.scores[QUERY, KEY]:.3g}"
-    assert f"not divided here, as that is switched off: {score}." in texts["Divided, and masked"]
-    assert "the mask is switched off" in texts["Divided, and masked"]
-    assert texts["Values are mixed"] == "This head is switched off: it hands over zeros."
-    assert "This head adds nothing to" in texts["The result is added to the vector"]
-    assert "is switched off in this layer" in texts["Then each token works on its own"]
+    assert f"not divided, because that is switched off: {score}." in texts["Scale and mask"]
+    assert "the mask is switched off" in texts["Scale and mask"]
+    assert texts["Mix the values"] == "This head is switched off, so it passes on zeros."
+    assert "This head adds nothing to" in texts["Add the result to the vector"]
+    assert "is switched off in this layer" in texts["Then every token works on its own"]
     assert not np.any(story.layer.norms["mlp_output"])
 
 
@@ -45,8 +47,8 @@ def test_what_is_off_is_said():
 def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
     """The lengths that are said are those of the parts' sum, with the bias where there is one."""
     story, texts = told(model)
-    assert ("a learned bias" in texts["The result is added to the vector"]) == has_bias
-    assert ("a learned bias" in texts["Then each token works on its own"]) == has_bias
+    assert ("a learned bias" in texts["Add the result to the vector"]) == has_bias
+    assert ("a learned bias" in texts["Then every token works on its own"]) == has_bias
     record = story.passed.run.layer(LAYER)
     block = models.get(model).core.blocks[LAYER]
     with torch.inference_mode():
@@ -63,7 +65,15 @@ def test_only_an_encoder_without_a_head_for_words_predicts_nothing():
     assert "guess hidden words" in told(FIRST_BERT)[1][title]
 
 
-@pytest.mark.parametrize(("model", "norms"), [(DECODER, False), (ENCODER, True)])
-def test_only_a_layer_that_norms_its_sums_is_said_to(model: str, norms: bool):
-    _, texts = told(model)
-    assert ("a norm sets the length" in texts["The vector travels through all layers"]) == norms
+def test_the_pair_of_the_tour_is_lit_with_its_share():
+    passed = one_pass(DECODER, TEXT)
+    flow = flow_of(passed.run)
+    into = flow.edges[(flow.edges[:, 1] == QUERY) & (flow.edges[:, 2] == KEY)]
+    edge = into[into[:, 3].argmax()]
+    layer = open_layer(passed.run, int(edge[0]))
+    head = open_head(passed.run, int(edge[0]), int(edge[4]))
+    story = captions(Told(models.spec(DECODER), passed, layer, head, QUERY, KEY))
+    [lit] = [caption for caption in story if caption.lit]
+    assert percent(float(edge[3])) in lit.text
+    assert (lit.row, lit.column) == (QUERY, KEY)
+    assert all(not caption.lit or caption.level == "whole" for caption in story)

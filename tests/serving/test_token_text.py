@@ -36,7 +36,8 @@ def tokenizer(request: pytest.FixtureRequest, bundled_weights: None) -> Tokenize
 def test_tokens_of_a_growing_text(tokenizer: Tokenizer, text: str):
     ids = tokenizer.encode(text).ids
     pieces = token_text.pieces(tokenizer, ids)
-    assert pieces == tuple(token_text.piece(tokenizer, token_id) for token_id in ids)
+    for piece, token_id in zip(pieces, ids, strict=True):  # a space shows only where it matters
+        assert token_text.piece(tokenizer, token_id) in (piece, piece.removeprefix("␣"))
     assert not any("\ufffd" in piece for piece in pieces)
     whole = {piece: tokenizer.decode_bytes([i]) for i, piece in zip(ids, pieces, strict=True)}
     if all(len(piece) < 24 for piece in pieces):  # no piece is cut, so all of its bytes are there

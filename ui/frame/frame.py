@@ -17,9 +17,11 @@ from ui.widgets.visit import current as visit
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
 linked.take()  # before anything that a click elsewhere may interrupt
+# before the navigation, which would fetch the icon of the page from elsewhere
+st.set_page_config(page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
-st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON, layout="wide")
+st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON)
 visit().open_page(current.url_path)
 about().clear()  # what the page before showed
 if notice := trouble():

@@ -17,7 +17,6 @@ SITE = "Attention Lab"
 SECTIONS = {
     "": [("start/home", SITE, "home"), ("start/one_pass", "One pass", "route")],
     "Learn": [
-        ("learn/journey", "The journey of a token", "hiking"),
         ("learn/tokens", "Tokens", "match_word"),
         ("learn/why_attention", "Why attention", "conversion_path"),
         ("learn/similarity", "Similarity", "join_inner"),

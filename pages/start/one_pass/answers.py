@@ -9,7 +9,11 @@ from functools import partial
 import streamlit as st
 
 from pages.start.one_pass.writing import ALL, FIRST_NEW
+from pretrained import CatalogEntry
+from serving.flow import Carried
+from serving.heads import HeadChoice, HeadId
 from serving.one_pass import OnePass
+from ui.widgets import controls
 from ui.widgets.walk import walk
 
 
@@ -21,6 +25,13 @@ def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]
         "on_sampled_change": partial(sample, key),
         "on_written_change": partial(write, key),
     }
+
+
+def head(entry: CatalogEntry, first: Carried | None) -> HeadChoice:
+    """The layer and head to open: the visitor's choice, or the first ones of this text."""
+    middle = HeadId(entry.spec.n_layers // 2, 0)
+    named = middle if first is None else HeadId(first.layer, first.head)
+    return controls.first_head_of(entry, "one_pass", named)
 
 
 def _said(key: str, name: str) -> str:

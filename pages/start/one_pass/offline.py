@@ -76,7 +76,7 @@ def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
     Query heads that read the same keys and values share them in the file.
     """
     run = passed.run
-    (tokens, size), strip = run.q.shape[2:], passed.token.shape[1]
+    (tokens, size), strip = run.q.shape[2:], passed.leaving.shape[1]
     a_head = 2 * tokens * size + 3 * tokens * tokens + size * strip + tokens * strip
     shared = 2 * tokens * size
     a_layer = tokens * (len(STRIPS) * (strip + 1) + 3 * N_NEURONS)
@@ -123,8 +123,8 @@ def page(walk: Walk) -> bytes:
 
 
 _HOW = (
-    "A text goes in, every layer adds to it, and in the end the model says what comes next. "
-    "Click a layer to walk in; Escape leads out again. This file needs no network."
+    "Point at a word to see what it takes from the others. Click a curve to open the head that "
+    "carries it; Escape goes back. This file needs no network."
 )
 
 

@@ -1,32 +1,35 @@
-"""One pass: a whole model at work on the visitor's text, in one picture that one can walk into."""
+"""One pass: a whole model at work on the visitor's text, in one picture that can be opened."""
 
 from contextlib import suppress
 from dataclasses import asdict
 
 import streamlit as st
 
-from pages.start.one_pass import answers, tables, take_away, writing
+from pages.start.one_pass import answers, sections, tables, take_away, writing
+from pages.start.one_pass.questions import questions
 from serving import models, one_pass, pass_picture, pass_story
-from serving.heads import strongest
+from serving.flow import flow_of, why_next
+from serving.heads import TokenPair, strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
+from serving.pass_claim import first_head, selected_token
 from serving.pass_places import led, open_there
 from serving.token_text import isolated
 from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
 from ui.widgets import controls, messages
+from ui.widgets.head_links import head_links
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
+from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.walk import opened_at
 
 PICTURE = "one_pass_picture"
 STORED_SHOWN = "one_pass_stored_shown"  # in the session: whether the stored picture was
+AT = "one_pass_at"
 
 st.title("One pass")
-st.markdown(
-    "A text goes in, every layer adds to it, and in the end the model says what comes next. "
-    "**Click a layer to walk in**; Escape leads out again."
-)
+st.markdown("From your text to the next word. **Click a curve to open its head.**")
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -34,12 +37,16 @@ if not models.ready():
 
 left, right = controls.row()
 with left:
-    text = controls.text("Text", "one_pass_text", controls.ANIMAL)
+    text = controls.text(
+        "Text",
+        "one_pass_text",
+        pass_picture.MARY,
+        examples=(*pass_picture.STORED, *controls.SENTENCES[1:]),
+    )
 with right:
     entry = controls.model("one_pass_model", None, prefer="decoder")
 with right, settings():
-    choice = controls.head_of(entry, "one_pass", layer=entry.spec.n_layers // 2, head=0)
-    layer, head = choice.layer, choice.head
+    of_head = st.container()
     switched = linked(
         st.text_input,
         "Switched off",
@@ -55,7 +62,7 @@ except ValueError as error:
     messages.problem(error)
     off = ()
 
-# Nobody waits for a model to load: until it has, the stored picture of the first text is there.
+# Nobody waits for a model to load: until it has, the stored picture of the text is there.
 cold = not off and not models.loaded.is_kept(models.key(entry.spec.name))
 if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
@@ -74,15 +81,19 @@ try:
         if wanted.n_new and not off:
             written = write_on(entry.spec.name, text, **asdict(wanted))
             passed = one_pass.grown_pass(entry.spec.name, text, written.ids)
+        first = first_head(passed, flow_of(passed.run), why_next(passed))
+        with of_head:
+            choice = answers.head(entry, first)
+        layer, head = choice.layer, choice.head
         opened_layer = one_pass.open_layer(passed.run, layer)
         opened_head = one_pass.open_head(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     messages.end_page()
 
-at = led(st.query_params.get("one_pass_at", ""), layer, head)
-if at != st.query_params.get("one_pass_at", ""):
-    st.query_params["one_pass_at"] = at
+at = led(st.query_params.get(AT, ""), layer, head)
+if at != st.query_params.get(AT, ""):
+    st.query_params[AT] = at
 place = open_there(at, passed, layer, head)
 canvas.one_pass(
     pass_picture.picture(passed),
@@ -95,40 +106,51 @@ canvas.one_pass(
     key=PICTURE,
     **answers.of(PICTURE, passed),
 )
-query, key = strongest(passed.run, layer, head)
+token = selected_token(passed) if place is None else int(place["token"])
+if first is not None and (first.layer, first.head) == (layer, head):
+    query, key = first.query, first.key
+else:
+    query, key = strongest(passed.run, layer, head)
 told = pass_story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
 canvas.opened(*pass_story.opened(PICTURE, told), key=f"{PICTURE}_opened")
 
+sections.show(entry, passed, opened_layer, opened_head, token)
+
 with st.expander("The picture as tables"):
-    token = len(passed.run.tokens) - 1 if place is None else int(place["token"])
     label = isolated(passed.run.tokens.labels[token])
-    st.text(f"Lengths of the vector of token {token}, “{label}”, through all layers:")
-    lengths = {name: "{:.4g}" for name in tables.LENGTHS}
-    plain_table(tables.layers(passed, token), "One token through all layers", lengths, most=388)
+    st.text(f"What “{label}” takes from other words, strongest first:")
+    plain_table(tables.edges(passed, token), "What one word takes from others", most=388)
     likeliest = tables.next_tokens(passed)
     if likeliest is not None:
-        plain_table(likeliest, "The likeliest next tokens", {"logit": "{:.4g}"})
+        plain_table(likeliest, "The likeliest next words", {"logit": "{:.4g}"})
+        plain_table(tables.shares(passed), "Shares in the logit of the likeliest", most=388)
 
 take_away.show(passed, opened_head, off, place, choice)
+head_links(choice, text, here="start/one_pass", pair=TokenPair(passed.run.tokens, query, key))
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A **ribbon** is the vector of one token on its way through all layers (the residual "
-        "stream). It is as wide as the vector is long, on a logarithmic scale.\n"
-        "- A **layer** has two halves. Blue: what attention adds to each token. Orange: what the "
-        "feed-forward network adds. More colour is more, again on a logarithmic scale.\n"
-        "- Under each layer stands what the model would say if it ended there (logit lens).\n"
-        "- Walk in with a click or Enter: layer, head, matrix. **Arrows** go to the next layer, "
-        "head, step or cell; **Escape** goes out. The framed cells are what the number was "
-        "computed from.\n"
-        "- On a touch screen a **swipe** to the left or right leads to the next layer or head.\n"
-        "- **Present** shows the picture over the whole screen in larger type, for a room.\n"
-        "- **Switch** a head or a feed-forward network off, or the mask, or the division by √d: "
-        "the model runs again. Thin lines are what was there before.\n"
-        "- **Let it write**: the model writes on, and the picture plays its passes. With the KV "
-        "cache only the new token runs; the small marks are the stored keys and values that it "
-        "reads. Without it all tokens run again. Multiplications are those of the matrix products; "
-        "both times were measured on this server, and each pass is drawn as long as it took.\n"
+        "- Every **line** is a token on its way through all layers (its residual stream). A "
+        "**curve** carries something from one token to another: attention. It is as thick as it "
+        "matters. A **dot** is what the feed-forward network adds.\n"
+        "- The measure is from [Ferrando and Voita 2024](https://arxiv.org/abs/2403.00824): how "
+        "much closer a part brings a token's vector to what it becomes. The parts of an update add "
+        "up to 100%. In BERT-like models it is measured before the norm.\n"
+        "- What leads to the selected word is dark. **Point** at a word for its route, at a curve "
+        "for its heads, at the number of a layer for what the model would predict there. **Show "
+        "more** draws weaker curves.\n"
+        "- **Why this word?** lists what every head and every other part adds to the logit of a "
+        "next word. The scale of each norm is kept as it was, so the shares add up to the logit.\n"
+        "- Click a curve or press Enter to open it: layer, head, matrix, cell. Arrow keys go to "
+        "the next word, curve, head or cell; **Escape** goes back. Framed cells are what a number "
+        "was computed from.\n"
+        "- On a touch screen, swipe left or right for the next layer or head.\n"
+        "- **Switch off** a head, a feed-forward network, the mask or the division by √d: the "
+        "model runs again, and a mark shows where a bar ended before.\n"
+        "- **Continue writing**: the picture grows word by word. With the KV cache only the new "
+        "line is computed, and the stored keys and values light up when they are read. Times were "
+        "measured on this server.\n"
         "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "
-        "tokens. A mark shows where a bar ended without them."
+        "tokens."
     )
+quiz("one_pass", questions, passed, token)

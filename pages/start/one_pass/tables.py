@@ -1,33 +1,47 @@
-"""The picture of one pass as tables: for who cannot see it, and for who wants its numbers."""
+"""The picture of one pass as tables: for people who cannot see it or want its numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from serving.flow import flow_of, why_next
 from serving.one_pass import TEMPERATURES, OnePass
 
-LENGTHS = ("comes in", "attention adds", "feed-forward adds", "goes out")
+REST = ("token embedding", "attention biases", "bias of the last norm", "output bias")
 ROWS_OF_NEXT = 10
 
 
-def layers(passed: OnePass, token: int) -> pd.DataFrame:
-    """What becomes of one token, a row a layer: the lengths of its vector and of what is added."""
-    tensors = passed.run.tensors
-    n_layers = len(tensors.attention_norms)
-    table = pd.DataFrame(
+def edges(passed: OnePass, token: int) -> pd.DataFrame:
+    """What a token takes from others, a row an edge, strongest first."""
+    flow, labels = flow_of(passed.run), passed.run.tokens.labels
+    own = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
+    own = own[np.argsort(-own[:, 3], kind="stable")]
+    return pd.DataFrame(
         {
-            "layer": np.arange(n_layers),
-            "comes in": passed.state_norms[:-1, token],
-            "attention adds": tensors.attention_norms[:, token].numpy(),
-            "feed-forward adds": tensors.mlp_norms[:, token].numpy(),
-            "goes out": passed.state_norms[1:, token],
+            "from": [labels[int(key)] for key in own[:, 2]],
+            "layer": own[:, 0].astype(int),
+            "share of the update": own[:, 3],
+            "strongest head": [f"L{int(row[0])}H{int(row[4])}" for row in own],
+            "of it": own[:, 5],
         }
     )
-    if passed.guesses:
-        table["the last token would be followed by"] = list(passed.guesses[1:])
-        table["probability"] = passed.guess_probabilities[1:]
-    return table
+
+
+def shares(passed: OnePass) -> pd.DataFrame:
+    """What every part adds to the logit of the likeliest next word, largest first."""
+    why = why_next(passed)
+    if why is None:
+        return pd.DataFrame()
+    heads = {
+        f"L{layer}H{head}": share
+        for layer, of_layer in enumerate(why.heads[0])
+        for head, share in enumerate(of_layer)
+    }
+    networks = {f"feed-forward, layer {layer}": share for layer, share in enumerate(why.mlp[0])}
+    rest = dict(zip(REST, why.rest[0], strict=True))
+    parts = sorted((heads | networks | rest).items(), key=lambda part: -abs(part[1]))
+    return pd.DataFrame(parts, columns=["part", "share of the logit"])
 
 
 def next_tokens(passed: OnePass) -> pd.DataFrame | None:

@@ -314,11 +314,9 @@ def test_sentences_of_all_kinds(site: AppTest, text: str):
 
 @pytest.mark.usefixtures("bundled_weights")
 def test_the_course_goes_on_past_the_sheet(site: AppTest):
-    """From One pass to the journey, as before; and the sheet leads nowhere."""
+    """From One pass to Learn; and the sheet leads nowhere."""
     open_page(site, "pages/start/one_pass/page.py")
-    assert [link.proto.label for link in site.get("page_link")][
-        -1
-    ] == "Next: The journey of a token"
+    assert [link.proto.label for link in site.get("page_link")][-1] == "Next: Tokens"
     open_page(site, VIEW)
     assert not [link for link in site.get("page_link") if link.proto.label.startswith("Next")]
 

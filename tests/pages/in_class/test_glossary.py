@@ -45,7 +45,7 @@ def test_everything_is_in_alphabetical_order(site: AppTest):
 @pytest.mark.usefixtures("bundled_weights")
 def test_one_pass_leads_past_the_glossary(site: AppTest):
     open_page(site, "pages/start/one_pass/page.py")
-    assert site.get("page_link")[-1].proto.label == "Next: The journey of a token"
+    assert site.get("page_link")[-1].proto.label == "Next: Tokens"
 
 
 def test_a_link_opens_the_part_of_its_entry_once(site: AppTest):

@@ -8,10 +8,10 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
-from pages.start.home.paths import PATHS
+from pages.start.home.doors import DOORS
 from serving import models
 from serving.one_pass import one_pass
-from serving.pass_picture import STORED_TEXT
+from serving.pass_picture import MARY
 from tests.helpers.apptest import HOME, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.packed_arrays import Arrays, unpacked
@@ -43,10 +43,12 @@ def test_the_first_picture_needs_no_model(site: AppTest):
     assert not site.exception
     assert not messages(site)
     header, _ = picture(site)
-    assert site.text_input("home_text").value == STORED_TEXT
-    assert header["labels"][-1] == "tired"
+    assert site.text_input("home_text").value == MARY
+    assert header["labels"][1] == "Mary"
+    assert (header["first"]["layer"], header["first"]["column"]) == (23, 1)
+    assert header["title"].startswith("“Mary” comes next")
     assert (header["layers"], header["heads"]) == (30, 9)
-    assert header["away"] == {"text": STORED_TEXT, "model": DECODER}
+    assert header["away"] == {"text": MARY, "model": DECODER}
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
@@ -98,9 +100,8 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     assert happened.count("drawn") == 2
 
 
-def test_each_path_takes_pages_of_the_site_once():
-    for path in PATHS:
-        folders = [folder for folder, _ in path.steps]
-        assert set(folders) <= set(ICONS)
-        assert len(set(folders)) == len(folders)
-        assert all(what.endswith(".") for _, what in path.steps)
+def test_every_door_leads_to_a_page_of_the_site(site: AppTest):
+    assert {door.page for door in DOORS} <= set(ICONS)
+    open_page(site, HOME)
+    labels = {link.proto.label for link in site.get("page_link")}
+    assert {f"**{door.title}**" for door in DOORS} <= labels

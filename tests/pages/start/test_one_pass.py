@@ -21,7 +21,13 @@ LAYER, HEAD = 7, 4
 
 def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
-    return [unpacked(element.proto.bytes) for element in site.get("bidi_component")]
+    return [unpacked(element.proto.bytes) for element in pictures(site)]
+
+
+def pictures(site: AppTest) -> list[Any]:
+    """What is drawn, without the component that keeps the answers."""
+    elements = site.get("bidi_component")
+    return [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
 
 
 def opened(site: AppTest, model: str, **query: str) -> AppTest:
@@ -55,14 +61,39 @@ def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
 def test_the_tables_are_the_picture(site: AppTest):
     opened(site, DECODER)
     (_, numbers), _ = drawn(site)
-    table, likeliest = plain_tables(site)
-    np.testing.assert_allclose(table["comes in"], numbers["state_norms"][:-1, -1], rtol=1e-3)
-    np.testing.assert_allclose(
-        table["attention adds"], numbers["attention_norms"][:, -1], rtol=1e-3
-    )
-    np.testing.assert_allclose(table["probability"], numbers["guess_probabilities"][1:], atol=1e-4)
+    edges, likeliest, shares = plain_tables(site)[-3:]
+    last = len(numbers["flow_residual"][0]) - 1
+    into = numbers["flow_edges"]
+    into = into[(into[:, 1] == last) & (into[:, 2] != last)]
+    np.testing.assert_allclose(edges["share of the update"], np.sort(into[:, 3])[::-1], atol=1e-4)
     logits, log_sum = numbers["next_logits"][:10], numbers["log_sums"][9]
     np.testing.assert_allclose(likeliest["probability"], np.exp(logits - log_sum), atol=1e-4)
+    assert shares["share of the logit"].sum() == pytest.approx(float(logits[0]), abs=1e-2)
+
+
+@pytest.mark.parametrize("name", [DECODER, "gpt2-novels"])
+def test_the_shares_that_the_browser_gets_sum_to_the_logits(site: AppTest, name: str):
+    opened(site, name, layer="0", head="0")
+    (_, numbers), _ = drawn(site)
+    logits = numbers["next_logits"][: len(numbers["why_heads"])]
+    parts = [numbers[f"why_{part}"].reshape(len(logits), -1) for part in ("heads", "mlp", "rest")]
+    np.testing.assert_allclose(np.concatenate(parts, 1).sum(1), logits, atol=1e-3)
+    for word, (top, keys) in enumerate(zip(numbers["why_top"], numbers["why_keys"], strict=True)):
+        heads = numbers["why_heads"][word].ravel()[top.astype(int)]
+        np.testing.assert_allclose(keys.sum(axis=1), heads, atol=1e-4)
+
+
+def test_a_head_nobody_chose_follows_the_text(site: AppTest):
+    open_page(site, PAGE, one_pass_text="The capital of France is Paris. The capital of Italy is")
+    first = drawn(site)[0][0]["first"]
+    assert site.select_slider("one_pass_layer").value == first["layer"]
+    site.text_input("one_pass_text").set_value(TEXT).run()
+    then = drawn(site)[0][0]["first"]
+    assert (then["layer"], then["head"]) != (first["layer"], first["head"])
+    assert site.select_slider("one_pass_layer").value == then["layer"]
+    site.select_slider("one_pass_layer").set_value(LAYER).run()
+    site.text_input("one_pass_text").set_value(f"{TEXT} south").run()
+    assert site.select_slider("one_pass_layer").value == LAYER
 
 
 def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
@@ -91,11 +122,11 @@ def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
 def test_whoever_walks_on_is_not_sent_the_picture_again(site: AppTest):
     """Its data are the same, so that Streamlit sends a mark in their place."""
     opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
-    whole, head = site.get("bidi_component")
+    whole, head = pictures(site)
     site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
     site.session_state["one_pass_head"] = HEAD + 1
     site.run()
-    whole_then, head_then = site.get("bidi_component")
+    whole_then, head_then = pictures(site)
     assert whole_then.proto == whole.proto
     assert head_then.proto != head.proto
     site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()

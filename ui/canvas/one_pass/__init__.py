@@ -1,4 +1,4 @@
-"""One whole pass of a model as one picture that one can walk into, drawn in the browser.
+"""One whole pass of a model as one picture that can be opened, drawn in the browser.
 
 Two components: `one_pass` carries what the picture shows at once, and `opened` the numbers of the
 layer and head that were opened in it. They meet in the browser by the picture's name, so that to
@@ -18,11 +18,16 @@ from ui.canvas.component import Canvas, script
 from ui.canvas.component import pack as pack_arrays
 
 SAYS = (
-    "A row is a token. Its ribbon is as wide as its vector is long. In each layer blue is what "
-    "attention adds to it, orange what the feed-forward network adds; more colour is more."
+    "A line is a token on its way through all layers. A curve is what attention carries from one "
+    "token to another, as thick as it matters; a dot is what the feed-forward network adds. What "
+    "leads to the selected word is dark."
 )
 DEFAULTS: Mapping[str, Any] = {"says": SAYS, "off": [], "place": None, "away": None, "play": None}
-_PARTS = ("layout", "ghosts", "paint", "writing", "read", "story", "play", "present", "swipe")
+_PARTS = (
+    *("layout", "flow", "curves", "images", "walk", "ghosts", "next"),
+    *("paint", "paint_flow", "writing", "pointer", "read", "why", "story"),
+    *("play", "present", "swipe"),
+)
 canvas = Canvas("one_pass", *_PARTS)
 _opened = st.components.v2.component("attention_opened", js=script("one_pass", "opened"))
 

@@ -1,25 +1,28 @@
 // @ts-check
-// Where everything of the picture of one pass lies: from what is open to a list of items. Each item
-// has a name of its own, so that a walk can move it from its old place to its new one.
+// Where everything in the picture of one pass lies: from what is open to a list of items. Each item
+// has its own name, so an animation can move it from its old position to its new one.
 
-/** @typedef {"whole" | "layer" | "head" | "matrix"} Level how far one has walked in */
+/** @typedef {"whole" | "layer" | "head" | "matrix"} Level how far the picture is opened */
 /**
+ * What is open and selected. `token`: the selected word. `detail`: how much of the flow is drawn, an
+ * index into LEAST_SHARES. `why`: the next word that is explained, -1 for none.
  * @typedef {{
  *   level: Level, layer: number, head: number, matrix: string,
- *   token: number, row: number, column: number,
+ *   token: number, row: number, column: number, detail: number, why: number,
  * }} Place
  */
 /** @typedef {{ shape: number[], values: Float32Array }} Numbers */
 /**
  * What serving/pass_picture.py packs: the header's fields, and `numbers` by the tensors' names.
  * @typedef {{
- *   title: string, model: string, picture: string, labels: string[], layers: number, heads: number, causal: boolean,
- *   headSize: number, guesses: string[], next: string[] | null, levels: number, largest: number[],
- *   says: string, about?: About, numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
- *   off: string[], decoder: boolean, away: Record<string, string> | null, place: (Place & { told: number }) | null,
+ *   title: string, subtitle: string, model: string, picture: string, labels: string[], roles: string[],
+ *   says: string,
+ *   layers: number, heads: number, causal: boolean, headSize: number, guesses: string[],
+ *   next: string[] | null, levels: number, largest: number[], about?: About,
+ *   numbers: Record<string, Numbers>, body: Uint8Array<ArrayBuffer>,
+ *   off: string[], decoder: boolean, away: Record<string, string> | null,
+ *   place: (Partial<Place> & { told: number }) | null, first: Partial<Place>,
  *   play: Played | null, temperature?: number, topK?: number, lookOnly?: boolean,
- *   follow?: boolean,
- *   largestAdded: number,
  * }} PassData
  */
 /**
@@ -30,36 +33,40 @@
  * }} Opened
  */
 /**
- * An item of the picture. `alpha`: 0 is not there. `rank`: what is drawn later lies above.
+ * An item of the picture. `alpha`: 0 is invisible. `rank`: a higher one is drawn above.
  * @typedef {{
  *   name: string, kind: string, x: number, y: number, w: number, h: number, alpha: number,
- *   layer?: number, head?: number, token?: number, text?: string, share?: number,
- *   numbers?: Numbers, tensor?: string, rank: number,
+ *   layer?: number, head?: number, token?: number, text?: string, choice?: number,
+ *   tensor?: string, rank: number,
  * }} Item
  */
 /**
- * The picture's size in CSS pixels. On a desk layers go to the right and tokens lie below each other;
- * on a phone layers go down and tokens lie beside each other. `pitch`: from one token to the next;
- * `first`: where the first begins; `along`: how far it is from the text to the next token.
+ * The picture's size in CSS pixels. On a desktop, layers go to the right and tokens lie below each
+ * other; on a phone, layers go down and tokens lie next to each other. `pitch`: from one token to the
+ * next; `first`: where the first begins; `along`: where the layers end.
  * @typedef {{
  *   width: number, height: number, phone: boolean, pitch: number, first: number, along: number,
  * }} Size
  */
 
-const TOP = 58,
-  ROWS_HEIGHT = 372,
-  LEAST_ROWS = 120,
-  LOWEST_ROW = 5.5,
-  HIGHEST_ROW = 24,
-  BELOW = 96,
-  STRIP_CELL = 3,
+const TOP = 42, // above the first word: the numbers of the layers
+  ROWS_HEIGHT = 430,
+  LEAST_ROWS = 280,
+  LOWEST_ROW = 15, // so that every word has its text
+  HIGHEST_ROW = 40,
+  BOTTOM = 8,
   STATION_GAP = 14,
-  PREDICTIONS = 176,
-  BARS = 10,
+  WAY_OUT = 44, // between the last layer and the next words
+  WORDS = [64, 132], // the least and the largest width of the words
+  NEXT_WIDTH = [150, 216],
+  BARS = 7,
+  BAR_HEIGHT = 36,
   LABELS = 84, // beside the first matrix of a row
   PHONE_BELOW = 600,
+  PHONE_WORDS = 72,
+  PHONE_LAYER = 14,
+  PHONE_MARGIN = 26, // left of the lines: the numbers of the layers
   BARS_ON_A_PHONE = 5,
-  BESIDE = 84, // the slabs of a phone: what the model would say after each
   OPEN_SHARE = 0.78;
 
 // The matrices of an open head in the order of the computation: name, what it is called, and what
@@ -82,28 +89,29 @@ function madeFrom({ off }, tensor) {
 }
 
 /**
- * `room`: how high the picture shall be, where that is given; on a desk only. `most`: how high it may
- * be, as long as no row becomes too low for that.
+ * `room`: how high the picture shall be, where that is given; on a desktop only. `most`: how high it
+ * may be, as long as no row becomes too low for that.
  * @type {(map: PassData, width: number, room?: number, most?: number) => Size}
  */
 function sizeOf(map, width, room = 0, most = Infinity) {
   const tokens = map.labels.length;
   if (width < PHONE_BELOW) {
-    const layers = Math.min(Math.max(map.layers * 13, 200), 420),
-      along = 64 + 2 * STATION_GAP + embeddingParts(map).length * (16 * STRIP_CELL + 4) + layers;
-    const height = along + STATION_GAP + (map.next ? BARS_ON_A_PHONE * 26 : 16 * STRIP_CELL) + 8;
-    return { width, height, phone: true, pitch: (width - BESIDE) / tokens, first: 2, along };
+    const along = PHONE_WORDS + Math.min(Math.max(map.layers * PHONE_LAYER, 200), 460),
+      height = along + 16 + (map.next ? 24 + BARS_ON_A_PHONE * BAR_HEIGHT : 0),
+      pitch = (width - PHONE_MARGIN) / tokens;
+    return { width, height, phone: true, pitch, first: PHONE_MARGIN, along };
   }
-  if (room) {
-    const rows = Math.max(room - TOP - BELOW, LEAST_ROWS);
-    const height = TOP + rows + BELOW;
-    return { width, height, phone: false, pitch: rows / tokens, first: TOP, along: width };
-  }
-  const all = Math.min(ROWS_HEIGHT, most - TOP - BELOW);
-  const pitch = Math.min(Math.max(all / tokens, LOWEST_ROW), HIGHEST_ROW);
-  const rows = Math.max(pitch * tokens, 180);
-  return { width, height: TOP + rows + BELOW, phone: false, pitch, first: TOP, along: width };
+  const rows = Math.min(ROWS_HEIGHT, most - TOP - BOTTOM),
+    pitch = room
+      ? Math.max(room - TOP - BOTTOM, LEAST_ROWS) / tokens
+      : Math.min(Math.max(rows / tokens, LOWEST_ROW), HIGHEST_ROW),
+    height = TOP + Math.max(pitch * tokens, LEAST_ROWS) + BOTTOM,
+    along = width - (map.next ? WAY_OUT + nextWidth(width) : 0);
+  return { width, height, phone: false, pitch, first: TOP, along };
 }
+
+const nextWidth = (/** @type {number} */ width) =>
+  Math.min(Math.max(width * 0.2, NEXT_WIDTH[0]), NEXT_WIDTH[1]);
 
 /**
  * A box that lies `from` and `long` in the direction of the layers, and `at` and `wide` across.
@@ -113,32 +121,23 @@ function sizeOf(map, width, room = 0, most = Infinity) {
 const box = ({ phone }, from, long, at, wide) =>
   phone ? { x: at, y: from, w: wide, h: long } : { x: from, y: at, w: long, h: wide };
 
+/** @type {(size: Size, along: number, across: number) => [number, number]} a point, as box does it */
+const point = ({ phone }, along, across) => (phone ? [across, along] : [along, across]);
+
 /** @type {(size: Size, token: number) => number} the middle of a token's row, or column */
 const middleOf = (size, token) => size.first + (token + 0.5) * size.pitch;
 
-/**
- * Where the stations lie: tokens, embedding, layers, what comes next.
- * @type {(size: Size, strips: number, predicts: boolean) => Record<string, [number, number]>}
- */
-function stations(size, strips, predicts) {
-  const chips = size.phone ? 64 : Math.min(Math.max(size.width * 0.11, 56), 120);
-  const embedding = strips * (16 * STRIP_CELL + 4);
-  const first = chips + STATION_GAP + embedding + STATION_GAP;
-  const last = predicts ? Math.min(PREDICTIONS, size.width * 0.2) : 16 * STRIP_CELL + 4;
-  const end = size.phone ? size.along + STATION_GAP : size.along - last;
-  return {
-    tokens: [0, chips],
-    embedding: [chips + STATION_GAP, embedding],
-    layers: [first, end - STATION_GAP - first],
-    end: [end, last],
-  };
-}
+/** @type {(size: Size) => number} how much room the words have, in the direction of the layers */
+const wordsOf = (size) =>
+  size.phone ? PHONE_WORDS : Math.min(Math.max(size.width * 0.11, WORDS[0]), WORDS[1]);
 
 /**
- * Where each layer's slab begins, and how long it is; an open one takes most of the room.
- * @type {(place: Place, layers: number, station: [number, number]) => [number, number][]}
+ * Where each layer begins, and how long it is; an open one takes most of the room.
+ * @type {(place: Place, layers: number, size: Size) => [number, number][]}
  */
-function slabs(place, layers, [left, width]) {
+function slabs(place, layers, size) {
+  const left = wordsOf(size) + (size.phone ? 4 : STATION_GAP),
+    width = size.along - left;
   const isOpen = place.level !== "whole";
   const open = isOpen ? (layers === 1 ? width : width * OPEN_SHARE) : 0;
   const each = (width - open) / (isOpen ? Math.max(layers - 1, 1) : layers);
@@ -202,78 +201,44 @@ const inHead = ({ level }) => level === "head" || level === "matrix";
  */
 function scene(map, opened, place, size) {
   const inside = inHead(place);
-  const items = [
-    ...stationItems(map, place, size, inside ? 0 : 1),
-    ...slabItems(map, place, size, inside ? 0 : 1),
-  ];
+  const items = [...wholeItems(map, place, size, inside ? 0 : 1)];
   if (place.level === "layer") items.push(...layerItems(map, opened, place, size));
   if (inside) items.push(...headItems(map, opened, place, size));
   return items;
 }
 
 /** @type {(map: PassData, place: Place, size: Size, alpha: number) => Item[]} */
-function stationItems(map, place, size, alpha) {
-  const parts = embeddingParts(map),
-    at = stations(size, parts.length, !!map.next),
-    rows = size.pitch * map.labels.length,
-    strip = 16 * STRIP_CELL;
-  /** @type {Item[]} */
-  const items = map.labels.map((text, token) => ({
-    ...{ name: `chip ${token}`, kind: "chip", token, text, alpha, rank: 3 },
-    ...box(size, ...at.tokens, size.first + token * size.pitch, size.pitch),
+function wholeItems(map, place, size, alpha) {
+  const rows = size.pitch * map.labels.length;
+  const words = map.labels.map((text, token) => ({
+    ...{ name: `word ${token}`, kind: "word", token, text, alpha, rank: 3 },
+    ...box(size, 0, wordsOf(size), size.first + token * size.pitch, size.pitch),
   }));
-  parts.forEach(({ tensor, title }, part) =>
-    items.push({
-      ...{ name: tensor, kind: "strip", tensor, text: title, alpha, rank: 2 },
-      ...box(size, at.embedding[0] + part * (strip + 4), strip, size.first, rows),
-    }),
-  );
-  if (map.next) return [...items, ...nextItems(map, size, at.end, alpha)];
-  items.push({
-    ...{ name: "leaving", kind: "strip", tensor: "leaving", text: "out", alpha, rank: 2 },
-    ...box(size, at.end[0], strip, size.first, rows),
-  });
-  return items;
+  const layers = slabs(place, map.layers, size).map(([from, long], layer) => ({
+    ...{ name: `slab ${layer}`, kind: "slab", layer, alpha, rank: 1 },
+    ...box(size, from, long, size.first, rows),
+  }));
+  return [...words, ...layers, ...nextItems(map, size, alpha)];
 }
 
-/** @type {(map: PassData, size: Size, station: [number, number], alpha: number) => Item[]} */
-function nextItems(map, size, [from, long], alpha) {
-  const bars = size.phone ? BARS_ON_A_PHONE : BARS;
-  const high = size.phone ? 26 : Math.min((size.height - size.first - 8) / bars, 34);
+/** @type {(map: PassData, size: Size, alpha: number) => Item[]} */
+function nextItems(map, size, alpha) {
+  const bars = size.phone ? BARS_ON_A_PHONE : BARS,
+    left = size.phone ? 4 : size.along + WAY_OUT,
+    top = size.phone ? size.along + 40 : size.first;
   return (map.next ?? []).slice(0, bars).map((text, choice) => ({
-    ...{ name: `bar ${choice}`, kind: "bar", share: choice, text, alpha, rank: 2 },
-    ...(size.phone
-      ? { x: 4, y: from + choice * high, w: size.width - 8, h: high - 3 }
-      : { x: from + 10, y: size.first + choice * high, w: long - 10, h: high - 4 }),
+    ...{ name: `bar ${choice}`, kind: "bar", choice, text, alpha, rank: 2 },
+    ...{ x: left, y: top + choice * BAR_HEIGHT, w: size.width - left - 4, h: BAR_HEIGHT },
   }));
-}
-
-/** @type {(map: PassData, place: Place, size: Size, alpha: number) => Item[]} */
-function slabItems(map, place, size, alpha) {
-  const at = stations(size, embeddingParts(map).length, !!map.next),
-    rows = size.pitch * map.labels.length;
-  return slabs(place, map.layers, at.layers).flatMap(([from, long], layer) => {
-    const guess = {
-      ...{ name: `guess ${layer}`, kind: "guess", layer, text: map.guesses[layer + 1], rank: 3 },
-      alpha: map.guesses.length ? alpha : 0,
-    };
-    return [
-      {
-        ...{ name: `slab ${layer}`, kind: "slab", layer, alpha, rank: 1 },
-        ...box(size, from, long, size.first, rows),
-      },
-      { ...guess, ...box(size, from, long, size.first + rows, size.phone ? BESIDE : BELOW) },
-    ];
-  });
 }
 
 /** @type {(map: PassData, opened: Opened | null, place: Place, size: Size) => Item[]} */
 function layerItems(map, opened, place, size) {
-  const at = stations(size, embeddingParts(map).length, !!map.next),
-    [from, long] = slabs(place, map.layers, at.layers)[place.layer],
+  const [from, long] = slabs(place, map.layers, size)[place.layer],
     rows = size.pitch * map.labels.length,
+    high = Math.max(rows, size.phone ? 0 : LEAST_ROWS),
     origin = `slab ${place.layer}`;
-  const card = box(size, from + long * 0.3, long * 0.44, size.first + 4, rows - 8);
+  const card = box(size, from + long * 0.3, long * 0.44, size.first + 4, high - 8);
   const tiles = tileGrid(map.heads, card.x, card.y, card.w, card.h);
   const tile = { kind: "tile", layer: place.layer, alpha: 1, rank: 4, origin };
   /** @type {(Item & { origin?: string })[]} */
@@ -333,11 +298,4 @@ function inputsOf(tensor) {
     added: ["context"],
   };
   return made[tensor] ?? [];
-}
-
-/** @type {(map: PassData) => { tensor: string, title: string }[]} */
-function embeddingParts(map) {
-  const parts = [{ tensor: "token", title: "token" }];
-  if (map.numbers.position) parts.push({ tensor: "position", title: "position" });
-  return parts;
 }

@@ -1,176 +1,102 @@
 // @ts-check
-// One whole pass of a model on one canvas that one can walk into: the whole, a layer, a head, a
-// matrix, a cell. All text reaches the page through textContent or fillText.
+// One whole pass of a model on one canvas, to look at and to open: the flow between the words, a layer,
+// a head, a matrix, a cell. All text reaches the page through textContent or fillText.
 
-const WALK_MS = 320,
-  QUIET_MS = 600; // after the last step its place is written into the address
+const QUIET_MS = 600; // after the last change the address is written
 
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
-  const input = (/** @type {string} */ selector) =>
-    /** @type {HTMLInputElement} */ (find(selector));
+  const button = (/** @type {string} */ selector) =>
+    /** @type {HTMLButtonElement} */ (find(selector));
   const canvas = canvasElement(parentElement, ".scroll canvas"),
     holder = find(".scroll"),
     readout = find(".readout"),
+    slider = /** @type {HTMLInputElement} */ (find(".detail")),
     { listen, forget } = hearing();
   /** @type {PassData} */
   const map = unpackNumbers(data);
-  map.largestAdded = Math.max(
-    ...["attention_norms", "mlp_norms"].map((tensor) => extent(map.numbers[tensor].values)),
-  );
   const tokens = map.labels.length,
-    perHead = map.causal ? (tokens * (tokens + 1)) / 2 : tokens * tokens;
+    allEdges = edgesOf(map);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  /** @type {Map<string, HTMLCanvasElement>} pictures of matrices, as large as their cells */
-  const images = new Map();
+  const dark = () => bright(rgb(getComputedStyle(canvas).color));
   /** @type {Uint8Array} the weights of all heads in steps; none before they are inflated */
   let codes = new Uint8Array();
+  const images = imagesOf(map, () => codes, dark);
   /** @type {Opened | null} */
   let opened = null;
-  // Streamlit calls this function anew with new data, also before the next frame or under a finger;
-  // what the visitor had come to stays.
+  // Streamlit calls this function again with new data, also before the next frame or under a finger;
+  // what the visitor has opened and selected stays.
   const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
   const before = figure.lastDrawn && sameModel(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
-  /** @type {Place} */
-  let place = before?.place ??
-    map.place ?? {
-      level: "whole",
-      layer: Math.floor(map.layers / 2),
-      head: 0,
-      matrix: "weights",
-      token: tokens - 1,
-      row: tokens - 1,
-      column: 0,
-    };
-  if (before && !sameText(before.map, map)) {
-    const within = (/** @type {number} */ token) => Math.min(token, tokens - 1);
-    place = { ...place, token: tokens - 1, row: within(place.row), column: within(place.column) };
-  }
-  // elsewhere the settings of the page say which layer and head
-  if (map.away && map.place) place = { ...place, layer: map.place.layer, head: map.place.head };
-  const ghost = ghostOf(before, map),
-    ghostNorms = ghost && lengthsOf(map, ghost),
-    cameFrom = before && lengthsOf(map, before.map);
+  let place = firstPlace();
+  const next = nextWords(figure, map, ghostOf(before, map));
   /** @type {Size} */
   let size;
   /** @type {Stage} */
   let stage;
-  /** @type {Map<string, Item>} what is painted now, and where the walk began and goes */
-  let items = new Map(),
-    /** @type {Map<string, Item>} */ from = new Map(),
-    /** @type {Map<string, Item & { origin?: string }>} */ to = new Map();
-  let asking = 0, // a timer, of the last step
-    isTold = false; // something other than a place
-  /** @type {PointerEvent | null} what was pointed at before the weights were unpacked */
-  let early = null;
-  let began = 0,
-    frame = 0;
-  // how far the ribbons have come from their old widths
-  let flow = cameFrom?.some((length, at) => length !== map.numbers.state_norms.values[at]) ? 0 : 1;
+  let asking = 0, // a timer, of the last change
+    isTold = false; // the server knows something newer than the place
+  /** @type {Pointed | null} */
+  let pointed = null;
+  /** @type {{ of: string, edges: Edge[], route: Route } | null} */
+  let flow = null;
+  const walk = walking(canvas, before?.items ?? new Map(), draw);
 
-  // ---- numbers
-
-  /** @type {Scene["weight"]} a weight as the picture of all heads holds it */
-  function weight(layer, head, row, column) {
-    const at = layer * map.heads + head;
-    const cell = map.causal ? (row * (row + 1)) / 2 + column : row * tokens + column;
-    return map.largest[at] * (codes[at * perHead + cell] / map.levels) ** 2;
+  /** @returns {Place} */
+  function firstPlace() {
+    /** @type {Place} */
+    const fallback = {
+      ...{ level: "whole", layer: 0, head: 0, matrix: "weights", why: -1 },
+      detail: firstDetail(map, allEdges),
+      ...{ token: tokens - 1, row: tokens - 1, column: 0 },
+      ...map.first,
+    };
+    const start = before?.place ?? { ...fallback, ...map.place };
+    if (!before || sameText(before.map, map)) return start;
+    const token = sameWord(map, before.map, start.token),
+      { layer, head, row, column, detail } = fallback;
+    return { ...start, token, layer, head, row, column, detail, why: -1 };
   }
 
-  /** @type {Scene["image"]} */
-  function image(name, numbers, tone) {
-    const key = `${name} ${dark()}`,
-      kept = images.get(key);
-    if (kept) return kept;
-    const tile = name.match(/^tile (\d+) (\d+)$/);
-    const [rows, columns] = numbers.shape;
-    const picture = document.createElement("canvas");
-    picture.width = columns;
-    picture.height = rows;
-    const pixels = new ImageData(columns, rows);
-    for (let at = 0; at < rows * columns; at++) {
-      const row = Math.floor(at / columns),
-        column = at % columns;
-      if ((tile || name === "step weights") && map.causal && column > row) continue;
-      const value = tile ? weight(+tile[1], +tile[2], row, column) : numbers.values[at];
-      if (value === -Infinity) continue;
-      const shown = tile ? Math.sqrt(value / map.largest[+tile[1] * map.heads + +tile[2]]) : value;
-      pixels.data.set([...tone(shown), 255].slice(0, 4), 4 * at);
+  // ---- drawing
+
+  /** The word whose route is dark: the one that is pointed at, or the selected one. */
+  function selectedNow() {
+    const writing = written.writing();
+    if (writing && !writing.ends) return writing.rows - 1;
+    return pointed?.kind === "word" && place.level === "whole" ? pointed.token : place.token;
+  }
+
+  /** The curves that are drawn, and the route of the selected word; computed once for each. */
+  function flowNow() {
+    const least = LEAST_SHARES[place.detail],
+      selected = selectedNow(),
+      of = `${least} ${selected}`;
+    if (flow?.of !== of) {
+      const edges = allEdges.filter(({ share }) => share >= least);
+      flow = { of, edges, route: routeOf(map, edges, selected, least) };
     }
-    pen(picture).putImageData(pixels, 0, 0);
-    images.set(key, picture);
-    return picture;
+    return { edges: flow.edges, route: flow.route, least, selected };
   }
-
-  const dark = () => bright(rgb(getComputedStyle(canvas).color));
-
-  // ---- drawing and walking
 
   /** @type {() => Scene} */
   const sceneNow = () => ({
-    ...{ map, opened, place, size, items, weight, image, dark: dark() },
+    ...{ map, opened, place, size, pointed, dark: dark() },
+    ...{ items: walk.items(), weight: images.weight, image: images.image },
     ink: getComputedStyle(canvas).color,
     frames: framesOf({ map, opened, place }),
-    norms: normsNow(),
-    ghostNorms,
     ...nextNow(),
+    ...flowNow(),
     writing: written.writing(),
   });
 
-  /** What may come next, as it is painted: of a model that writes, what the pass says. */
+  /** What may come next, as it is painted: while a model writes, what its pass says. */
   function nextNow() {
     const shares = written.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
-    return { probabilities: probabilitiesAt(temperature(), topK()), ghosts: ghosts() };
-  }
-
-  /** @type {(temperature: number, topK: number) => number[]} of the likeliest next tokens */
-  function probabilitiesAt(temperature, topK) {
-    if (!map.next) return [];
-    // the sum over the whole vocabulary is known for each tenth of a degree
-    const logSum = map.numbers.log_sums.values[Math.round(10 * temperature) - 1];
-    const all = Array.from(map.numbers.next_logits.values, (logit) =>
-      Math.exp(logit / temperature - logSum),
-    );
-    if (topK >= all.length) return all;
-    const left = all.slice(0, topK).reduce((sum, share) => sum + share, 0);
-    return all.map((share, choice) => (choice < topK ? share / left : 0));
-  }
-
-  /** The probabilities of the same tokens before something was changed. */
-  function ghosts() {
-    if (!ghost) return probabilitiesAt(1, Infinity);
-    const { next_logits, log_sums } = ghost.numbers;
-    return (map.next ?? []).map((text) => {
-      const choice = ghost.next?.indexOf(text) ?? -1;
-      return choice < 0 ? 0 : Math.exp(next_logits.values[choice] - log_sums.values[9]);
-    });
-  }
-
-  /** The lengths of the residual stream, on their way from what was drawn before. */
-  function normsNow() {
-    const now = map.numbers.state_norms.values,
-      then = flow < 1 ? cameFrom : null;
-    return then
-      ? now.map((norm, at) => (then[at] >= 0 ? then[at] + (norm - then[at]) * flow : norm))
-      : now;
-  }
-
-  const temperature = () => Number(input(".temperature").value) / 10,
-    topK = () => Number(input(".top-k").value);
-
-  /** Say what the controls of the next token are at. */
-  function tellNext() {
-    const all = map.next?.length ?? 0;
-    const say = (/** @type {string} */ selector, /** @type {string} */ text) => {
-      const said = input(selector).nextElementSibling;
-      if (said) said.textContent = text;
-    };
-    say(".temperature", temperature().toFixed(1));
-    say(".top-k", topK() < all ? String(topK()) : "off");
-    draw();
+    return { probabilities: next.probabilities(), ghosts: next.ghosts() };
   }
 
   function draw() {
@@ -187,116 +113,84 @@ export default function (component) {
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
     }
+    const { attention, network } = flowColours({ dark: dark() });
+    figure.style.setProperty("--attention", attention);
+    figure.style.setProperty("--network", network);
     const context = pen(canvas);
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
     const scale = ratio * stage.zoom;
     context.setTransform(scale, 0, 0, scale, 0, stage.top * ratio);
     paint(context, sceneNow());
-    figure.lastDrawn = { map, place, ghost, items };
+    figure.lastDrawn = { map, place, ghost: ghostOf(before, map), items: walk.items() };
   }
 
-  /** @type {() => Map<string, Item & { origin?: string }>} everything where it lies in the end */
+  /** Everything where it lies in the end. */
   const placed = () =>
     new Map(scene(mapNow(), opened, place, size).map((item) => [item.name, item]));
 
-  /** While a model writes the whole picture says what its pass says. */
+  /** While a model writes, the next words are those of its pass. */
   function mapNow() {
     const writing = written.writing();
-    return writing
-      ? { ...map, next: writing.pass.next, guesses: writing.ends ? map.guesses : [] }
-      : map;
+    return writing ? { ...map, next: writing.pass.next } : map;
   }
 
   /** The pass that is played has come further. */
   function onPlay() {
     if (!size) return;
-    if (!frame) items = placed();
+    if (!walk.isMoving()) walk.place(placed());
     draw();
     if (readout.textContent !== reading()) tell(); // a pass has begun, or the last has ended
   }
 
   /** What is read; while a model writes, of no token that is not there yet. */
   function reading() {
-    const rows = written.writing()?.rows ?? Infinity,
-      token = Math.min(place.token, rows - 1);
-    return readingOf({ map: mapNow(), opened, place: { ...place, token } });
-  }
-
-  /** Whether something lies elsewhere now, or is new, or gone. */
-  function moves() {
-    const parts = /** @type {const} */ (["x", "y", "w", "h", "alpha"]);
-    return (
-      flow < 1 ||
-      items.size !== to.size ||
-      [...to].some(([name, end]) => parts.some((part) => items.get(name)?.[part] !== end[part]))
-    );
+    const { edges, selected } = flowNow();
+    return readingOf({ map: mapNow(), opened, place }, pointed, edges, selected);
   }
 
   /** Lay everything out for the place, and go there. */
-  function walk(animated = true) {
-    if (!size) return; // the weights are not unpacked yet: `measure` goes there then
-    from = new Map(items);
-    setOut();
-    began = performance.now();
-    if (!animated || still || !items.size || !moves()) {
-      items = new Map(to);
-      flow = 1;
-      draw();
-    } else if (!frame) frame = requestAnimationFrame(step);
+  function arrange(animated = true) {
+    if (!size) return; // the weights are not unpacked yet: `measure` does it then
+    walk.to(placed(), animated && !still);
     tell();
   }
 
-  /** Where everything goes; what is new sets out where it comes from. */
-  function setOut() {
-    to = placed();
-    for (const [name, item] of to) {
-      if (from.has(name)) continue;
-      const origin = from.get(item.origin ?? "") ?? item;
-      from.set(name, { ...item, x: origin.x, y: origin.y, w: origin.w, h: origin.h, alpha: 0 });
-    }
-  }
+  // ---- the place, in the picture and in the address
 
-  /** @param {number} now */
-  function step(now) {
-    const share = Math.min((now - began) / WALK_MS, 1),
-      eased = share * share * (3 - 2 * share);
-    const between = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * eased;
-    items = new Map();
-    for (const [name, start] of from) {
-      const end = to.get(name) ?? { ...start, alpha: 0 };
-      if (share === 1 && !to.has(name)) continue;
-      items.set(name, {
-        ...end,
-        x: between(start.x, end.x),
-        y: between(start.y, end.y),
-        w: between(start.w, end.w),
-        h: between(start.h, end.h),
-        alpha: between(start.alpha, end.alpha),
-      });
-    }
-    flow = Math.max(flow, eased);
-    frame = share < 1 ? requestAnimationFrame(step) : 0;
-    draw();
-    canvas.toggleAttribute("data-walking", share < 1);
-  }
-
-  /** @param {Partial<Place>} change */
-  function go(change) {
+  /** @param {Partial<Place>} change @param {boolean} lit whether the curve of its pair is marked */
+  function go(change, lit = false) {
     place = { ...place, ...change };
     const open = opened?.layer === place.layer && opened.head === place.head;
+    pointed = lit ? pairNow() : null;
     hush();
     if (place.level !== "whole" && !open) askForPlace();
     else if (!map.away && !isTold && placeNow() !== figure.dataset.asked)
       asking = setTimeout(askForPlace, QUIET_MS);
-    walk();
+    why.show(place.why);
+    slider.value = String(place.detail);
+    arrange();
   }
+
+  /** The curve of the pair that the tour is about, in this layer. @returns {Pointed | null} */
+  function pairNow() {
+    const { layer, row, column } = place;
+    const edge = allEdges.find(
+      (each) => each.layer === layer && each.query === row && each.key === column,
+    );
+    return edge ? { kind: "edge", edge } : null;
+  }
+
+  /** Whether the head of the tour is open: the one that carries the strongest curve. */
+  const isTourOpen = () =>
+    opened?.layer === (map.first.layer ?? place.layer) &&
+    opened.head === (map.first.head ?? place.head);
 
   /** The place as the address writes it. */
   function placeNow() {
-    const { level, matrix, layer, head, row, column, token } = place;
+    const { level, matrix, layer, head, row, column, token, detail, why } = place;
     const told = figure.dataset.told ?? -1;
-    return [level, matrix, layer, head, row, column, token, told].join(" ");
+    return [level, matrix, layer, head, row, column, token, told, detail, why].join(" ");
   }
 
   /** Ask for nothing any more. */
@@ -307,7 +201,7 @@ export default function (component) {
 
   /**
    * Tell the server at once. Of two things told before it listens the later replaces the other, so
-   * that a place waits until it has answered, which calls this whole drawing anew.
+   * a place waits until it has answered, which calls this whole drawing again.
    * @param {string} what @param {string} value
    */
   function tellServer(what, value) {
@@ -316,7 +210,7 @@ export default function (component) {
     setTriggerValue(what, value);
   }
 
-  /** Tell the server where the visitor is: it sends the layer and the head, and writes the address. */
+  /** Tell the server what is open: it sends the layer and the head, and writes the address. */
   function askForPlace() {
     hush();
     const at = (figure.dataset.asked = placeNow()),
@@ -334,7 +228,16 @@ export default function (component) {
     dispatchEvent(new PopStateEvent("popstate")); // Streamlit opens the page that the address names
   }
 
-  /** Whoever has walked in on another page goes on by keyboard, as soon as the picture is shown. */
+  /** What the server does not know after another text: what is open in it, and the same word there. */
+  function tellOfAnotherText() {
+    if (!before || sameText(before.map, map) || map.away) return;
+    const open = opened?.layer === place.layer && opened.head === place.head,
+      known = map.place?.token ?? map.first.token;
+    if (place.level !== "whole" && !open) askForPlace();
+    else if (place.token !== known) asking = setTimeout(askForPlace, QUIET_MS);
+  }
+
+  /** A visitor who opened something on another page goes on by keyboard, as soon as it is shown. */
   function goOnByKeyboard() {
     if (!window.attentionLabWalksIn || map.away || !canvas.isConnected) return;
     if (!canvas.checkVisibility({ visibilityProperty: true })) {
@@ -346,13 +249,21 @@ export default function (component) {
   }
 
   const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
-  const deeper = () => go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
   const outwards = () => go({ level: LEVELS[Math.max(LEVELS.indexOf(place.level) - 1, 0)] });
 
-  // ---- switching parts off
+  /** One level deeper: from the whole picture to the head that carries the curve, or to the layer. */
+  function deeper() {
+    if (pointed?.kind === "edge") openEdge(pointed.edge);
+    else go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
+  }
 
-  const button = (/** @type {string} */ selector) =>
-    /** @type {HTMLButtonElement} */ (find(selector));
+  /** @param {Edge} edge the head that carries most of it, at this pair */
+  function openEdge({ layer, query, key, heads }) {
+    const head = heads[0]?.[0] ?? place.head;
+    go({ level: "head", matrix: "weights", layer, head, row: query, column: key });
+  }
+
+  // ---- switching parts off
 
   /** The part that a button switches at this place: a head, a feed-forward network, or none. */
   function partHere() {
@@ -365,12 +276,6 @@ export default function (component) {
     const off = new Set(map.off);
     if (!off.delete(part)) off.add(part);
     tellServer("switched", [...off].sort().join(" ") || "nothing");
-  }
-
-  /** Temperature and top-k stand in the address, and choose what is written. */
-  function tellSampling() {
-    if (!map.away && !map.lookOnly)
-      tellServer("sampled", `${input(".temperature").value} ${topK()}`);
   }
 
   function tellSwitches() {
@@ -387,16 +292,24 @@ export default function (component) {
     show(".switch-mask", inside && map.decoder, mask);
     show(".switch-scale", inside, isOff("scale") ? "÷ √d on" : "÷ √d off");
     show(".all-on", map.off.length > 0);
-    show(".write", !!map.next && !map.play && !map.off.length);
+    show(".write", !!map.next && !map.play && !map.off.length && !map.away);
+    find(".next").hidden = !map.next || !!map.away; // its page has room for it
   }
 
   function tell() {
     tellSwitches();
     readout.textContent = reading();
+    const writing = written.writing();
+    find(".title").textContent =
+      writing && !writing.ends ? `The model reads “${map.labels[writing.rows - 1]}”` : map.title;
     const { level, layer, head, matrix } = place;
-    const steps = ["The whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
+    const steps = ["Whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
     find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");
-    /** @type {HTMLButtonElement} */ (find(".out")).disabled = level === "whole";
+    button(".out").hidden = level === "whole";
+    find(".where").hidden = level === "whole";
+    find(".marks").hidden = level !== "whole";
+    find(".detail-of").hidden = level !== "whole";
+    button(".explain").hidden = !map.numbers.why_heads || level !== "whole" || place.why >= 0;
     canvas.dataset.place = `${level} ${layer} ${head} ${matrix} ${place.row} ${place.column} ${place.token}`;
     const last = figure.lastDrawn;
     if (last && sameModel(last.map, map)) last.place = place;
@@ -404,45 +317,22 @@ export default function (component) {
 
   // ---- pointing, and the keyboard
 
-  /** @type {(event: PointerEvent) => [number, number]} where that is in the layout */
-  function pointed(event) {
-    const { left, top } = canvas.getBoundingClientRect();
-    return [(event.clientX - left) / stage.zoom, (event.clientY - top - stage.top) / stage.zoom];
-  }
-
-  /** @type {(event: PointerEvent) => { item: Item, row: number, column: number } | null} */
+  /** @param {PointerEvent} event @returns {Pointed | null} */
   function under(event) {
     if (!size) return null; // the weights are not unpacked yet
-    const [px, py] = pointed(event);
-    const hits = [...items.values()].filter(
-      ({ x, y, w, h, alpha }) => alpha > 0.5 && px >= x && px < x + w && py >= y && py < y + h,
+    const { left, top } = canvas.getBoundingClientRect();
+    return pointedAt(
+      sceneNow(),
+      (event.clientX - left) / stage.zoom,
+      (event.clientY - top - stage.top) / stage.zoom,
     );
-    const item = hits.sort((a, b) => b.rank - a.rank)[0];
-    if (!item) return null;
-    const shape = opened?.numbers[item.tensor ?? ""]?.shape ?? [tokens, 1];
-    return {
-      item,
-      row: Math.floor(((py - item.y) / item.h) * shape[0]),
-      column: Math.floor(((px - item.x) / item.w) * shape[1]),
-    };
   }
 
-  /** @param {PointerEvent} event */
-  function onMove(event) {
-    if (!size) early = event;
-    const hit = under(event);
-    if (!hit) return;
-    const { item, row, column } = hit;
-    const across = pointed(event)[size.phone ? 0 : 1],
-      token = Math.floor((across - size.first) / size.pitch);
-    if (item.kind === "matrix")
-      place = { ...place, matrix: item.tensor ?? place.matrix, row, column };
-    else if (token >= 0 && token < tokens)
-      place = {
-        ...place,
-        token,
-        ...(item.kind === "slab" && place.level === "whole" ? { layer: item.layer } : {}),
-      };
+  /** @param {Pointed | null} hit */
+  function pointTo(hit) {
+    pointed = hit;
+    if (hit?.kind === "cell")
+      place = { ...place, matrix: hit.tensor, row: hit.row, column: hit.column };
     draw();
     tell();
   }
@@ -450,13 +340,15 @@ export default function (component) {
   /** @param {PointerEvent} event */
   function onClick(event) {
     const hit = under(event);
-    if (!hit) return;
-    const { item, row, column } = hit;
-    if (item.kind === "chip" && map.follow) tellServer("followed", String(item.token));
-    if (item.kind === "slab") go({ level: "layer", layer: item.layer });
-    if (item.kind === "tile")
-      go({ head: item.head, level: item.head === place.head ? "head" : "layer" });
-    if (item.kind === "matrix") go({ level: "matrix", matrix: item.tensor, row, column });
+    if (hit?.kind === "word") go({ token: hit.token });
+    if (hit?.kind === "next" && map.numbers.why_heads)
+      go({ why: hit.choice === place.why ? -1 : hit.choice });
+    if (hit?.kind === "edge") openEdge(hit.edge);
+    if (hit?.kind === "layer" || hit?.kind === "dot") go({ level: "layer", layer: hit.layer });
+    if (hit?.kind === "tile")
+      go({ head: hit.head, level: hit.head === place.head ? "head" : "layer" });
+    if (hit?.kind === "cell")
+      go({ level: "matrix", matrix: hit.tensor, row: hit.row, column: hit.column });
   }
 
   /** @type {(from: Place, by: number) => void} to the next layer, or to the next head in one */
@@ -467,55 +359,24 @@ export default function (component) {
     if (from.level !== "whole" && next >= 0 && next < count) go({ ...from, [part]: next });
   }
 
-  /** @type {Record<string, [number, number]>} */
-  const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const clamp = (/** @type {number} */ value, /** @type {number} */ count) =>
-      Math.min(Math.max(value, 0), count - 1);
     if (event.key === "Enter") deeper();
     else if (event.key === "Escape" && place.level !== "whole") outwards();
+    else if (event.key === "Escape" && place.why >= 0) go({ why: -1 });
     else if (event.key in ARROWS) {
-      const [down, right] = ARROWS[event.key];
-      if (place.level === "whole")
-        go({
-          token: clamp(place.token + down, tokens),
-          layer: clamp(place.layer + right, map.layers),
-        });
-      else if (place.level === "layer")
-        go({
-          token: clamp(place.token + down, tokens),
-          head: clamp(place.head + right, map.heads),
-        });
-      else {
-        const shape = opened?.numbers[place.matrix]?.shape ?? [1, 1];
-        if (place.level === "matrix")
-          go({
-            row: clamp(place.row + down, shape[0]),
-            column: clamp(place.column + right, shape[1]),
-          });
-        else {
-          const at = STEPS.findIndex(({ tensor }) => tensor === place.matrix);
-          go({
-            matrix: STEPS[clamp(at + right + 5 * down, STEPS.length)].tensor,
-            row: 0,
-            column: 0,
-          });
-        }
-      }
+      const to = arrowed(sceneNow(), event.key);
+      if (to.place) go(to.place);
+      if (to.pointed) pointTo(to.pointed);
     } else return;
     event.preventDefault();
   }
 
   function receive() {
     opened = window.attentionLabOpened?.get(map.picture) ?? null;
-    for (const name of images.keys()) if (name.startsWith("step ")) images.delete(name);
+    images.forget();
     if (!size) return; // what follows is done once the weights are unpacked
-    if (frame) {
-      setOut(); // it joins the walk that is under way
-      tell();
-    } else walk();
+    arrange();
     retell();
   }
 
@@ -529,11 +390,10 @@ export default function (component) {
     figure.dataset.asked = placeNow();
   }
 
-  function measure(animated = flow < 1) {
+  function measure(animated = false) {
     stage = presented.stage();
     size = sizeOf(map, stage.width, stage.room, stage.most);
-    if (before && !items.size) items = before.items; // the walk goes on from there
-    walk(animated);
+    arrange(animated);
   }
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
@@ -552,62 +412,91 @@ export default function (component) {
     if (map.away) openPage({ new: 6, ...map.away });
     else tellServer("written", what);
   });
-  const story = teller(parentElement, figure, listen, go, askForPlace);
-  listen(canvas, "pointermove", onMove);
+  const why = explainer(
+    figure,
+    listen,
+    map,
+    ({ layer = 0, head = 0, key = 0 }) =>
+      go({ level: "head", matrix: "weights", layer, head, row: tokens - 1, column: key }),
+    (choice) => go({ why: choice }),
+  );
+  const story = teller(parentElement, figure, listen, go, isTourOpen, () => {
+    place = { ...place, ...map.first, why: -1 };
+    askForPlace();
+  });
+  listen(canvas, "pointermove", (event) => pointTo(under(event)));
+  listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && pointTo(null));
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);
   swiper(canvas, listen, () => place, turn);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(find(".out"), "click", outwards);
+  listen(find(".explain"), "click", () => go({ why: 0 }));
   listen(find(".switch-part"), "click", () => toggle(partHere()));
   listen(find(".switch-mask"), "click", () => toggle("mask"));
   listen(find(".switch-scale"), "click", () => toggle("scale"));
   listen(find(".all-on"), "click", () => tellServer("switched", "nothing"));
-  for (const slider of [".temperature", ".top-k"]) {
-    listen(find(slider), "input", tellNext);
-    listen(find(slider), "change", tellSampling);
+  listen(slider, "input", () => go({ detail: Number(slider.value) }));
+  for (const selector of [".temperature", ".top-k"]) {
+    listen(find(selector), "input", () => {
+      next.show();
+      draw();
+    });
+    listen(find(selector), "change", () => {
+      if (!map.away && !map.lookOnly) tellServer("sampled", next.value());
+    });
   }
   listen(window, "attention-lab-opened", receive);
   const stopWatching = onNewWidth(holder, measure);
-  offerToSave(
-    parentElement,
-    listen,
-    () =>
+  offerTools(parentElement, listen, {
+    keys:
+      "Up and down select a word, left and right its curves. Enter opens, Escape goes back. Inside, " +
+      "arrow keys go from head to head or from cell to cell.",
+    table: () => [
+      ["from", "to", "layer", "share of the update", "strongest head"],
+      ...allEdges
+        .toReversed()
+        .map(({ layer, query, key, share, heads }) => [
+          ...[map.labels[key], map.labels[query], layer, share],
+          heads.length ? `L${layer}H${heads[0][0]}` : "",
+        ]),
+    ],
+    picture: () =>
       size && {
         draw: (context) => paint(context, sceneNow()),
         ...{ width: size.width, height: size.height, element: canvas },
-        ...{ title: map.title, about: map.about, name: "one-pass" },
-        says: opened && to.has("step q") ? opened.says : map.says,
+        ...{
+          title: map.title,
+          about: map.about,
+          name: "one-pass",
+          says: opened && inHead(place) ? opened.says : map.says,
+        },
       },
-    (text) => {
+    failed: (text) => {
       readout.textContent = text;
     },
-  );
-  find(".title").textContent = map.title;
-  find(".next").hidden = !map.next;
-  if (map.next) {
-    input(".top-k").max = String(map.next.length);
-    input(".top-k").value = String(map.topK ?? map.next.length);
-    input(".temperature").value = String(Math.round(10 * (map.temperature ?? 1)));
-    tellNext();
-  }
+  });
+  find(".subtitle").textContent = map.subtitle;
+  button(".explain").textContent = `Why “${isolated(map.next?.[0] ?? "")}”?`;
   canvas.setAttribute(
     "aria-label",
-    `${map.title}. Arrows go to the next, Enter goes in, Escape out.`,
+    `${map.title}. Up and down select a word, left and right its curves, Enter opens, Escape goes back.`,
   );
+  slider.value = String(place.detail);
   opened = window.attentionLabOpened?.get(map.picture) ?? null;
   inflate(map.body).then((inflated) => {
     codes = inflated;
     measure(!!before);
-    if (early) onMove(early);
+    why.show(place.why);
     canvas.dataset.painted = "true";
     goOnByKeyboard();
+    tellOfAnotherText();
     retell();
     hasItsHeight(parentElement);
   });
 
   return inPlaceOfTheLast(parentElement, () => {
-    cancelAnimationFrame(frame);
+    walk.stop();
     written.stop();
     clearTimeout(asking);
     stopWatching();

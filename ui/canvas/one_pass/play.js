@@ -55,7 +55,7 @@ function accountOf(passes, pass, cached) {
     ({ products, seconds }) => `${many(products)} in ${lasting(seconds)}`,
   );
   return (
-    `Pass ${pass + 1} of ${passes.length}. ${names[own]}: ${took(own)}. ` +
+    `Step ${pass + 1} of ${passes.length}. ${names[own]}: ${took(own)}. ` +
     `${names[other]}: ${took(other)}. So far ${sums[0]}, against ${sums[1]}.`
   );
 }

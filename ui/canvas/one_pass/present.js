@@ -64,7 +64,7 @@ function presenter(figure, listen, out, changed) {
       figure.dataset.presenting = zoom < 1 ? "narrow" : "wide";
       figure.style.setProperty("--zoom", String(Math.max(zoom, 1)));
     }
-    button.textContent = presenting() ? "End presentation" : "Present";
+    button.textContent = presenting() ? "Exit full screen" : "Full screen";
     const now = JSON.stringify(stage());
     if (now !== told) changed();
     told = now;

@@ -52,17 +52,14 @@ function arithmeticOf({ map, opened, place }) {
     scores: () => sumOf(numbers.map((d) => [value("q", row, d), value("k", column, d)])),
     scaled: () =>
       map.causal && column > row
-        ? "−∞: the query may not look ahead"
+        ? "hidden, because a query may not look ahead"
         : `${number(value("scores", row, column), 4)} · ${number(opened?.scale ?? 0, 4)}`,
     weights: () => {
       const all = keys.map((key) => value("scaled", row, key)),
         largest = Math.max(...all);
       const total = all.reduce((sum, score) => sum + Math.exp(score - largest), 0),
         share = Math.exp(all[column] - largest);
-      return (
-        `e^${number(all[column], 4)} ÷ the sum of e^score over the row; ` +
-        `less the largest, ${number(share, 3)} ÷ ${number(total, 3)}`
-      );
+      return `${number(share, 3)} ÷ ${number(total, 3)}, the softmax: e^(score − largest) over its sum`;
     },
     context: () => {
       const seen = keys.filter((key) => value("weights", row, key) !== 0); // the mask hides others
@@ -74,49 +71,81 @@ function arithmeticOf({ map, opened, place }) {
   return how[matrix]?.() ?? "";
 }
 
-/** @type {(map: PassData, token: number) => string} */
-const namedToken = (map, token) => `${token} “${isolated(map.labels[token] ?? "")}”`;
-
-/** @type {(view: View) => string} the sentence that is read at the place */
-function readingOf(view) {
-  return inHead(view.place) ? readingOfCell(view) : readingOfLayer(view);
-}
+/** What a row of these matrices is. @type {Record<string, string>} */
+const VECTORS = { q: "query", k: "key", v: "value", context: "context", added: "addition" };
 
 /** @type {(view: View) => string} */
 function readingOfCell(view) {
   const { map, opened, place } = view,
     { layer, head, matrix, row, column } = place;
   const open = opened?.layer === layer && opened.head === head;
-  if (!open || !opened?.numbers[matrix]) return opened?.missing ?? "The head is on its way.";
-  const across = ["scores", "scaled", "weights"].includes(matrix)
-    ? `key ${namedToken(map, column)}`
-    : `number ${column}`;
-  const exact = number(valueOf(opened, matrix, row, column), 6),
-    isOff = matrix === "context" && map.off.includes(`L${layer}H${head}`),
-    how = isOff ? "" : arithmeticOf(view);
+  if (!open || !opened?.numbers[matrix]) return opened?.missing ?? "The head is loading.";
+  const value = valueOf(opened, matrix, row, column),
+    shown = matrix === "weights" ? percent(value) : number(value, 4);
+  if (matrix === "context" && map.off.includes(`L${layer}H${head}`))
+    return `Number ${column} of the context of ${quoted(map, row)}: ${shown}, because this head is switched off.`;
+  const how = arithmeticOf(view),
+    what =
+      matrix in VECTORS
+        ? `Number ${column} of the ${VECTORS[matrix]} of ${quoted(map, row)}`
+        : `${quoted(map, row)} → ${quoted(map, column)}`;
+  return `${what}: ${shown}${how ? ` = ${how}` : ""}`;
+}
+
+/** @type {(map: PassData, token: number) => string} */
+const quoted = (map, token) => `“${isolated(map.labels[token] ?? "")}”`;
+
+/** @type {(view: View, pointed: Pointed | null, edges: Edge[], selected: number) => string} the sentence that is read */
+function readingOf(view, pointed, edges, selected) {
+  if (inHead(view.place)) return readingOfCell(view);
+  if (pointed?.kind === "edge") return readingOfEdge(view.map, pointed.edge);
+  if (pointed?.kind === "dot") return readingOfDot(view.map, pointed);
+  if (pointed?.kind === "next") return readingOfNext(view.map, pointed);
+  if (pointed?.kind === "layer") return readingOfLayer(view.map, pointed.layer, selected);
+  if (view.place.level === "layer") return readingOfLayer(view.map, view.place.layer, selected);
+  return readingOfWord(view.map, edges, selected);
+}
+
+/** @type {(map: PassData, edge: Edge) => string} */
+function readingOfEdge(map, { layer, query, key, share, heads }) {
+  const carriers = heads.map(([head, part]) => `L${layer}H${head} (${percent(part)})`);
   return (
-    `${matrix}, L${layer}H${head}, [${row}, ${column}]: token ${namedToken(map, row)}, ${across}: ` +
-    `${exact}${how ? ` = ${how}` : ""}${isOff ? ", as this head is switched off" : ""}`
+    `Layer ${layer}: ${quoted(map, key)} → ${quoted(map, query)}, ${percent(share)} of the update.` +
+    (carriers.length ? ` Carried by ${carriers.join(", ")}.` : "")
   );
 }
 
-/** @type {(probability: number) => string} below 1 it is not said to be 1: others have a share too */
-function chance(probability) {
-  const rounded = number(probability, 3);
-  return rounded === "1" ? number(probability, 6) : rounded;
+/** @type {(map: PassData, dot: { layer: number, token: number }) => string} */
+function readingOfDot(map, { layer, token }) {
+  const share = map.numbers.flow_mlp.values[layer * map.labels.length + token];
+  return `Layer ${layer}: ${percent(share)} of the update of ${quoted(map, token)} comes from the feed-forward network.`;
 }
 
-/** @type {(view: View) => string} */
-function readingOfLayer({ map, place }) {
-  const { layer, token } = place,
-    at = layer * map.labels.length + token,
+/** @type {(map: PassData, next: { choice: number, probability: number }) => string} */
+function readingOfNext(map, { choice, probability }) {
+  const word = `“${isolated(map.next?.[choice] ?? "")}”`;
+  return `${word} comes next with a probability of ${percent(probability)}. Click it to see why.`;
+}
+
+/** @type {(map: PassData, edges: Edge[], token: number) => string} */
+function readingOfWord(map, edges, token) {
+  const from = strongestInto(edges, token, 3).map(
+    ({ key, layer, share }) => `${quoted(map, key)} (${percent(share)} in layer ${layer})`,
+  );
+  if (!from.length) return `${quoted(map, token)} takes nothing this strong from another word.`;
+  return `${quoted(map, token)} takes most from ${from.join(", ")}.`;
+}
+
+/** @type {(map: PassData, layer: number, token: number) => string} */
+function readingOfLayer(map, layer, token) {
+  const at = layer * map.labels.length + token,
     { attention_norms, mlp_norms, state_norms, guess_probabilities } = map.numbers;
   const text =
-    `Layer ${layer}, token ${namedToken(map, token)}: the vector comes in ` +
-    `${number(state_norms.values[at], 4)} long, attention adds ` +
-    `${number(attention_norms.values[at], 4)}, the feed-forward network ${number(mlp_norms.values[at], 4)}.`;
+    `Layer ${layer} at ${quoted(map, token)}: attention adds a vector of length ` +
+    `${number(attention_norms.values[at], 3)} and the feed-forward network one of length ` +
+    `${number(mlp_norms.values[at], 3)} to a vector of length ${number(state_norms.values[at], 3)}.`;
   const guess = map.guesses[layer + 1];
   if (guess === undefined) return text;
-  const sure = chance(guess_probabilities.values[layer + 1]);
-  return `${text} The last token would now be followed by “${isolated(guess)}”, probability ${sure}.`;
+  const sure = percent(guess_probabilities.values[layer + 1]);
+  return `${text} If the model stopped here, “${isolated(guess)}” would come next (${sure}).`;
 }

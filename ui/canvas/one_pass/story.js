@@ -1,20 +1,23 @@
 // @ts-check
-// The captions of the story of one pass, and the buttons that lead from one to the next.
+// The captions of the tour of one pass, and the buttons that lead from one to the next.
 
 /**
- * As serving/pass_story.py writes it; `href`: the address of its lesson.
- * @typedef {Partial<Place> & { title: string, text: string, href: string }} Caption
+ * As serving/pass_story.py writes it; `href`: the address of its lesson; `lit`: whether the curve at
+ * its layer, row and column is marked.
+ * @typedef {Partial<Place> & { title: string, text: string, href: string, lit: boolean }} Caption
  */
 
 /**
  * The teller: `retell` takes new captions and goes on where the story was; it returns whether the
  * visitor has taken a step that waited for them. `go` takes the picture to the place of a caption,
+ * `isThere` says whether the captions that are here are those of the tour's head,
  * `ask` asks the server for captions that are not here yet; `kept` is the element that remembers
  * which one is told, -1 for none.
- * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>) => void,
+ * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>, lit?: boolean) => void,
+ *         isThere: () => boolean,
  *         ask: () => void) => { retell: (captions: Caption[]) => boolean }}
  */
-function teller(root, kept, listen, go, ask) {
+function teller(root, kept, listen, go, isThere, ask) {
   const story = element(root, ".story"),
     begin = element(root, ".begin"),
     find = (/** @type {string} */ selector) => element(story, selector);
@@ -34,18 +37,18 @@ function teller(root, kept, listen, go, ask) {
     story.hidden = told < 0;
     begin.hidden = told >= 0;
     if (told < 0) return;
-    const { title, text, href, ...place } = captions[told];
+    const { title, text, href, lit, ...place } = captions[told];
     find(".caption-title").textContent = title;
     find(".caption-text").textContent = text;
     find(".count").textContent = `${told + 1} of ${captions.length}`;
     find(".before").toggleAttribute("disabled", told === 0);
     find(".after").toggleAttribute("disabled", told === captions.length - 1);
     find(".learn").setAttribute("href", href);
-    go(place);
+    go(place, lit);
   }
 
   listen(begin, "click", () => {
-    if (captions.length) return show(0);
+    if (captions.length && isThere()) return show(0);
     kept.dataset.told = "0";
     ask();
   });

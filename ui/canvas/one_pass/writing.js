@@ -15,28 +15,11 @@ function computed({ writing }, token, share) {
   return share < writing.share ? 1 : 0;
 }
 
-/** How far the tokens that are run have come, in the direction of the layers. @param {Scene} scene */
-function frontOf({ map, items, size, writing }) {
-  const first = /** @type {Item} */ (items.get("slab 0")),
-    last = /** @type {Item} */ (items.get(`slab ${map.layers - 1}`));
-  const [from, to] = size.phone ? [first.y, last.y + last.h] : [first.x, last.x + last.w];
-  return from + (to - from) * (writing?.share ?? 1);
-}
-
-/** @type {(context: Pen, scene: Scene) => void} */
-function clipToFront(context, scene) {
-  const { width, height, phone } = scene.size,
-    front = frontOf(scene);
-  context.beginPath();
-  context.rect(0, 0, phone ? width : front, phone ? front : height);
-  context.clip();
-}
-
 // The stored keys and values of the tokens that wait, what is read of them now, and the token that
 // was chosen on its way back to the text.
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintWriting(context, scene) {
-  const { map, writing, size, items, weight, place } = scene,
+  const { map, writing, size, items } = scene,
     first = items.get("slab 0");
   if (!writing || writing.ends || !first || first.alpha < 1) return;
   const now = Math.min(Math.floor(writing.share * map.layers), map.layers - 1);
@@ -44,39 +27,17 @@ function paintWriting(context, scene) {
     const { x, y, w, h } = /** @type {Item} */ (items.get(`slab ${layer}`)),
       [from, long] = size.phone ? [y, h] : [x, w],
       read = layer === now && writing.share < 1;
-    const mark = Math.min(long * 0.3, 4);
+    const mark = read ? Math.min(long * 0.4, 7) : Math.min(long * 0.2, 2.5);
     for (let token = 0; token < writing.first; token++) {
-      const wide = Math.min(size.pitch * 0.5, 8),
+      const wide = Math.min(size.pitch * (read ? 0.7 : 0.35), read ? 14 : 6),
         at = middleOf(size, token) - wide / 2;
-      context.globalAlpha = read ? 1 : 0.75;
+      context.globalAlpha = read ? 1 : 0.5;
       [QUANTITIES.keys, QUANTITIES.values].forEach((colour, which) => {
         const { x, y, w, h } = box(size, from + which * (mark + 0.5), mark, at, wide);
         context.fillStyle = colour;
         context.fillRect(x, y, w, h);
       });
     }
-  }
-  if (writing.share < 1) {
-    context.strokeStyle = headColour(place.head);
-    const front = frontOf(scene);
-    for (let row = writing.first; row < writing.rows; row++)
-      for (let column = 0; column < row; column++) {
-        const seen = weight(now, place.head, row, column);
-        if (seen < LIGHT) continue;
-        context.globalAlpha = 0.2 + 0.8 * seen;
-        context.lineWidth = 1 + 2 * seen;
-        const [from, to] = [middleOf(size, column), middleOf(size, row)];
-        const bow = front - 6 - Math.min(Math.abs(to - from) * 0.4, 60);
-        context.beginPath();
-        if (size.phone) {
-          context.moveTo(from, front);
-          context.bezierCurveTo(from, bow, to, bow, to, front);
-        } else {
-          context.moveTo(front, from);
-          context.bezierCurveTo(bow, from, bow, to, front, to);
-        }
-        context.stroke();
-      }
   }
   if (writing.flight) paintFlight(context, scene, writing);
   context.globalAlpha = 1;
@@ -86,7 +47,7 @@ function paintWriting(context, scene) {
 function paintFlight(context, { items, size }, { flight, pass, rows }) {
   const choice = pass.next.indexOf(pass.chosen), // a token that is not among the shown ones comes from below
     from = items.get(`bar ${choice < 0 ? (size.phone ? BARS_ON_A_PHONE : BARS) - 1 : choice}`),
-    to = items.get(`chip ${rows}`);
+    to = items.get(`word ${rows}`);
   if (!from || !to) return;
   const eased = flight * flight * (3 - 2 * flight);
   const x = from.x + (to.x + to.w - 4 - from.x) * eased,

@@ -1,0 +1,52 @@
+"""The four doors of Home, each with a picture: Learn, Compare heads, KV cache, Generate."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from ui.frame import sections
+
+_PICTURES = Path(__file__).parent / "pictures"
+
+
+@dataclass(frozen=True)
+class Door:
+    """A way into the site. page: the folder of the page that it opens; picture: an SVG file."""
+
+    page: str
+    title: str
+    what: str
+    picture: str
+
+
+DOORS = (
+    Door("learn/tokens", "Learn", "Build attention step by step, from dot products.", "learn"),
+    Door("compare/heads", "Compare heads", "See what every head of a model looks at.", "heads"),
+    Door(
+        "kv_cache/what_is_recomputed",
+        "KV cache",
+        "See what is computed only once.",
+        "cache",
+    ),
+    Door("generate/generate", "Generate", "Watch a race with and without a cache.", "generate"),
+)
+
+
+def doors() -> None:
+    """The doors next to each other; below each other on a phone."""
+    for column, door in zip(st.columns(len(DOORS), gap="medium"), DOORS, strict=True):
+        card = f"home_card_{door.picture}"
+        with column, st.container(border=True, height="stretch", gap="xsmall", key=card):
+            st.html(_image(door.picture))
+            st.page_link(sections.script(door.page), label=f"**{door.title}**")
+            st.markdown(f":small[{door.what}]")
+
+
+def _image(name: str) -> str:
+    """A picture of ours; the link below it says the same in words."""
+    data = base64.b64encode((_PICTURES / f"{name}.svg").read_bytes()).decode()
+    return f'<img alt="" src="data:image/svg+xml;base64,{data}" style="width: 100%">'

@@ -1,0 +1,81 @@
+"""What becomes of one token in every layer, as tensors of one recorded pass say it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from serving import token_text, turns
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.one_pass import OnePass
+
+ATTENTION, FEED_FORWARD = "attention adds", "feed-forward adds"
+
+
+def added(passed: OnePass, token: int) -> pd.DataFrame:
+    """The lengths of what each layer adds to the token: columns `layer`, `part`, `length`."""
+    tensors = passed.run.tensors
+    lengths = {
+        ATTENTION: tensors.attention_norms[:, token].numpy(),
+        FEED_FORWARD: tensors.mlp_norms[:, token].numpy(),
+    }
+    return pd.DataFrame(
+        [
+            {"layer": layer, "part": part, "length": float(length)}
+            for part, of_layers in lengths.items()
+            for layer, length in enumerate(of_layers)
+        ]
+    )
+
+
+def table(passed: OnePass, token: int) -> pd.DataFrame:
+    """A row a layer: whom the token reads from, what is added to it, what it would say then."""
+    tensors = passed.run.tensors
+    keys, weights = most_read(passed, token)
+    columns = {
+        "layer": np.arange(len(keys)),
+        "reads most from": [passed.run.tokens.labels[key] for key in keys],
+        "weight": weights,
+        ATTENTION: tensors.attention_norms[:, token].numpy(),
+        FEED_FORWARD: tensors.mlp_norms[:, token].numpy(),
+        "goes out": passed.state_norms[1:, token],
+    }
+    if passed.next_token is not None:
+        guesses, probabilities = guesses_at(passed, token)
+        columns |= {"would be followed by": guesses, "probability": probabilities}
+    return pd.DataFrame(columns)
+
+
+def most_read(passed: OnePass, token: int) -> tuple[list[int], np.ndarray]:
+    """For every layer the other token that gets most of this one's attention, and how much (L,).
+
+    It is the mean over the heads. The first token of a decoder and special tokens are left out
+    where others are there: heads with nothing to say rest there (Xiao et al. 2023).
+    """
+    run = passed.run
+    weights = run.weights[:, :, token].mean(axis=1)  # (L, H, S) -> (L, S)
+    resting = np.array(run.tokens.special)
+    resting[0] |= run.causal
+    seen = np.arange(len(resting)) <= token if run.causal else np.full(len(resting), True)
+    others = seen & ~resting & (np.arange(len(resting)) != token)
+    allowed = others if others.any() else seen
+    keys = np.where(allowed, weights, -1.0).argmax(axis=1)
+    return keys.tolist(), weights[np.arange(len(keys)), keys]
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda passed, token: (*passed.run.key, token))
+def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray]:
+    """The likeliest token behind this one after each layer (logit lens), and its probability (L,).
+
+    Raises: ValueError for a model without an output matrix.
+    """
+    import torch
+
+    from attention_core.experiments.learn.block.residual_stream import logit_lens
+
+    model = passed.run.pretrained
+    states = passed.run.tensors.states[1:, token].to(model.device, model.dtype)
+    with turns.turn(), torch.inference_mode():
+        likeliest, ids = logit_lens(model.core, states).float().softmax(dim=-1).max(dim=-1)
+    return token_text.pieces(model.tokenizer, ids.tolist()), likeliest.cpu().numpy()

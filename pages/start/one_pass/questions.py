@@ -1,0 +1,74 @@
+"""The questions of the page "One pass", answered by the models that are here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pages.start.one_pass.training import learned
+from serving import models
+from serving.one_pass import OnePass
+from serving.pass_story import length
+from serving.quiz import Question, nearest
+
+GROWTH = {
+    "about as long": 1.0,
+    "about 10 times as long": 10.0,
+    "about 70 times as long": 70.0,
+    "about 300 times as long": 300.0,
+    "about 2,000 times as long": 2000.0,
+}
+
+
+def questions(passed: OnePass, token: int) -> tuple[Question, ...]:
+    """Up to three questions about the pass that the page shows."""
+    asked = (_first_question(passed), _length_question(passed, token), _learned_question(passed))
+    return tuple(filter(None, asked))
+
+
+def _first_question(passed: OnePass) -> Question:
+    """Whom the first token reads from: a mask leaves it nobody else."""
+    run = passed.run
+    others = float(1 - run.weights[:, :, 0, 0].mean())
+    alone = others < 1e-6
+    choices = "Only from itself", "From all tokens"
+    n_layers, n_heads = run.weights.shape[:2]
+    return Question(
+        ask=f"Attention lets a token read from others. From whom can the first token of a text "
+        f"read in {run.title}?",
+        right=choices[not alone],
+        wrong=(choices[alone], "From the token after it"),
+        because=f"Over all {n_heads} heads of all {n_layers} layers it gives {others:.1%} of its "
+        f"attention to others. {'A decoder hides what comes later.' if run.causal else ''}",
+    )
+
+
+def _length_question(passed: OnePass, token: int) -> Question | None:
+    norms = passed.state_norms[:, token]
+    if not (norms[0] and norms[-1]):  # zeros do not grow by any factor
+        return None
+    growth = float(norms[-1] / norms[0])
+    right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
+    adds = passed.run.pretrained.core.config.norm_order == "pre"
+    return Question(
+        ask=f"{'Layers only add to the vector of a token. ' if adds else ''}How long is the vector "
+        "of the followed token after the last layer, compared with the one that went in?",
+        right=right,
+        wrong=wrong,
+        because=f"It goes in {length(norms[0])} long and comes out {length(norms[-1])} long: "
+        f"{length(growth)} times as long.",
+    )
+
+
+def _learned_question(passed: OnePass) -> Question:
+    numbers = learned(passed.run.model)
+    feed_forward = numbers.of("feed-forward")
+    attention = numbers.of("attention")
+    more = "The feed-forward networks", "The attention heads"
+    return Question(
+        ask=f"Which half of the layers of {models.spec(passed.run.model).title} holds more learned "
+        "numbers?",
+        right=more[feed_forward < attention],
+        wrong=(more[feed_forward >= attention], "Both hold the same number"),
+        because=f"Feed-forward networks hold {feed_forward:,}, attention {attention:,} of "
+        f"{numbers.total:,}.",
+    )

@@ -1,0 +1,107 @@
+"""The stops of a token on its way, and how many learned numbers each of them uses.
+
+Training changes the learned numbers and nothing else. Everything else is computed from a text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from serving import models
+from serving.cache import kept
+from serving.heads import HeadId
+from serving.limits import SMALL_CACHE_BYTES
+from serving.one_pass import OnePass, OpenHead, OpenLayer
+
+NOTHING = "nothing: computed from the text"
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The learned numbers of a model, all layers together, by the parts that hold them."""
+
+    parts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All numbers that training changes."""
+        return sum(self.parts.values())
+
+    def of(self, *names: str) -> int:
+        """The numbers of those parts whose names begin with one of these."""
+        return sum(count for part, count in self.parts.items() if part.startswith(names))
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda name: models.key(name))
+def learned(name: str) -> Learned:
+    """What a model has learned, counted from its loaded weights; errors as of loading."""
+    from attention_core.costs.parameters import parameters_by_part
+
+    return Learned(parameters_by_part(models.get(name).core))
+
+
+def stops(
+    passed: OnePass, layer: OpenLayer, head: OpenHead, token: int, numbers: Learned
+) -> pd.DataFrame:
+    """A row a stop: what the token is there, its shape and its length, and what was learned for it.
+
+    Lengths are those in the open layer and head; learned numbers are those of all layers.
+    """
+    width, size = passed.run.tensors.states.shape[-1], head.q.shape[1]
+    n_seen = int(np.isfinite(head.scaled[token]).sum())
+    vector, small = f"({width:,},)", f"({size},)"
+    name, at = str(HeadId(layer.layer, head.head)), f"layer {layer.layer}"
+    norms = {part: float(of_tokens[token]) for part, of_tokens in layer.norms.items()}
+
+    def length(vectors: np.ndarray) -> float:
+        return float(np.linalg.norm(vectors[token]))
+
+    first, last = float(passed.state_norms[0, token]), float(passed.state_norms[-1, token])
+    rows: list[tuple[str, str, float | None, str, int]] = [
+        ("a row of the token table", vector, None, "the token table", numbers.of("embedding")),
+    ]
+    if added := numbers.of("positions", "segments"):
+        rows.append(("its position is added", vector, None, "position vectors", added))
+    attention = ("attention: queries", "attention: keys", "attention: values", "attention: latent")
+    rows += [
+        ("enters layer 0", vector, first, NOTHING, 0),
+        (f"enters {at}", vector, norms["input"], NOTHING, 0),
+        (f"query of {name}", small, length(head.q), "W_q, W_k, W_v", numbers.of(*attention)),
+        (f"key of {name}", small, length(head.k), "(counted above)", 0),
+        (f"value of {name}", small, length(head.v), "(counted above)", 0),
+        ("scores with the tokens it may see", f"({n_seen},)", None, NOTHING, 0),
+        ("weights: the softmax of the scores", f"({n_seen},)", None, NOTHING, 0),
+        ("the values, mixed", small, length(head.context), NOTHING, 0),
+        ("all heads together add", vector, norms["attention"], "W_O", numbers.of("attention: out")),
+        (
+            "normed, for the feed-forward network",
+            vector,
+            norms["mlp_reads"],
+            "all norms",
+            numbers.of("norms"),
+        ),
+        (
+            "the feed-forward network adds",
+            vector,
+            norms["mlp_output"],
+            "feed-forward matrices",
+            numbers.of("feed-forward"),
+        ),
+        (f"leaves {at}", vector, norms["output"], NOTHING, 0),
+        ("leaves the last layer", vector, last, NOTHING, 0),
+    ]
+    if passed.next_token is not None:
+        matrix = numbers.of("output matrix")
+        tied = "the token table again" if not matrix else "the output matrix"
+        rows.append(("is compared with every token", "(vocabulary,)", None, tied, matrix))
+    names = ("stop", "shape", "length", "learned for it", "learned numbers, all layers")
+    return pd.DataFrame(
+        [
+            (stop, shape, "" if norm is None else f"{norm:.4g}", what, f"{n:,}" if n else "")
+            for stop, shape, norm, what, n in rows
+        ],
+        columns=names,
+    )

@@ -1,0 +1,159 @@
+"""The information flow of a pass, and why its next words are likely, as the picture draws them.
+
+Dimension letters: L layers, H query heads, T tokens, E edges, N next words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from serving import turns
+from serving.cache import kept
+from serving.limits import ONE_PASS_CACHE_BYTES
+from serving.one_pass import N_DRAWN, OnePass
+from serving.runs import Run
+
+LEAST_SHARE = 0.015  # of an edge that is drawn at all
+MOST_EDGES = 6_000  # the strongest ones; 12 tokens of SmolLM2 have about 1,200
+N_HEADS = 3  # that carry most of an edge, by name
+N_SPLIT = 12  # heads with the largest shares of a logit, split by the key they came from
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """The flow through a pass, float32.
+
+    edges: (E, 4 + 2 * N_HEADS): layer, query, key, importance, then the heads that carry most of
+    it, each with its share. residual, mlp: (L, T), as of `InformationFlow`.
+    """
+
+    edges: np.ndarray
+    residual: np.ndarray
+    mlp: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Why:
+    """What every part of the model adds to the logits of the likeliest next words, float32.
+
+    heads (N, L, H), mlp (N, L); rest (N, 4): the token embedding, the attention biases, the bias of
+    the last norm, the output bias. All shares of a word add up to its logit. top (N, N_SPLIT): the
+    heads with the largest shares, as layer * H + head; keys (N, N_SPLIT, T): their shares by the
+    key that they came from. clues (L, H, T): shares of every head in the likeliest word, by key.
+    """
+
+    heads: np.ndarray
+    mlp: np.ndarray
+    rest: np.ndarray
+    top: np.ndarray
+    keys: np.ndarray
+    clues: np.ndarray
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What one token passes to another in a layer, and the head that carries most of it."""
+
+    layer: int
+    head: int
+    query: int
+    key: int
+    share: float
+
+
+def _switched_off(run: Run) -> frozenset[tuple[int, int]]:
+    """The heads of a pass that are switched off, as (layer, head)."""
+    switched = getattr(run, "switched", None)
+    return frozenset() if switched is None else switched.heads
+
+
+@kept(ONE_PASS_CACHE_BYTES, key=lambda run: run.key)
+def flow_of(run: Run) -> Flow:
+    """The information flow of a recorded pass, whose layers run again from their inputs."""
+    import torch
+
+    from attention_core.analysis.information_flow import edge_heads, information_flow
+
+    core, off = run.pretrained.core, _switched_off(run)
+    with turns.turn(), torch.inference_mode():
+        layers = [run.layer(number) for number in range(core.config.n_layers)]
+        flow = information_flow(core, layers, off)
+        edges = _strongest(flow.edges.numpy())
+        carriers = []
+        for number, layer in enumerate(layers):
+            own = edges[edges[:, 0] == number]
+            ends = torch.from_numpy(own[:, 1:]).to(layer.input.device)
+            carriers.append(edge_heads(core, layer, number, ends[:, 0], ends[:, 1], off))
+    shares = torch.cat(carriers)  # (E, H)
+    top = shares.topk(min(N_HEADS, shares.shape[1]), dim=1)
+    numbers = np.zeros((len(edges), 4 + 2 * N_HEADS), np.float32)
+    numbers[:, :3] = edges
+    numbers[:, 3] = flow.edges.numpy()[tuple(edges.T)]
+    count = top.values.shape[1]
+    numbers[:, 4 : 4 + 2 * count : 2] = top.indices.numpy()
+    numbers[:, 5 : 5 + 2 * count : 2] = top.values.numpy()
+    return Flow(numbers, flow.residual.numpy(), flow.mlp.numpy())
+
+
+def _strongest(shares: np.ndarray) -> np.ndarray:
+    """The layer, query and key of each edge that is drawn, (E, 3), in the order of the layers."""
+    least = LEAST_SHARE
+    if (shares >= least).sum() > MOST_EDGES:
+        least = float(np.partition(shares.ravel(), -MOST_EDGES)[-MOST_EDGES])
+    return np.argwhere(shares >= least)
+
+
+@kept(ONE_PASS_CACHE_BYTES, key=lambda passed: passed.run.key)
+def why_next(passed: OnePass) -> Why | None:
+    """The shares in the logits of the likeliest next words; None for a model without them."""
+    import torch
+
+    from attention_core.analysis.logit_attribution import logit_attribution
+
+    if passed.next_token is None:
+        return None
+    run, core = passed.run, passed.run.pretrained.core
+    position, off = len(run.tokens) - 1, _switched_off(passed.run)
+    with turns.turn(), torch.inference_mode():
+        layers = [run.layer(number) for number in range(core.config.n_layers)]
+        ids = passed.next_token.ids[:N_DRAWN]
+        shares = logit_attribution(core, layers, position, ids, off=off)
+    heads = shares.heads.float().numpy()  # (N, L, H)
+    flat = heads.reshape(len(ids), -1)
+    top = np.argsort(-np.abs(flat), axis=1, kind="stable")[:, :N_SPLIT]
+    by_key = shares.keys.float().flatten(1, 2).numpy()  # (N, L, H, T) -> (N, L*H, T)
+    rest = (
+        shares.embedding,
+        shares.attention_bias.sum(dim=1),
+        shares.norm_bias,
+        shares.output_bias,
+    )
+    return Why(
+        heads=heads,
+        mlp=shares.mlp.float().numpy(),
+        rest=torch.stack(rest, dim=1).float().numpy(),
+        top=top.astype(np.float32),
+        keys=np.take_along_axis(by_key, top[:, :, None], axis=1),
+        clues=shares.keys[0].float().numpy(),
+    )
+
+
+def strongest_into(run: Run, flow: Flow, token: int | None) -> Carried | None:
+    """The edge with the largest importance into a token (None: into any) from another word.
+
+    Special tokens are left out, and so is the first token of a decoder: heads with nothing to say
+    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    """
+    resting = np.array(run.tokens.special)
+    resting[0] |= run.causal
+    query, key = flow.edges[:, 1].astype(int), flow.edges[:, 2].astype(int)
+    fits = ~resting[query] & ~resting[key] & (query != key)
+    if token is not None:
+        fits &= query == token
+    if not fits.any():
+        return None
+    at = int(np.where(fits, flow.edges[:, 3], -1.0).argmax())
+    layer, head = int(flow.edges[at, 0]), int(flow.edges[at, 4])
+    return Carried(layer, head, int(query[at]), int(key[at]), float(flow.edges[at, 3]))

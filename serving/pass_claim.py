@@ -1,0 +1,112 @@
+"""What the picture of one pass shows, in a sentence: the next word, and where the model got it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pretrained.tokenization.alignment import word_of
+from serving.content_words import default_token, roles
+from serving.flow import Carried, Flow, Why, strongest_into
+from serving.number_text import percent
+from serving.one_pass import TEMPERATURES, OnePass
+
+ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+)  # fmt: skip
+
+
+def selected_token(passed: OnePass) -> int:
+    """The token whose route is drawn first: the last one of a decoder, a pronoun of an encoder."""
+    tokens = passed.run.tokens
+    return len(tokens) - 1 if passed.next_token is not None else default_token(tokens)
+
+
+def clue(passed: OnePass, why: Why) -> int | None:
+    """The token that adds most to the logit of the likeliest next word, through all heads together.
+
+    Content words come first. The first token, where heads rest that have nothing to do, counts only
+    if it is the next word itself, and the last one doesn't count: it is there anyway. None if no
+    other token adds anything.
+    """
+    tokens, kinds = passed.run.tokens, roles(passed.run.tokens)
+    by_key = why.clues.sum(axis=(0, 1))  # (T,)
+    allowed = np.array([kind != "other" for kind in kinds])
+    allowed[0] = _is_next(passed, 0)
+    allowed[-1] = False
+    if not (allowed & (by_key > 0)).any():
+        allowed = np.arange(len(tokens)) < len(tokens) - 1
+        allowed[0] = False
+    if not (allowed & (by_key > 0)).any():
+        return None
+    return int(np.where(allowed, by_key, -np.inf).argmax())
+
+
+def read_in(passed: OnePass, flow: Flow, why: Why, key: int) -> Carried | None:
+    """Where the last token reads most of a clue: of the curves between them that may be drawn.
+
+    Most is the largest share of the logit. None if all of these curves are too thin to be drawn, or
+    what they carry lowers the logit.
+    """
+    last = len(passed.run.tokens) - 1
+    drawn = flow.edges[(flow.edges[:, 1] == last) & (flow.edges[:, 2] == key)]
+    layers = drawn[:, 0].astype(int)
+    shares = why.clues[layers, :, key]  # (E, H)
+    if not len(layers) or shares.sum(axis=1).max() <= 0:
+        return None
+    at = int(shares.sum(axis=1).argmax())
+    return Carried(int(layers[at]), int(shares[at].argmax()), last, key, float(drawn[at, 3]))
+
+
+def claim(passed: OnePass, flow: Flow, why: Why | None) -> str:
+    """One or two sentences, for the title of the picture."""
+    if passed.next_token is None or why is None:
+        return _of_an_encoder(passed, flow)
+    first = f"“{_next(passed)}” comes next, with {percent(_probability(passed))}."
+    key = clue(passed, why)
+    if key is None:
+        return first
+    tokens, reading = passed.run.tokens, read_in(passed, flow, why, key)
+    if reading is not None and _is_next(passed, key):
+        position = len(tokens.text[: tokens.spans[key][1]].split()) - 1
+        where = f"the {ORDINALS[position]} word" if position < len(ORDINALS) else "an earlier word"
+        return f"{first} Layer {reading.layer} copied it from {where}."
+    word = word_of(tokens, key) or tokens.labels[key]
+    layer = "" if reading is None else f", which layer {reading.layer} reads"
+    return f"{first} Its strongest clue is “{word}”{layer}."
+
+
+def _next(passed: OnePass) -> str:
+    """The likeliest next token as a word."""
+    assert passed.next_token is not None
+    return passed.next_token.tokens[0].removeprefix("␣") or passed.next_token.tokens[0]
+
+
+def _is_next(passed: OnePass, token: int) -> bool:
+    """Whether a token of the text is the likeliest next one, but for its space and case."""
+    piece = passed.run.tokens.pieces[token].strip().casefold()
+    return piece == _next(passed).strip().casefold()
+
+
+def _probability(passed: OnePass) -> float:
+    said = passed.next_token
+    assert said is not None
+    return float(np.exp(said.logits[0] - said.log_sums[TEMPERATURES.index(1.0)]))
+
+
+def _of_an_encoder(passed: OnePass, flow: Flow) -> str:
+    carried = strongest_into(passed.run, flow, selected_token(passed))
+    carried = carried or strongest_into(passed.run, flow, None)
+    if carried is None:
+        return "Every word becomes a vector."
+    word, source = (passed.run.tokens.labels[token] for token in (carried.query, carried.key))
+    return f"“{word}” takes most from “{source}”, in layer {carried.layer}."
+
+
+def first_head(passed: OnePass, flow: Flow, why: Why | None) -> Carried | None:
+    """The head and the pair of words that are opened first: what the claim is about."""
+    if why is not None and (key := clue(passed, why)) is not None:
+        reading = read_in(passed, flow, why, key)
+        if reading is not None:
+            return reading
+    selected = strongest_into(passed.run, flow, selected_token(passed))
+    return selected or strongest_into(passed.run, flow, None)

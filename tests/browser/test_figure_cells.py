@@ -1,0 +1,142 @@
+"""Every kind of figure with cells: what is read, its table and its CSV file are the tensor."""
+
+import csv
+import io
+import urllib.parse
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from benchmarks.browser import Site
+from pages.learn.masking import numbers
+from tests.helpers.browser import (
+    SENTENCE,
+    download,
+    exact,
+    heatmap,
+    open_page,
+    open_whole_page,
+    read_cell,
+    written,
+)
+from tests.helpers.bundled_models import DECODER, ENCODER, weights
+from tests.helpers.mosaic import painted, read_head, value_read
+from tests.helpers.panels import panel, picture_of, read, readout_of
+from tests.helpers.visitors import settled
+
+N_CELLS = 20
+LAYER, HEAD = 3, 4
+# The site and a test may add up the same float32 products in another order.
+SUMMED = {"rel": 1e-5, "abs": 1e-7}
+DIGITS = {"rel": 5e-6}  # a table rounds to six digits
+
+
+def cells(*shape: int) -> list[tuple[int, ...]]:
+    """Random indices of a tensor, the same in every run."""
+    at = np.random.default_rng(0).choice(np.prod(shape), N_CELLS, replace=False)
+    return [tuple(map(int, np.unravel_index(one, shape))) for one in at]
+
+
+def visit(page: Page, site: Site, model: str) -> None:
+    query = {"heads_text": SENTENCE, "heads_model": model, "heads_layer": LAYER, "heads_head": HEAD}
+    open_page(page, site, f"/heads?{urllib.parse.urlencode(query)}", "Heads")
+    painted(page)
+
+
+def table(figure: Locator) -> list[list[str]]:
+    """The rows of a figure's table without the heads of its columns."""
+    figure.get_by_role("button", name="Table", exact=True).click()
+    rows = figure.locator(".numbers tbody tr")
+    expect(rows.first).to_be_visible()
+    return rows.evaluate_all("rows => rows.map((row) => [...row.cells].map((c) => c.textContent))")
+
+
+def in_file(figure: Locator) -> list[list[str]]:
+    """The same rows as they are in the CSV file."""
+    text = download(figure, "CSV").path().read_text(encoding="utf-8-sig")
+    return list(csv.reader(io.StringIO(text)))[1:]
+
+
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+def test_cells_of_a_heatmap(page: Page, site: Site, model: str):
+    visit(page, site, model)
+    expected = weights(model, SENTENCE, LAYER, HEAD)
+    figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
+    for row, column in cells(*expected.shape):
+        said = read_cell(figure, row, column)
+        if model == DECODER and column > row:
+            assert "masked" in said
+        else:
+            assert exact(figure) == pytest.approx(float(expected[row, column]), **SUMMED)
+
+
+@pytest.mark.parametrize("model", [ENCODER, DECODER])
+def test_the_numbers_of_a_heatmap(page: Page, site: Site, model: str):
+    visit(page, site, model)
+    expected = weights(model, SENTENCE, LAYER, HEAD)
+    seen = np.tri(*expected.shape) > 0 if model == DECODER else expected == expected
+    figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
+    shown, saved = (np.array(rows(figure))[:, 1:] for rows in (table, in_file))
+    assert shown.shape == saved.shape == expected.shape
+    assert set(shown[~seen]) | set(saved[~seen]) <= {""}  # masked
+    assert [float(value) for value in saved[seen]] == pytest.approx(expected[seen], **SUMMED)
+    numbers_shown = [written(value) for value in shown[seen]]
+    assert numbers_shown == pytest.approx([float(value) for value in saved[seen]], **DIGITS)
+
+
+def test_cells_of_all_heads(page: Page, site: Site):
+    visit(page, site, ENCODER)
+    figure = painted(page)
+    n = len(weights(ENCODER, SENTENCE, 0, 0))
+    for layer, head, row, column in cells(6, 12, n, n):
+        expected = float(weights(ENCODER, SENTENCE, layer, head)[row, column])
+        read_head(figure, 12 * layer + head, row, column, n, f"L{layer}H{head}")
+        shown, off = value_read(figure)  # a picture of all heads has one byte for each weight
+        assert abs(shown - expected) <= off
+    assert off < 0.01
+
+
+def test_the_numbers_of_all_heads(page: Page, site: Site):
+    """The largest weight of each head, and between which tokens."""
+    visit(page, site, ENCODER)
+    figure = painted(page)
+    shown, saved = table(figure), in_file(figure)
+    assert [row[:3] for row in shown] == [row[:3] for row in saved]
+    assert [row[0] for row in saved] == [f"L{at // 12}H{at % 12}" for at in range(72)]
+    largest = [weights(ENCODER, SENTENCE, at // 12, at % 12).max() for at in range(72)]
+    assert [float(row[3]) for row in saved] == pytest.approx(largest, **SUMMED)
+    assert [written(row[3]) for row in shown] == pytest.approx(
+        [float(row[3]) for row in saved], **DIGITS
+    )
+
+
+def masked_weights(page: Page, site: Site) -> np.ndarray:
+    """Open the page with the weights of nine tokens; the same without the page."""
+    open_whole_page(page, site, "/masking", "Masking and dropout")
+    expect(panel(page, "weights").locator("canvas")).to_be_visible()
+    settled(page)
+    return numbers.ways(numbers.example("boy")).filled.numpy()
+
+
+def test_cells_of_tensors(page: Page, site: Site):
+    expected = masked_weights(page, site)
+    for row, column in cells(*expected.shape):
+        read(page, "weights", row, column)
+        value = readout_of(page, "weights").get_attribute("data-value") or ""
+        assert float(value) == pytest.approx(float(expected[row, column]), **SUMMED)
+
+
+def test_the_numbers_of_tensors(page: Page, site: Site):
+    expected = masked_weights(page, site)
+    figure = picture_of(page, "weights")
+    shown, saved = (
+        {index: value for name, index, value in rows(figure) if name == "weights"}
+        for rows in (table, in_file)
+    )
+    indices = [", ".join(map(str, at)) for at in np.ndindex(expected.shape)]
+    assert list(shown) == list(saved) == indices
+    assert [float(saved[at]) for at in indices] == pytest.approx(expected.ravel(), **SUMMED)
+    assert [written(shown[at]) for at in indices] == pytest.approx(
+        [float(saved[at]) for at in indices], **DIGITS
+    )

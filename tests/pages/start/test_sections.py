@@ -1,0 +1,141 @@
+"""Below the picture of one pass: tables of one word, and two models, against the tensors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.start.one_pass import endings, layers, training
+from serving import models
+from serving.one_pass import one_pass
+from tests.helpers.apptest import messages, open_page, plain_tables
+from tests.helpers.bundled_models import DECODER, ENCODER
+from tests.helpers.packed_arrays import unpacked
+
+PAGE = "pages/start/one_pass/page.py"
+TEXT = "Nine grey geese fly"
+TOKEN = 2
+
+
+def opened(site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5, **query: str):
+    at = f"whole weights {layer} {head} 0 0 {TOKEN} -1"
+    parameters = {"text": TEXT, "model": model, "layer": str(layer), "head": str(head), "at": at}
+    parameters |= query
+    open_page(site, PAGE, **{f"one_pass_{name}": value for name, value in parameters.items()})
+    assert not site.exception
+    assert not messages(site)
+    return site
+
+
+def headers(site: AppTest) -> list[dict[str, Any]]:
+    """What is drawn, without the component that keeps the answers."""
+    drawn = site.get("bidi_component")
+    pictures = [element for element in drawn if element.proto.WhichOneof("data") == "bytes"]
+    return [unpacked(element.proto.bytes)[0] for element in pictures]
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_what_a_token_becomes_in_every_layer(site: AppTest, name: str):
+    opened(site, name)
+    table = plain_tables(site)[0]
+    model = models.get(name)
+    ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
+    with torch.inference_mode():
+        output = model.core(ids, record=True)
+        attention = [layer.attention.output[0, TOKEN].norm() for layer in output.layers]
+        logits = [model.core(ids[:, : TOKEN + 1]).logits] if name == DECODER else []
+    np.testing.assert_allclose(table[layers.ATTENTION], attention, rtol=1e-3)
+    for layer, record in enumerate(output.records):
+        weights = record.weights[0, :, TOKEN].mean(dim=0)
+        labels = one_pass(name, TEXT).run.tokens.labels
+        read = labels.index(table["reads most from"][layer])
+        assert table["weight"][layer] == pytest.approx(float(weights[read]), abs=6e-4)
+        assert read != TOKEN
+    for last in logits:  # the last of them is what the model says behind this token
+        likeliest, token_id = last[0, -1].softmax(dim=-1).max(dim=-1)
+        assert table["probability"].iloc[-1] == pytest.approx(float(likeliest), abs=1e-4)
+        said = model.tokenizer.decode([int(token_id)])
+        assert table["would be followed by"].iloc[-1] == said.strip()
+
+
+def test_the_token_that_is_read_most_is_neither_special_nor_a_resting_place():
+    decoder, encoder = one_pass(DECODER, TEXT), one_pass(ENCODER, TEXT)
+    assert 0 not in layers.most_read(decoder, 2)[0]
+    special = np.flatnonzero(encoder.run.tokens.special)
+    assert not set(special) & set(layers.most_read(encoder, 2)[0])
+    assert set(layers.most_read(decoder, 0)[0]) == {0}  # it sees nobody else
+    np.testing.assert_allclose(layers.most_read(decoder, 0)[1], 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [DECODER, ENCODER])
+def test_every_learned_number_is_counted_once(site: AppTest, name: str):
+    opened(site, name, part="What training changes")
+    table = plain_tables(site)[0]
+    column = "learned numbers, all layers"
+    counted = sum(int(number.replace(",", "")) for number in table[column] if number)
+    core = models.get(name).core
+    assert counted == sum(parameter.numel() for parameter in core.parameters())
+    assert training.learned(name).total == counted
+    by_stop = dict(zip(table["stop"], table[column], strict=True))
+    feed_forward = core.blocks[0].mlp
+    assert by_stop["the feed-forward network adds"] == (
+        f"{len(core.blocks) * sum(p.numel() for p in feed_forward.parameters()):,}"
+    )
+
+
+def test_lengths_at_the_stops_are_those_of_the_open_layer_and_head(site: AppTest):
+    opened(site, part="What training changes")
+    table = plain_tables(site)[0]
+    length = dict(zip(table["stop"], table["length"], strict=True))
+    run = one_pass(DECODER, TEXT).run
+    assert float(length["query of L4H5"]) == pytest.approx(
+        float(np.linalg.norm(run.q[4, 5, TOKEN])), rel=1e-3
+    )
+    layer = run.layer(4)
+    assert float(length["leaves layer 4"]) == pytest.approx(
+        float(layer.output[0, TOKEN].norm()), rel=1e-3
+    )
+
+
+def test_a_mask_leaves_nothing_to_later_tokens():
+    decoder = endings.ending(one_pass(DECODER, TEXT), TOKEN)
+    encoder = endings.ending(one_pass(ENCODER, TEXT), TOKEN)
+    assert decoder.later_share == 0
+    weights = encoder.passed.run.weights[:, :, TOKEN]
+    assert encoder.later_share == pytest.approx(1 - float(weights[..., : TOKEN + 1].sum(-1).mean()))
+    assert encoder.later_share > 0.1
+    assert (decoder.n_seen, encoder.n_seen) == (TOKEN + 1, len(encoder.passed.run.tokens))
+
+
+def test_the_nearest_vector_is_that_of_another_ordinary_token():
+    passed = one_pass(ENCODER, TEXT)
+    nearest = endings.ending(passed, TOKEN).nearest
+    assert nearest is not None
+    other, before, after = nearest
+    assert other != TOKEN
+    assert not passed.run.tokens.special[other]
+    states = passed.run.tensors.states
+    for state, cosine in ((states[0], before), (states[-1], after)):
+        expected = torch.cosine_similarity(state[other], state[TOKEN], dim=0)
+        assert cosine == pytest.approx(float(expected), rel=1e-5)
+    assert endings.ending(one_pass(DECODER, "a"), 0).nearest is None
+
+
+def test_the_same_token_is_found_in_another_model():
+    decoder, encoder = one_pass(DECODER, TEXT), one_pass(ENCODER, TEXT)
+    for token, label in enumerate(decoder.run.tokens.labels[1:], start=1):
+        other = encoder.run.tokens.labels[endings.same_token(token, decoder, encoder)]
+        assert label in other or other in label
+    assert endings.same_token(0, encoder, decoder) == len(decoder.run.tokens) - 1  # of [CLS]
+
+
+def test_the_other_kind_of_model_is_one_click_away(site: AppTest):
+    opened(site, part="Decoder and encoder")
+    table = plain_tables(site)[0]
+    assert table.iloc[3].tolist()[1] == "0.0%"
+    site.button("one_pass_other").click().run()
+    assert not site.exception
+    assert site.selectbox("one_pass_model").value == ENCODER
+    assert headers(site)[0]["decoder"] is False

@@ -1,0 +1,66 @@
+"""The title of the picture of one pass: its numbers and words are those of the tensors."""
+
+import numpy as np
+import pytest
+
+from serving.flow import flow_of, why_next
+from serving.one_pass import one_pass
+from serving.pass_claim import claim, clue, first_head, read_in, selected_token
+from serving.pass_picture import MARY, ROME
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2
+
+pytestmark = pytest.mark.usefixtures("bundled_weights")
+
+
+def said(model: str, text: str) -> str:
+    passed = one_pass(model, text)
+    return claim(passed, flow_of(passed.run), why_next(passed))
+
+
+def test_a_copied_word_is_said_to_be_copied():
+    assert said(DECODER, MARY) == (
+        "“Mary” comes next, with 92%. Layer 23 copied it from the second word."
+    )
+
+
+def test_words_are_counted_and_not_tokens():
+    text = "Harry Potter went to school. At noon, Harry"
+    assert one_pass(DECODER, text).run.tokens.labels.index("Potter") == 2
+    assert "“Potter”" in said(DECODER, text)
+    assert "the second word" in said(DECODER, text)
+
+
+@pytest.mark.parametrize("text", [ROME, "The opposite of hot is", "Monday, Tuesday, Wednesday,"])
+def test_the_clue_is_the_word_with_the_largest_share_and_its_curve_is_drawn(text: str):
+    passed = one_pass(DECODER, text)
+    why, flow = why_next(passed), flow_of(passed.run)
+    assert why is not None
+    key = clue(passed, why)
+    assert key is not None
+    reading = read_in(passed, flow, why, key)
+    assert reading is not None
+    by_key = why.clues.sum(axis=(0, 1))
+    assert by_key[key] > 0
+    last = len(passed.run.tokens) - 1
+    edge = (reading.layer, last, key)
+    assert (flow.edges[:, :3] == edge).all(axis=1).any()
+    assert f"layer {reading.layer}" in said(DECODER, text).lower()
+    assert first_head(passed, flow, why) == reading
+
+
+def test_an_encoder_says_what_its_pronoun_takes():
+    text = "The animal didn't cross the street because it was too tired"
+    passed = one_pass(ENCODER, text)
+    flow, token = flow_of(passed.run), selected_token(passed)
+    assert passed.run.tokens.labels[token] == "it"
+    into = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
+    special = np.array(passed.run.tokens.special)[into[:, 2].astype(int)]
+    largest = into[~special][into[~special][:, 3].argmax()]
+    assert f"“{passed.run.tokens.labels[int(largest[2])]}”" in said(ENCODER, text)
+
+
+@pytest.mark.parametrize("model", [DECODER, ENCODER, FIRST_GPT2])
+@pytest.mark.parametrize("text", ["a", "!?", "  ", "🙂🙂", "<b>x</b>", "שלום עולם", "1 2 3 4"])
+def test_every_text_has_a_title(model: str, text: str):
+    if text.strip() or model != ENCODER:
+        assert said(model, text)

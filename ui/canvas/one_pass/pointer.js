@@ -1,0 +1,109 @@
+// @ts-check
+// What lies under the pointer, and what a key does.
+
+/**
+ * @typedef {{ kind: "word", token: number } | { kind: "edge", edge: Edge }
+ *   | { kind: "dot", layer: number, token: number } | { kind: "layer", layer: number }
+ *   | { kind: "next", choice: number, probability: number }
+ *   | { kind: "tile", head: number } | { kind: "cell", tensor: string, row: number, column: number }
+ * } Pointed
+ */
+
+const DOT_REACH = 3; // CSS pixels around a dot that belong to it
+
+/** @type {(scene: Scene, x: number, y: number) => Pointed | null} what lies at a point of the layout */
+function pointedAt(scene, x, y) {
+  const hits = [...scene.items.values()].filter(
+    (item) =>
+      item.alpha > 0.5 && x >= item.x && x < item.x + item.w && y >= item.y && y < item.y + item.h,
+  );
+  for (const item of hits.sort((a, b) => b.rank - a.rank)) {
+    const { kind, token = 0, choice = 0, head = 0 } = item;
+    if (kind === "matrix") return cellAt(scene, item, x, y);
+    if (kind === "tile") return { kind, head };
+    if (kind === "word") return { kind, token };
+    if (kind === "bar")
+      return { kind: "next", choice, probability: scene.probabilities[choice] ?? 0 };
+  }
+  return inHead(scene.place) ? null : flowAt(scene, x, y);
+}
+
+/** @type {(scene: Scene, item: Item, x: number, y: number) => Pointed} */
+function cellAt({ opened }, item, x, y) {
+  const [rows, columns] = opened?.numbers[item.tensor ?? ""]?.shape ?? [1, 1];
+  return {
+    kind: "cell",
+    tensor: item.tensor ?? "",
+    row: Math.floor(((y - item.y) / item.h) * rows),
+    column: Math.floor(((x - item.x) / item.w) * columns),
+  };
+}
+
+/** @type {(scene: Scene, x: number, y: number) => Pointed | null} a dot, a curve, a layer or a word's line */
+function flowAt(scene, x, y) {
+  const { map, size } = scene,
+    [far, across] = size.phone ? [y, x] : [x, y],
+    slab = (/** @type {number} */ layer) => slabIn(scene, layer);
+  const layer = [...Array(map.layers).keys()].find((number) => {
+    const item = slab(number);
+    if (!item) return false;
+    const [begin, long] = spanOf(size, item);
+    return far >= begin && far < begin + long;
+  });
+  const token = Math.floor((across - size.first) / size.pitch);
+  if (layer !== undefined && across < size.first) return { kind: "layer", layer };
+  if (token < 0 || token >= map.labels.length) return null;
+  const item = layer === undefined ? undefined : slab(layer);
+  if (layer !== undefined && item) {
+    const share = map.numbers.flow_mlp.values[layer * map.labels.length + token],
+      [dx, dy] = dotOf(size, item, token),
+      near = radiusOf(size, item, share) + DOT_REACH;
+    if (share >= scene.least && Math.hypot(x - dx, y - dy) <= near)
+      return { kind: "dot", layer, token };
+  }
+  const edge = edgeAt(size, slab, scene.edges, x, y);
+  return edge ? { kind: "edge", edge } : { kind: "word", token };
+}
+
+/** @type {(value: number, count: number) => number} */
+const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
+
+/** @type {Record<string, [number, number]>} */
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * Where an arrow key leads: in the whole picture to another word, or to the next curve of this word.
+ * @type {(scene: Scene, key: string) => { place?: Partial<Place>, pointed?: Pointed }}
+ */
+function arrowed({ map, place, opened, edges, pointed }, key) {
+  const [down, right] = ARROWS[key],
+    { row, column, token } = place;
+  if (place.level === "whole") {
+    if (down) return { place: { token: clamp(token + down, map.labels.length) } };
+    const own = edges
+      .filter((edge) => edge.query === token && edge.key !== token)
+      .sort((a, b) => a.layer - b.layer || a.key - b.key);
+    const at = pointed?.kind === "edge" ? own.indexOf(pointed.edge) : right > 0 ? -1 : own.length;
+    return own.length
+      ? { pointed: { kind: "edge", edge: own[clamp(at + right, own.length)] } }
+      : {};
+  }
+  if (place.level === "layer")
+    return {
+      place: {
+        token: clamp(token + down, map.labels.length),
+        head: clamp(place.head + right, map.heads),
+      },
+    };
+  const shape = opened?.numbers[place.matrix]?.shape ?? [1, 1];
+  if (place.level === "matrix")
+    return { place: { row: clamp(row + down, shape[0]), column: clamp(column + right, shape[1]) } };
+  const step = STEPS.findIndex(({ tensor }) => tensor === place.matrix);
+  return {
+    place: {
+      matrix: STEPS[clamp(step + right + 5 * down, STEPS.length)].tensor,
+      row: 0,
+      column: 0,
+    },
+  };
+}
