@@ -99,7 +99,9 @@ def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
 
 
 def test_the_address_is_the_view(page: Page, site: Site, other: Page):
-    open_page(page, site, f"/side-by-side?side_by_side_b_model={DECODER}", "Side by side")
+    link = f"/side-by-side?side_by_side_b_model={DECODER}"
+    link += "&side_by_side_b_layer=3&side_by_side_b_head=1"
+    open_page(page, site, link, "Side by side")
     type_text(page, "Sentence", SENTENCE)
     set_slider(page, "Layer", 1, 4)
     title = "SmolLM2 135M, L7H1"

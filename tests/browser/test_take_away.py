@@ -77,6 +77,7 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site, othe
         page,
         site,
         f"/heads?heads_model={DECODER}&heads_overlay=L3H8&heads_overlay=L0H2"
+        "&heads_layer=3&heads_head=1"
         "&heads_text=Two+lamps+%26+a+kettle",
         "Heads",
     )
