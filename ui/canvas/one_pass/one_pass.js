@@ -480,7 +480,7 @@ export default function (component) {
   button(".explain").textContent = `Why “${isolated(map.next?.[0] ?? "")}”?`;
   canvas.setAttribute(
     "aria-label",
-    `${map.title}. Up and down select a word, left and right its curves, Enter opens, Escape goes back.`,
+    `${map.title} Up and down select a word, left and right its curves, Enter opens, Escape goes back.`,
   );
   slider.value = String(place.detail);
   opened = window.attentionLabOpened?.get(map.picture) ?? null;
