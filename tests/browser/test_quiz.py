@@ -41,7 +41,6 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     open_page(page, site, "/", "Attention Lab")  # a new session of the server
     settled(page)
     assert page.evaluate(TICKED, NAVIGATION) == ["masking"]
-    expect(page.get_by_text(re.compile(r"^1 of \d+ questions answered"))).to_be_visible()
     open_page(page, site, "/masking", "Masking and dropout")
     unfold(page, "Predict, then look")
     expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_be_visible()
@@ -52,5 +51,4 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     page.evaluate("localStorage.setItem('attention-lab-answers', '[[[')")
     open_page(page, site, "/", "Attention Lab")
     settled(page)
-    expect(page.get_by_text(re.compile(r"^0 of \d+ questions answered"))).to_be_visible()
     assert page.evaluate(TICKED, NAVIGATION) == []

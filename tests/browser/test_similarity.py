@@ -39,11 +39,11 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     open_page(page, site, "/similarity", "Similarity")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     expect(heatmap(page, "softmax(x·xᵀ)")).to_be_visible()
-    sentences = page.get_by_test_id("stText")
-    expect(sentences.first).to_contain_text("tired")
+    products = page.get_by_test_id("stText").first
+    expect(products).to_contain_text("tired")
     set_slider(page, "Word", 0, -3)  # tired -> it
     expect_parameter(page, "similarity_word", "8")
-    expect(sentences.first).to_contain_text(re.compile("^“\u2068it\u2069” · "))
+    expect(products).to_contain_text(re.compile("^“\u2068it\u2069” · "))
 
     press(page.get_by_role("radio", name="Which dim?"), "Space")
     press(page.get_by_role("radio", name="dim=-2"), "Space")
@@ -57,4 +57,5 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     other.goto(page.url)
     expect(heatmap(other, QUERIES)).to_be_visible()
     settled(other)
-    assert plain(other.get_by_test_id("stText").first.inner_text()).startswith("“it” · ")
+    products = other.get_by_test_id("stText").first
+    assert plain(products.inner_text()).startswith("“it” · ")

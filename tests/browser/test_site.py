@@ -186,7 +186,8 @@ def test_nonsense_in_a_link_is_said(page: Page, site: Site):
 
 
 def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, other: Page):
-    link = f"/side-by-side?side_by_side_b_layer=29&side_by_side_b_model={DECODER}"
+    link = "/side-by-side?side_by_side_b_layer=29&side_by_side_b_head=1"
+    link += f"&side_by_side_b_model={DECODER}"
     open_page(page, site, link, "Side by side")
     expect(heatmap(page, "SmolLM2 135M, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")

@@ -30,7 +30,7 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     beside = page.get_by_role("combobox", name="Beside it")
     choose(beside)
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
-    expect(beside).to_have_value(re.compile("^stored: gpt2-novels, "))
+    expect(beside).to_have_value(re.compile("^stored: GPT-2 novels, "))
     expect(page.get_by_text("Without ÷ with, the core")).to_be_visible()
 
 

@@ -11,10 +11,7 @@ from ui.widgets import messages
 CORE = "attention_core/costs/step_times.py"
 
 st.title("Timing")
-st.markdown(
-    "How much time does a KV cache save, from which length on, and when does it not? The ways to "
-    "generate take their steps in turn."
-)
+st.markdown("How much time does a KV cache save, and from which length on? Measure it.")
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -5,7 +5,6 @@ import streamlit as st
 from pages.learn.similarity import charts, heads, sections, words
 from pages.learn.similarity.questions import questions
 from serving import models, token_text
-from serving.token_text import isolated
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source, tables
@@ -19,9 +18,8 @@ WORD_VECTORS = "attention_core/experiments/learn/similarity/word_vectors.py"
 
 st.title("Similarity")
 st.markdown(
-    "Attention has to find out which words concern each other, and it can only multiply and add. "
-    "A **dot product** makes one number of two word vectors. Alone it goes wrong: a long vector "
-    "gets large products in any direction, and most words would look at themselves."
+    "A **dot product** turns two word vectors into one number. On its own it misleads: a long "
+    "vector has large products in every direction."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -48,7 +46,6 @@ with lists:
     by_cosine, by_dot = st.columns(2, gap="medium")
     last = token_text.last_word(tokens)
     word = controls.token("Word: the arrow along the bottom", "similarity_word", tokens, last)
-    st.text(f"“{isolated(tokens.labels[word])}”")
 near = words.nearness(name, text, word)
 with fan:
     label = tokens.labels[word]

@@ -15,7 +15,8 @@ from pages.generate.generate import live
 from pages.generate.generate.job import Job, submit
 from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
-from serving import models, rounded
+from serving import models, race, rounded
+from serving.interruptions import Heartbeat
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from serving.race import CacheSize, RaceStep, Request
@@ -31,6 +32,12 @@ DEADLINE = 120.0
 
 def request(n_new: int = 5, prompt: str = "The next day is bright", **options: object) -> Request:
     return Request(DECODER, prompt, n_new, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def never_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may stand still for seconds, which has tests of its own."""
+    monkeypatch.setattr(race, "Heartbeat", lambda: Heartbeat(shortest_seconds=math.inf))
 
 
 @pytest.fixture
