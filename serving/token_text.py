@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pretrained.tokenization.tokens import Tokens, numbered, plain, printable
+from pretrained.tokenization.tokens import Tokens, plain, printable, text_labels
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
@@ -65,7 +65,7 @@ def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Labels that are unique in the whole text."""
-    return numbered(pieces(tokenizer, ids))
+    return text_labels(raw(tokenizer, ids))
 
 
 def isolated(label: str) -> str:

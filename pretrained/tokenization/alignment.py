@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 
 import regex
 
-from pretrained.tokenization.tokens import Tokens, numbered, plain
+from pretrained.tokenization.tokens import Tokens, text_labels
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -158,7 +158,7 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
         else:
             text = "".join(tokens.pieces[token] for token in group)
         texts.append(text)
-    return numbered(plain(texts))
+    return text_labels(texts)
 
 
 def word_of(tokens: Tokens, token: int) -> str | None:

@@ -54,11 +54,8 @@ class Tokens:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """A short, printable label per token, unique within the text: safe for a chart's axis.
-
-        They are `plain` words, and from its second occurrence on a word carries its count: "the₂".
-        """
-        return numbered(plain(self.raw or self.pieces))
+        """A short, printable label per token, unique within the text: safe for a chart's axis."""
+        return text_labels(self.raw or self.pieces)
 
 
 @runtime_checkable
@@ -94,6 +91,11 @@ def plain(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
     return tuple(
         words[piece] if n_pieces[words[piece]] == 1 else printable(piece) for piece in pieces
     )
+
+
+def text_labels(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
+    """Plain words for the tokens of a text: the second "the", with a space or not, is "the₂"."""
+    return numbered([_word(piece) for piece in pieces])
 
 
 def numbered(labels: Sequence[str]) -> tuple[str, ...]:

@@ -192,13 +192,11 @@ def test_a_new_model_s_last_layer_is_in_the_address(page: Page, site: Site, othe
     expect(heatmap(page, "SmolLM2 135M, L29H1")).to_be_visible()
     models = page.get_by_test_id("stSelectbox").filter(has_text="Model")
     click(models.nth(1).locator("input"))
-    page.get_by_role("option", name="MiniLM").click()
-    title = "MiniLM, L5H1"
+    page.get_by_role("option", name="BERT novels").click()
+    title = "BERT novels, L5H1"
     expect(heatmap(page, title)).to_be_visible()
     expect(page).to_have_url(
-        re.compile(
-            "side_by_side_b_layer=5.*side_by_side_b_model=MiniLM|side_by_side_b_model=MiniLM.*side_by_side_b_layer=5"
-        )
+        re.compile(r"side_by_side_b_layer=5.*side_by_side_b_model=BERT\+novels")
     )
     other.goto(page.url)
     expect(heatmap(other, title)).to_be_visible()
@@ -219,7 +217,12 @@ def test_two_visitors_wait_in_line(page: Page, site: Site, other: Page):
 @pytest.mark.parametrize(
     ("path", "heading", "shown", "warmup"),
     [
-        ("/side-by-side?side_by_side_a_layer=2", "Side by side", "L2H1", "on"),
+        (
+            "/side-by-side?side_by_side_a_layer=2&side_by_side_a_head=1",
+            "Side by side",
+            "L2H1",
+            "on",
+        ),
         ("/shapes?shapes_step=8", "Shapes", "8. attention weights", "off"),
         ("/calculator?calculator_batch=2", "Calculator", "8.59 GB of cache", "off"),
     ],

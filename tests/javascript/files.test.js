@@ -17,6 +17,9 @@ test("numbers of a CSV file are exact, whatever their size", () => {
   assert.equal(head, "a");
   assert.equal(lines.pop(), "", "the last line ends too");
   assert.deepEqual(new Float32Array(lines), values);
+  // no digits that float32 does not have; a number of more precision keeps its own
+  assert.deepEqual(lines, ["0.1", "-2.5", "3e-39", "1e+30"]);
+  assert.equal(csvOf([[0.1 + 0.2, 3, NaN]]), "0.30000000000000004,3,NaN\r\n");
 });
 
 test("a text with a comma, a quote or a new line stays one field", () => {

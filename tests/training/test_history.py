@@ -104,7 +104,7 @@ def test_labels_and_what_the_text_lacks(kept):
     _, _, found = kept
     twice, once = found.probes
     assert twice.labels[:2] == ("the", "␣")
-    assert "␣the" in twice.labels
+    assert "the₂" in twice.labels
     assert not np.isnan(twice.scores[:, 3]).any()
     assert len(once.labels) == len(set(once.labels)) == len(once.ids)
 

@@ -41,12 +41,12 @@ def doors() -> None:
     for column, door in zip(st.columns(len(DOORS), gap="medium"), DOORS, strict=True):
         card = f"home_card_{door.picture}"
         with column, st.container(border=True, height="stretch", gap="xsmall", key=card):
-            st.html(_image(door.picture))
             st.page_link(sections.script(door.page), label=f"**{door.title}**")
+            st.html(_image(door.picture))
             st.markdown(f":small[{door.what}]")
 
 
 def _image(name: str) -> str:
-    """A picture of ours; the link below it says the same in words."""
+    """A picture of ours; the link above it says the same in words."""
     data = base64.b64encode((_PICTURES / f"{name}.svg").read_bytes()).decode()
     return f'<img alt="" src="data:image/svg+xml;base64,{data}" style="width: 100%">'

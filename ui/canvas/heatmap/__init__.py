@@ -20,7 +20,11 @@ from ui.canvas.component import pack as pack_arrays
 _NOTHING = "nothing to show here"
 
 
-canvas = Canvas("heatmap")
+_PARTS = (
+    "map_data", "map_layout", "map_cells", "map_labels", "map_frames", "map_words", "map_keys",
+    "map_legend",
+)  # fmt: skip
+canvas = Canvas("heatmap", *_PARTS)
 
 
 @dataclass(frozen=True)

@@ -232,15 +232,10 @@ function paintFrames(context, scene) {
     const item = scene.items.get(`step ${tensor}`),
       numbers = scene.opened?.numbers[tensor];
     if (!item || !numbers) return;
-    const cell = [item.w / numbers.shape[1], item.h / numbers.shape[0]];
+    const { x, y, width, height } = boxOf(gridOfCells(item, numbers.shape), row, column);
     context.strokeStyle = i ? (HUES[tensor] ?? OKABE_ITO.sky) : OKABE_ITO.vermillion;
     context.lineWidth = 2.5;
-    context.strokeRect(
-      item.x + column * cell[0],
-      item.y + row * cell[1],
-      columns * cell[0],
-      rows * cell[1],
-    );
+    context.strokeRect(x, y, columns * width, rows * height);
   });
 }
 

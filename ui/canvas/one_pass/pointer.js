@@ -19,7 +19,7 @@ function pointedAt(scene, x, y) {
   );
   for (const item of hits.sort((a, b) => b.rank - a.rank)) {
     const { kind, token = 0, choice = 0, head = 0 } = item;
-    if (kind === "matrix") return cellAt(scene, item, x, y);
+    if (kind === "matrix") return cellOfMatrix(scene, item, x, y);
     if (kind === "tile") return { kind, head };
     if (kind === "word") return { kind, token };
     if (kind === "bar")
@@ -28,15 +28,22 @@ function pointedAt(scene, x, y) {
   return inHead(scene.place) ? null : flowAt(scene, x, y);
 }
 
-/** @type {(scene: Scene, item: Item, x: number, y: number) => Pointed} */
-function cellAt({ opened }, item, x, y) {
-  const [rows, columns] = opened?.numbers[item.tensor ?? ""]?.shape ?? [1, 1];
-  return {
-    kind: "cell",
-    tensor: item.tensor ?? "",
-    row: Math.floor(((y - item.y) / item.h) * rows),
-    column: Math.floor(((x - item.x) / item.w) * columns),
-  };
+/** @type {(item: Item, shape: number[]) => Grid} the cells of a matrix of an open head */
+const gridOfCells = (item, [rows, columns]) => ({
+  left: item.x,
+  top: item.y,
+  width: item.w / columns,
+  height: item.h / rows,
+  rows,
+  columns,
+});
+
+/** @type {(scene: Scene, item: Item, x: number, y: number) => Pointed | null} */
+function cellOfMatrix({ opened }, item, x, y) {
+  const tensor = item.tensor ?? "",
+    shape = opened?.numbers[tensor]?.shape ?? [1, 1],
+    cell = cellAt(gridOfCells(item, shape), x, y);
+  return cell && { kind: "cell", tensor, row: cell[0], column: cell[1] };
 }
 
 /** @type {(scene: Scene, x: number, y: number) => Pointed | null} a dot, a curve, a layer or a word's line */

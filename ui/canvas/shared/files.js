@@ -78,6 +78,14 @@ function svgOf({ width, height, draw, element }) {
   return new Blob([context.text()], { type: "image/svg+xml" });
 }
 
+/** @type {(value: number) => string} with as few digits as tell a float32 from all others */
+function float32Text(value) {
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8, 9].find(
+    (digits) => Math.fround(Number(value.toPrecision(digits))) === value,
+  );
+  return String(digits ? Number(value.toPrecision(digits)) : value);
+}
+
 /**
  * Rows of texts and numbers as CSV. A text that a spreadsheet would take for a formula gets an
  * apostrophe before it.
@@ -85,7 +93,7 @@ function svgOf({ width, height, draw, element }) {
  */
 function csvOf(rows) {
   const field = (/** @type {string | number} */ value) => {
-    if (typeof value === "number") return String(value);
+    if (typeof value === "number") return float32Text(value);
     const plain = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
     return /[",\n\r]/.test(plain) ? `"${plain.replace(/"/g, '""')}"` : plain;
   };

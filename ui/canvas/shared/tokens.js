@@ -58,8 +58,6 @@ function readAlong(row, marks, last, listen, tell) {
   listen(row, "keydown", onKey);
 }
 
-/** @typedef {{ x: number, y: number, width: number, height: number }} Box */
-
 const PICTURE_MARGIN = 4;
 
 /**

@@ -88,34 +88,37 @@ function blockCorner(panel, block) {
   };
 }
 
-/**
- * @param {Panel} panel
- * @param {number} at
- */
-function cellCorner(panel, at) {
+/** @type {(panel: Panel, block: number) => Grid} the cells of a block */
+function blockGrid(panel, block) {
   const l = panel.layout,
-    [rows, columns] = panel.grid;
-  const { x, y } = blockCorner(panel, Math.floor(at / (rows * columns)));
-  const inside = at % (rows * columns);
+    [rows, columns] = panel.grid,
+    { x, y } = blockCorner(panel, block);
   return {
-    x: x + l.label + (inside % columns) * l.cellWidth,
-    y: y + l.title + l.head + Math.floor(inside / columns) * l.cellHeight,
+    left: x + l.label,
+    top: y + l.title + l.head,
+    width: l.cellWidth,
+    height: l.cellHeight,
+    rows,
+    columns,
   };
 }
 
-/**
- * The cell at a point of a panel's canvas, -1 where there is none. What is read is what is drawn there:
- * the rectangle of the cell that is found holds the point.
- * @type {(panel: Panel, px: number, py: number) => number}
- */
-function cellUnder(panel, px, py) {
-  const l = panel.layout;
-  for (let block = 0; block < l.blocks * l.stacks; block++) {
-    const first = cellCorner(panel, block * panel.grid[0] * panel.grid[1]),
-      column = Math.floor((px - first.x) / l.cellWidth),
-      row = Math.floor((py - first.y) / l.cellHeight);
-    if (row < 0 || column < 0 || row >= panel.grid[0] || column >= panel.grid[1]) continue;
-    const found = (block * panel.grid[0] + row) * panel.grid[1] + column;
+/** @type {(panel: Panel, at: number) => Box} */
+function cellBox(panel, at) {
+  const [rows, columns] = panel.grid,
+    inside = at % (rows * columns);
+  const grid = blockGrid(panel, Math.floor(at / (rows * columns)));
+  return boxOf(grid, Math.floor(inside / columns), inside % columns);
+}
+
+/** @type {(panel: Panel, x: number, y: number) => number} the cell at a point, -1: none is there */
+function cellUnder(panel, x, y) {
+  const { blocks, stacks } = panel.layout,
+    [rows, columns] = panel.grid;
+  for (let block = 0; block < blocks * stacks; block++) {
+    const cell = cellAt(blockGrid(panel, block), x, y);
+    if (!cell) continue;
+    const found = (block * rows + cell[0]) * columns + cell[1];
     return isThere(panel, found) ? found : -1;
   }
   return -1;

@@ -72,7 +72,7 @@ function paintPanel(view, panel, context) {
   for (let block = 0; block < blocks; block++) panelLabels(panel, context, ink, block);
   for (let at = 0; at < panel.values.length; at++) {
     if (!isThere(panel, at)) continue;
-    const { x, y } = cellCorner(panel, at);
+    const { x, y } = cellBox(panel, at);
     const tone = panelTone(view, panel, at, paper);
     context.fillStyle = css(tone);
     context.fillRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
@@ -108,7 +108,7 @@ function paintPanel(view, panel, context) {
  * @param {Rgb} paper
  */
 function outlineBox(context, panel, [rows, columns], ink, paper) {
-  const { x, y } = cellCorner(panel, 0),
+  const { x, y } = cellBox(panel, 0),
     l = panel.layout;
   const width = columns * l.cellWidth - 1,
     height = rows * l.cellHeight - 1;
@@ -143,7 +143,7 @@ function outlineBox(context, panel, [rows, columns], ink, paper) {
  * @param {[string, number][]} strokes
  */
 function frameCell(context, panel, at, strokes) {
-  const { x, y } = cellCorner(panel, at),
+  const { x, y } = cellBox(panel, at),
     l = panel.layout;
   for (const [tone, width] of strokes) {
     context.strokeStyle = tone;

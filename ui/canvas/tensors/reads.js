@@ -24,7 +24,7 @@ function indicesRead([axis, group, half, heads, columns], index) {
  */
 function inWindow(panel, cells) {
   const { left, top } = panel.canvas.getBoundingClientRect(),
-    corners = cells.map((at) => cellCorner(panel, at)),
+    corners = cells.map((at) => cellBox(panel, at)),
     x = corners.map((corner) => corner.x),
     y = corners.map((corner) => corner.y);
   return new DOMRect(

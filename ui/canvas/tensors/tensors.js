@@ -40,7 +40,7 @@ export default function (component) {
     paintPanel(view, panel, context);
     // where the first cell lies, how large cells are and which are framed, for whoever reads the
     // picture by program
-    const first = cellCorner(panel, 0);
+    const first = cellBox(panel, 0);
     const framed = [...panel.values.keys()].filter((at) => cellIsLit(view, panel, at));
     Object.assign(panel.canvas.dataset, {
       framed: framed.join(" "),

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { shared } from "./shared_scripts.js";
+
+const { boxOf, cellAt } = shared("boxOf", "cellAt");
+
+const grid = { left: 31.5, top: 12.25, width: 7.3, height: 20, rows: 3, columns: 5 };
+
+test("every point of a cell's box is in that cell", () => {
+  for (let row = 0; row < grid.rows; row++) {
+    for (let column = 0; column < grid.columns; column++) {
+      const { x, y, width, height } = boxOf(grid, row, column);
+      for (const part of [0.01, 0.5, 0.99]) {
+        assert.deepEqual(cellAt(grid, x + part * width, y + part * height), [row, column]);
+      }
+    }
+  }
+});
+
+test("no cell is beside the grid", () => {
+  const { x, y } = boxOf(grid, grid.rows, grid.columns);
+  for (const [px, py] of [
+    [grid.left - 0.1, grid.top + 1],
+    [grid.left + 1, grid.top - 0.1],
+    [x + 0.1, grid.top + 1],
+    [grid.left + 1, y + 0.1],
+  ]) {
+    assert.equal(cellAt(grid, px, py), null);
+  }
+});

@@ -1,0 +1,44 @@
+// @ts-check
+// A cell in words: “it” → “animal”: 65%.
+
+const LISTED = 4; // values of a block of aligned cells that are read out one by one
+
+/** @type {(map: HeatmapData, cells: Cells) => string} */
+function cellsInWords(map, cells) {
+  const { rows, columns } = cells;
+  const names = [
+    placesInWords(map, map.axes[0], rows, map.rowLabels),
+    placesInWords(map, map.axes[1], columns, map.labels),
+  ].join(" → ");
+  const values = valuesOf(map, cells);
+  if (!values) return `${names}: masked, the query may not look ahead`;
+  if (!values.length) return `${names}: ${map.hiddenText}`;
+  const name = map.valueName === "weight" ? "" : `${map.valueName} `;
+  if (rows.length * columns.length === 1) {
+    return `${names}: ${name}${valueInWords(map, values[0])}`;
+  }
+  const listed = values.slice(0, LISTED).map((value) => valueInWords(map, value));
+  const more = values.length > LISTED ? ` … (${values.length} in all)` : "";
+  const merged = map.merges
+    ? `; summed over keys, averaged over queries: ${valueInWords(map, Number(exactValue(map, cells)))}`
+    : "";
+  return `${names}: ${map.valueName}s ${listed.join(", ")}${more}${merged}`;
+}
+
+/** @type {(map: HeatmapData, value: number) => string} */
+function valueInWords(map, value) {
+  if (map.valueName === "weight") return percent(value);
+  return (map.diverging && value > 0 ? "+" : "") + number(value, 4);
+}
+
+/**
+ * The label of a place, or of the first and the last of several.
+ * @type {(map: HeatmapData, axis: [string, string], places: number[], labels: string[]) => string}
+ */
+function placesInWords(map, axis, places, labels) {
+  const quoted = (/** @type {number} */ place) => `“${isolated(labels[place])}”`;
+  if (places.length > 1) return `${quoted(places[0])} … ${quoted(places[places.length - 1])}`;
+  // a label that is only its number says what is counted
+  const bare = map.numbered && labels.every((label, index) => label === String(index));
+  return bare ? `${axis[0]} ${places[0]}` : quoted(places[0]);
+}
